@@ -1,4 +1,4 @@
-"""One wording for bad input: each check names the argument, the rule and the value."""
+"""Checks of arguments with uniform error messages, which name the argument, the rule and the value."""
 
 from __future__ import annotations
 
@@ -11,29 +11,27 @@ from typing import Any, NoReturn, Self, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import DataError, InvalidInputError
+from hushuffle.errors import DataError, InvalidInputError, Problem
 
 
 def fail(message: str) -> NoReturn:
-    """Raise `DataError`; what a library said meanwhile may quote the data, so it is not chained."""
+    """Raise `DataError` without its cause, since another library's message may quote private data."""
     raise DataError(message) from None
 
 
 def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:
     """Raise `InvalidInputError`: "`epsilon` must be finite and > 0, got epsilon=-1.0. Hint"."""
-    tail = f" {hint}" if hint else ""
-    message = f"`{name}` must be {rule}, got {name}={value}.{tail}"
-    raise InvalidInputError(message)
+    raise InvalidInputError(Problem(key=name, rule=f"must be {rule}", value=f"{value}", hint=hint))
 
 
 def of_type(name: str, value: object, *types: type) -> None:
-    """Refuse what is of none of these types; the message shows no value."""
+    """Raise unless `value` has one of these types; the message shows no value."""
     if not isinstance(value, types):
         reject(name, "a " + " or a ".join(each.__name__ for each in types), f"<{type(value).__name__}>")
 
 
 class ByName:
-    """A class whose arguments are given by name: says so, and which there are, where one is not."""
+    """Base of classes with keyword-only arguments; the error for a positional argument lists the keywords."""
 
     def __new__(cls, *given: Any, **_named: Any) -> Self:
         names = tuple(inspect.signature(cls.__init__).parameters.values())[1:] if given else ()
@@ -86,7 +84,7 @@ def finite(name: str, value: SupportsFloat, *, hint: str = "") -> float:
 def probability(
     name: str, value: SupportsFloat, *, low_open: bool = False, high_open: bool = False, hint: str = ""
 ) -> float:
-    """Return `value` as a float in [0, 1], either end excluded on request."""
+    """Return `value` as a float in [0, 1]; `low_open` excludes 0, `high_open` excludes 1."""
     rule = f"in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
     number = _number(name, value, rule, hint)
     inside = (number > 0 if low_open else number >= 0) and (number < 1 if high_open else number <= 1)
@@ -113,7 +111,7 @@ def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
 
 
 def distinct(numbers: npt.NDArray[Any]) -> bool:
-    """Say whether no two numbers are equal; sorted for it if they are not, in a twentieth of `numpy.unique`'s time."""
+    """Return whether all numbers are different, in about a twentieth of the time of `numpy.unique`."""
     if bool((numbers[1:] > numbers[:-1]).all()):
         return True
     ascending = np.sort(numbers)
@@ -121,8 +119,8 @@ def distinct(numbers: npt.NDArray[Any]) -> bool:
 
 
 def no_nan(name: str, *lists: Iterable[float]) -> None:
-    """Refuse lists of numbers with one that is nan; infinity is a number here."""
-    if any(value != value for values in lists for value in values):  # noqa: PLR0124 - nan alone is not itself
+    """Raise if a number is nan; infinity is allowed."""
+    if any(value != value for values in lists for value in values):  # noqa: PLR0124 - only nan differs from itself
         reject(name, "numbers", "nan")
 
 

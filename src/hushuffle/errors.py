@@ -1,7 +1,7 @@
-"""The exceptions of hushuffle: one tree, so that a caller can catch all of it.
+"""The exceptions of hushuffle; all derive from `HushuffleError`, so that a caller can catch them together.
 
-Every message names the argument (or file and key), the rule, the value and, where
-there is one, a way out. Private values never appear in a message.
+Every message names the argument (or file and key), the rule, the value and, if there is a fix, the fix.
+Private values never appear in a message.
 """
 
 from __future__ import annotations
@@ -13,29 +13,9 @@ class HushuffleError(Exception):
     """Base of every exception that hushuffle raises on purpose."""
 
 
-class InvalidInputError(HushuffleError, ValueError):
-    """An argument breaks a rule; the message names argument, rule and value."""
-
-
-class UnsupportedProtocolError(HushuffleError):
-    """The question has no implemented answer for this protocol; the message names what is missing."""
-
-
-class NumericalError(HushuffleError, ArithmeticError):
-    """A figure could not be certified to a useful precision; the message advises what to change."""
-
-
-class DataError(HushuffleError, ValueError):
-    """A data file or column cannot be used as asked."""
-
-
-class MissingDependencyError(HushuffleError, ImportError):
-    """An optional dependency is needed; the message gives the extra that installs it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing wrong with a specification: where, what rule, which value, what to do."""
+    """A problem in an argument or a specification: the key, the rule, the value, and a hint how to fix it."""
 
     key: str
     rule: str
@@ -47,8 +27,37 @@ class Problem:
         return f"{self.key}: {self.rule}, got {self.value}.{hint}"
 
 
+class InvalidInputError(HushuffleError, ValueError):
+    """An argument breaks a rule: `problem` holds argument, rule, value and hint."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        problem = self.problem
+        hint = f" {problem.hint}" if problem.hint else ""
+        return f"`{problem.key}` {problem.rule}, got {problem.key}={problem.value}.{hint}"
+
+
+class UnsupportedProtocolError(HushuffleError):
+    """The question has no implemented answer for this protocol; the message names what is missing."""
+
+
+class NumericalError(HushuffleError, ArithmeticError):
+    """A result could not be certified to a useful precision; the message says what to change."""
+
+
+class DataError(HushuffleError, ValueError):
+    """A data file or column cannot be used for the requested operation."""
+
+
+class MissingDependencyError(HushuffleError, ImportError):
+    """An optional dependency is needed; the message gives the extra that installs it."""
+
+
 class SpecificationError(HushuffleError, ValueError):
-    """A specification is wrong; carries every problem at once, not only the first."""
+    """A specification is invalid; the exception lists all problems, not only the first."""
 
     def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
         self.file = file

@@ -1,14 +1,14 @@
 """Random words for privacy mechanisms: cryptographic, in bulk, with exact integer thresholds.
 
-Everything random in hushuffle is made of 64-bit words from a stream cipher:
+All randomness in hushuffle comes from 64-bit words of a stream cipher:
 
 - `secure()`: AES-256 in counter mode under a key from the operating system (the default);
 - `reproducible(seed)`: the same cipher under a key derived from the seed, for tests and simulation;
 - `keyed(key=..., records=..., round=...)`: one stream per record, so that an engine that
-  executes a record twice draws the same coins and repeats the same report.
+  executes a record twice draws the same random bits and repeats the same report.
 
-A coin of probability T / 2**64 is `word < T` for an integer threshold T, so its probability is
-known exactly; uniform integers are drawn by rejection, so they are exactly uniform.
+A Bernoulli trial of probability T / 2**64 is `word < T` for an integer threshold T, so its probability is
+exact; uniform integers are drawn by rejection, so they are exactly uniform.
 """
 
 from __future__ import annotations
@@ -31,42 +31,42 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle import _checks
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, Problem
 
 SCALE: Final = 2**64
-"""Thresholds are integers from 0 to SCALE; a coin with threshold T is heads with probability T / SCALE."""
+"""Thresholds are integers from 0 to SCALE; a Bernoulli trial with threshold T succeeds with probability T / SCALE."""
 
 _CHUNK: Final = 1 << 16
 """Words per call of the cipher: small enough to stay in the processor's cache."""
 
 _ZEROS: Final = bytes(8 * _CHUNK)
-"""What is encrypted: the key stream itself comes out."""
+"""The plaintext of zeros, whose encryption is the key stream."""
 
 _MADV_WIPEONFORK: Final = 18
-"""Linux's number for "this memory reads as zeros in a child"; Python 3.11 has no name for it."""
+"""The Linux constant MADV_WIPEONFORK (memory reads as zeros in a child), which Python 3.11 does not define."""
 
 _PRECISION: Final = Context(prec=60)
-"""For the logarithms behind a threshold: 60 decimal digits, whatever the caller's own context."""
+"""Decimal context with 60 digits for computing thresholds, independent of the caller's context."""
 
 _ALWAYS: Final = 200.0
-"""From this epsilon on, every allowed k gives the largest threshold that still has noise."""
+"""From this epsilon on, every allowed k gives the largest threshold below 2**64, the least noise possible."""
 
 
 class Randomness(ABC):
-    """A source of independent uniform words, and what is drawn from them.
+    """A source of independent uniform words, with methods that draw trials, integers and permutations from them.
 
     `size` is the number of records; position i of every result belongs to record i.
     """
 
     sequential: ClassVar[bool] = True
-    """Whether consecutive calls may be split anywhere (a keyed stream may not be)."""
+    """Whether a draw may be split into several calls (False for a keyed stream)."""
 
     @abstractmethod
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
         """Return fresh uniform 64-bit words: one for each of `size` records, or only for the records `at`."""
 
     def coins(self, threshold: int, size: int) -> npt.NDArray[np.bool_]:
-        """Return `size` coins, shape (size,), each True with probability threshold / 2**64 exactly."""
+        """Return `size` Bernoulli trials, shape (size,), each True with probability threshold / 2**64 exactly."""
         limit = _checks.integer("threshold", threshold, low=0, high=SCALE)
         if limit == SCALE:
             return np.ones(size, dtype=np.bool_)
@@ -87,20 +87,20 @@ class Randomness(ABC):
     def permutation(self, size: int) -> npt.NDArray[np.int64]:
         """Return a uniform permutation of 0..size-1, shape (size,): items sorted by random keys, ties at random.
 
-        An item's key is the top of a random word; its number takes the place of the bits below, so that one sort of
-        words orders both. Items with equal keys are then put in a uniform order among themselves.
+        An item's key is the top bits of a random word; the item's number replaces the low bits, so that one sort of
+        words orders keys and items. Items with equal keys are then put in a uniform order among themselves.
 
         All orders are equally likely. Given the keys, the result is uniform on the orders in which they ascend.
-        Give the items other names, by any permutation: the keys have the same law as before, being independent
-        and alike, and the orders in which they ascend are the same ones under the new names. So an order and its
-        renaming have the same probability, and any order is a renaming of any other.
+        Rename the items by any permutation. The keys are independent and identically distributed, so their joint
+        distribution does not change, and the ascending orders are renamed in the same way. So an order and its
+        renaming have the same probability, and any order is a renaming of any other order.
         """
         low = np.uint64(max(size - 1, 0).bit_length())
         numbers = np.uint64((1 << int(low)) - 1)
         ranked = self.words(size) & ~numbers
         ranked |= np.arange(size, dtype=np.uint64)
         ranked.sort()
-        after = (ranked[1:] ^ ranked[:-1]) <= numbers  # the same key as the one before
+        after = (ranked[1:] ^ ranked[:-1]) <= numbers  # the item has the same key as its predecessor
         ranked &= numbers
         order = ranked.view(np.int64)
         if bool(after.any()):
@@ -108,14 +108,14 @@ class Randomness(ABC):
         return order
 
     def _untie(self, order: npt.NDArray[np.int64], after: npt.NDArray[np.bool_]) -> None:
-        """Put every run of tied items in a uniform order; `after[i]`: item i + 1 is tied with item i."""
+        """Put every run of tied items in a uniform order; `after[i]` says whether item i + 1 is tied with item i."""
         inside = np.zeros(order.size, dtype=np.bool_)
         inside[1:] = after
         inside[:-1] |= after
         places = np.flatnonzero(inside)
-        runs = np.cumsum(~after[places - 1] | (places == 0))  # the number of its run, for each place
+        runs = np.cumsum(~after[places - 1] | (places == 0))  # the number of the run of each place
         drawn = self.permutation(places.size)
-        # A uniform order of all of them, cut into runs, is a uniform order of each, independently.
+        # A uniform order of all tied items, cut into runs, is an independent uniform order of each run.
         order[places] = order[places[drawn[np.argsort(runs[drawn], kind="stable")]]]
 
     def _by_multiplication(self, high: int, size: int) -> npt.NDArray[np.int64]:
@@ -131,7 +131,7 @@ class Randomness(ABC):
         return (products >> np.uint64(32)).astype(np.int64)
 
     def _by_masking(self, high: int, size: int) -> npt.NDArray[np.int64]:
-        """Keep as many top bits as `high` has; redraw whatever is too large."""
+        """Take as many top bits of a word as `high` has, and redraw numbers that are too large."""
         shift, limit = np.uint64(64 - high.bit_length()), np.uint64(high)
         values = self.words(size) >> shift
         again = np.flatnonzero(values >= limit)
@@ -143,10 +143,10 @@ class Randomness(ABC):
 
 
 class _Forks:
-    """Counts the forks between this process and the one that imported the module; process ids play no part.
+    """Counts the forks between this process and the process that imported the module, without process ids.
 
-    Python tells of its own forks. A fork behind its back, by a C library or a system call, shows in a page of memory
-    that the kernel wipes in every child (Linux; elsewhere such forks go unseen).
+    Python reports its own forks. A fork by a C library or a system call is detected by a page of memory that the
+    kernel wipes in every child (on Linux; other systems do not detect such forks).
     """
 
     def __init__(self) -> None:
@@ -162,20 +162,20 @@ class _Forks:
 
     @property
     def count(self) -> int:
-        """A number that differs between a process and every process that was forked from it."""
+        """Return a number that differs between a process and every process forked from it."""
         if not self._page[0]:
             self._forked()
         return self._count
 
 
 def _wiped_on_fork() -> mmap.mmap | bytearray:
-    """Return memory that reads as zeros in a forked child, or ordinary memory where the system has no such thing."""
+    """Return memory that reads as zeros in a forked child, or ordinary memory if the system cannot wipe on fork."""
     if sys.platform == "linux":
         page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        with suppress(OSError):  # a kernel before 4.14 has no such thing
+        with suppress(OSError):  # Linux kernels before 4.14 cannot wipe on fork
             page.madvise(_MADV_WIPEONFORK)
         return page
-    return bytearray(1)  # pragma: no cover - another system
+    return bytearray(1)  # pragma: no cover - not on Linux
 
 
 _FORKS: Final = _Forks()
@@ -197,33 +197,31 @@ def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
 
 
 def _no_copies(source: Randomness) -> NoReturn:
-    message = f"{type(source).__name__} cannot be copied or pickled: two copies would repeat the same coins"
+    message = f"{type(source).__name__} cannot be copied or pickled: two copies would repeat the same random bits"
     raise TypeError(message)
 
 
 class _OneThread:
-    """Lets one thread at a time draw: two at once would draw the same coins, or coins that do not repeat."""
+    """Refuses draws by two threads at once, which could return equal words or words that are not repeatable."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
-            message = (
-                "`rng` is in use by another thread. Give every thread a generator of its own; secure() may be shared."
-            )
-            raise InvalidInputError(message)
+            hint = "Give every thread a generator of its own; secure() may be shared."
+            rule = "must be a generator that no other thread draws from"
+            raise InvalidInputError(Problem(key="rng", rule=rule, value="one in use", hint=hint))
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
 
 class SecureRandomness(Randomness):
-    """Words nobody can predict or repeat; may be shared by threads and survives forks.
+    """Unpredictable words; safe for threads and forks.
 
-    Every thread, and every process that is forked off, draws under a key of its own from the operating system. After
-    each call the key is replaced by words of its own stream and dropped, so that what was drawn cannot be drawn again
-    from what is left in memory.
+    Every thread and every forked process takes its own key from the operating system. After each call, words of the
+    stream replace the key, so earlier words cannot be recomputed from memory.
     """
 
     def __init__(self) -> None:
@@ -240,14 +238,14 @@ class SecureRandomness(Randomness):
             encryptor.update_into(bytes(32), key)
             self._local.stream = (forks, _encryptor(key))
             key[:] = bytes(32)
-            if _FORKS.count == forks:  # else a signal handler forked meanwhile, and the parent has these words
+            if _FORKS.count == forks:  # otherwise a signal handler forked during the call: discard
                 return words
 
     __getstate__ = __copy__ = _no_copies
 
 
 class ReproducibleRandomness(Randomness):
-    """Words that anyone who knows the seed can repeat: for tests and simulation, never for people's data.
+    """Words that are determined by a seed, for tests and simulation and never for people's data.
 
     Raises:
         InvalidInputError: two threads draw at once.
@@ -267,12 +265,12 @@ class ReproducibleRandomness(Randomness):
 
 
 class KeyedRandomness(Randomness):
-    """One stream of words per record, fixed by (key, record, round): a retry repeats the same coins, in any process.
+    """One stream of words per record, fixed by (key, record, round): a retry repeats it, in any process.
 
     Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret
-    key and the round. An *edited* value under the same key, record and round shares coins with the
-    old one, which can reveal both: take a new round for new values, or give `values`, integers below 2**31, each of
-    which then has coins of its own.
+    key and the round. An *edited* value under the same key, record and round reuses the randomness of the
+    old value, which can reveal both. Take a new round for new values, or pass `values`, integers below 2**31: each
+    then has its own randomness.
 
     Raises:
         InvalidInputError: two threads draw at once.
@@ -297,14 +295,14 @@ class KeyedRandomness(Randomness):
         if identifiers.size and int(identifiers.min()) < 0:
             _checks.reject("records", ">= 0", "<a negative record>")
         if not _checks.distinct(identifiers):
-            _checks.reject("records", "distinct", "<repeated record>", "Two records would share their coins.")
+            _checks.reject("records", "distinct", "<repeated record>", "Two records would share their randomness.")
         number = _checks.integer("round", round_number, low=0)
         info = b"hushuffle keyed records 1, round " + str(number).encode()
         subkey = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(key)
         # ECB on blocks that never repeat is a pseudorandom function of (record, counter).
         self._encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305
         self._records = identifiers.astype(np.uint64)
-        # Words of a value are numbered from 2**32 times the value on.
+        # The words of a value are numbered from 2**32 times the value on.
         first = np.zeros(identifiers.size, dtype=np.uint64) if values is None else values.astype(np.uint64)
         self._drawn = first << np.uint64(32)
         self._one_thread = _OneThread()
@@ -356,7 +354,7 @@ def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomn
     """Return per-record streams under a secret key of at least 32 bytes.
 
     Args:
-        key: secret bytes; who knows them can undo the randomizer.
+        key: secret bytes; an adversary who knows them can undo the randomizer.
         records: distinct integers, shape (n,), one for each record.
         round: a new number for every collection in which values may have changed.
 
@@ -372,8 +370,8 @@ def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomn
 def threshold_for_truth(k: int, epsilon: float, *, size: int = 1) -> int:
     """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k/size + e**epsilon - 1): never less private than asked.
 
-    The coin with this threshold decides "tell the truth" against "draw uniformly from all k values"; a report names
-    `size` of them.
+    The Bernoulli trial with this threshold chooses between the true value and a uniform draw from all k values; a
+    report names `size` of them.
 
     >>> threshold_for_truth(2, 1.0) / 2**64
     0.46211715726000974

@@ -14,7 +14,7 @@ from hushuffle import report
 from hushuffle.assessment import assess as workflow
 from hushuffle.assessment import findings
 from hushuffle.curves.divergence import divergence
-from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, NumericalError, Problem, UnsupportedProtocolError
 from hushuffle.model import Report
 from hushuffle.questions.dp import composition
 from hushuffle.specification import parse
@@ -97,7 +97,9 @@ def test_identity_is_refused_one_figure_at_a_time(
 
 
 def test_what_is_wrong_with_the_input_still_ends_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hs.qif, "vulnerability", Mock(side_effect=InvalidInputError("`m` must be less.")))
+    monkeypatch.setattr(
+        hs.qif, "vulnerability", Mock(side_effect=InvalidInputError(Problem(key="m", rule="must be less", value="9")))
+    )
     with pytest.raises(InvalidInputError):
         assessed(protocol(hs.RandomizedResponse(k=3, epsilon=1.0)), monkeypatch)
 

@@ -62,17 +62,6 @@ def test_the_list(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> N
     assert max(map(len, lines)) <= 80
 
 
-def test_numbers_of_papers_still_work_and_say_what_they_are_called_now(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "000/figure-1"]) == Exit.DONE
-    said = capsys.readouterr()
-    assert said.err == "hushuffle: 000/figure-1 is now called jurado2023/figure-1; the old name still works.\n"
-    assert "Wrote hushuffle-out/reproduce/jurado2023-figure-1/study.html" in said.out
-    assert main(["reproduce", "000", "--list"]) == Exit.DONE
-    assert "000 is now called jurado2023" in capsys.readouterr().err
-    assert main(["reproduce", "000/figure-99"]) == Exit.USAGE
-    assert "Did you mean jurado2023/figure-" in capsys.readouterr().err
-
-
 def test_the_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--json"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
@@ -187,7 +176,7 @@ def test_wrong_names(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -
     assert main(["reproduce", name]) == Exit.USAGE
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith(f'hushuffle: there is no target "{name}".')
+    assert said.err.startswith(f'hushuffle: There is no target "{name}".')
     assert hint in said.err
     assert said.err.count("\n") == 1
 

@@ -71,7 +71,7 @@ def test_a_matrix_that_is_too_large_is_refused() -> None:
 
 def test_a_file_is_read_before_anything_is_built() -> None:
     section = RANDOMIZERS["matrix"].model_validate({"kind": "matrix", "file": "own.csv"})
-    with pytest.raises(InvalidInputError, match="`file` must be read before"):
+    with pytest.raises(InvalidInputError, match="`file` must be read first"):
         section.build(2)
 
 

@@ -130,7 +130,7 @@ def test_everybody_is_kept_where_nothing_is_missing(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ('{ columns = ["lat", "lon"], nearest = 50 }', "must fit the data: `size` must be an integer from 1 to 40"),
+        ('{ columns = ["lat", "lon"], nearest = 50 }', "shuffler.groups: must be an integer from 1 to 40, got 50"),
         ('{ columns = ["lat", "lon"], radius = 0 }', "must put two people into one group, got one person in every"),
     ],
 )

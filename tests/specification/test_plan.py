@@ -127,7 +127,7 @@ def test_every_problem_at_once() -> None:
         'query.per_person: must be "all" or "one", got "some".',
         'query.centroids: is not a known key, got 3. It goes with kind = "k-means".',
         "query: must have either data or generated, got both.",
-        "query.columns.age: must say which values make a group of data, got 20. "
+        "query.columns.age: must name the values of each group if there are data, got 20. "
         "Give a list of labels, a table of conditions, or { low, high, intervals }.",
         "query.columns.bmi: must be two or more different labels, got 1.",
         "query.columns.z: must be two or more groups, got 1.",
@@ -137,7 +137,7 @@ def test_every_problem_at_once() -> None:
         "query.grouping_sets[2]: must name grouping columns, got zip. "
         "Say in [query.columns] how its values fall into groups.",
         "query.grouping_sets[3]: must be one or more different columns, got age, age.",
-        "query.grouping_sets[3]: must be there once, got age, age.",
+        "query.grouping_sets[3]: must not be repeated, got age, age.",
         "query.values: must be given with these functions, got median, avg.",
         "traffic.sigma: must be less than or equal to 1, got 2.",
         "traffic.capped: must be true or false, got 1.",
@@ -167,7 +167,7 @@ def test_every_problem_at_once() -> None:
         (
             SETS + 'values = ["age"]\n',
             "query.values: must be other columns than those of groups, got age. "
-            "A column cannot both make groups and be summed up; make a copy of it under another name.",
+            "A column cannot be both a grouping column and a value; copy it under another name.",
         ),
         (
             CLUSTERS.replace("hidden", "private-centroids"),

@@ -101,7 +101,7 @@ def test_files_of_publishers_in_another_encoding(folder: Path) -> None:
 def test_nobody(folder: Path) -> None:
     (folder / "tv.csv").write_text("id\n", encoding="utf-8")
     pl.DataFrame({"id": [""][:0]}).write_parquet(folder / "web.parquet")
-    with pytest.raises(DataError, match="nobody is in any audience"):
+    with pytest.raises(DataError, match="all audiences are empty"):
         met(folder)
 
 
@@ -235,7 +235,7 @@ def test_other_verbs_refuse() -> None:
             [
                 (
                     'adversaries[1].kind: must be "strong" here, got "linker". '
-                    "A column has no sender and stands for nobody's answer; who knows everything else is the worst."
+                    "A column has no sender and holds no single answer; the strong adversary is the worst case."
                 )
             ],
         ),
@@ -257,7 +257,8 @@ def test_other_verbs_refuse() -> None:
             [
                 "population.hashes: must be greater than or equal to 1, got 0.",
                 (
-                    "population.foo: is not a known key, got 3. Known here: allow_categories_from_data, audiences, "
+                    "population.foo: is not a known key, got 3. Known here: allow_categories_from_data, audiences, bad_rows, "
+                    "bad_rows_at_most, "
                     "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
                     "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "
                     "reports_per_person, separator, trim."

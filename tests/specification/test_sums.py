@@ -46,7 +46,7 @@ def test_both_kinds_of_files_are_told_apart() -> None:
         ('kind = "number", low = 0, high = 10, levels = 11', "k = 3", 'population.kind: must be "number", got nothing'),
         (", levels = 11", "", "population.levels: must be given"),
         ("high = 10", "high = 0", "population.high: must be above low = 0"),
-        ("n = 1000", "n = 1000, reports_per_person = 2", "add up those of a person first"),
+        ("n = 1000", "n = 1000, reports_per_person = 2", "Add up the numbers of a person first"),
         ("n = 1000", 'data = "x.csv", column = "y", person = "z"', "population.person: must be left out"),
         ("population = {", "randomizer = {}\npopulation = {", "randomizer: is not a known key"),
         ("population = {", "population = 3 #", "population: must be a table"),

@@ -1,4 +1,4 @@
-"""One mechanism behind one shuffler: the local epsilon that suits the targets, and whether they are met with it."""
+"""Search, for one mechanism and one shuffler, for the local epsilon that meets the targets of a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushuffle.assessment.trials import error_with, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers.settings import Setting
-from hushuffle.model import Target, number
+from hushuffle.model import Bound, Target, number
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess
 from hushuffle.specification import Specification, parse
@@ -29,10 +29,10 @@ _FEW_STEPS: Final = 10
 _DIGITS: Final = 4
 _HAIR: Final = 1e-3
 _SMALL: Final = 1e-3
-"""The smallest local epsilon that is tried where no accuracy is asked for."""
+"""The smallest local epsilon that is tried if there is no accuracy target."""
 
-_REVEALING: Final = f"Not private enough, with any local epsilon from {_SMALL:g}."
-APART: Final = "Its reports do not go with this shuffler."
+_REVEALING: Final = f"No local epsilon of {_SMALL:g} or more is private enough."
+APART: Final = "This shuffler does not support its reports."
 
 _BEHIND: Final = {
     "none": "no shuffler",
@@ -44,13 +44,15 @@ _BEHIND: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One deployment: what the device does, what the shuffler does, with the local epsilon (nats) that was found.
+    """One deployment: a mechanism with its local epsilon (nats), and a shuffler.
 
-    `central` and `standard_error` are those of `point`, at the worst dataset and the worst true share; `messages` and
-    `bits` are those of one person, `dummies` those of the shuffler, all on average. `targets` are all that are asked,
-    judged as `assess` does. `specification` is TOML, ready to be assessed. `best`: no other one that meets the targets
-    is at least as good in all of central epsilon, local epsilon, error, messages, bits, dummies and shuffler, and
-    better in one. `also` are other names of the same mechanism: numbers that it chooses by itself.
+    `central` and `standard_error` hold at the worst dataset and the worst true share. `messages` and `bits` count what
+    one person sends, `dummies` what the shuffler adds, all on average. `targets` are all targets of the request, with
+    the figures that `assess` would compare. `specification` is TOML, ready to be assessed. `best` means Pareto-optimal:
+    no other deployment that meets the targets is at least as good in central epsilon, local epsilon, error, messages,
+    bits, dummies and shuffler, and better in at least one of these. `also` are other names of the same mechanism:
+    settings that are equal to its default choice. `all_reports` is the local epsilon (nats) of all reports of one
+    person; None if a person sends a single report.
     """
 
     sentence: str
@@ -66,6 +68,7 @@ class Candidate:
     messages: float = 1.0
     also: tuple[str, ...] = ()
     best: bool = False
+    all_reports: Bound | None = None
 
     @property
     def met(self) -> bool:
@@ -79,7 +82,7 @@ class Candidate:
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """What there is to be paid, smaller is better, privacy first."""
+        """The numbers by which deployments are compared, privacy first; smaller is better in each."""
         privacy = (self.point.central.upper, self.point.local_epsilon)
         sent = (self.messages, self.bits, self.dummies)
         return (*privacy, self.point.standard_error, *sent, float(self.shuffled))
@@ -87,11 +90,11 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Miss:
-    """A mechanism behind a shuffler that does not meet the targets, and why, in plain words.
+    """A mechanism behind a shuffler that does not meet the targets, and the reason in plain words.
 
-    `local` is the local epsilon that it takes for the accuracy, None where none does or it cannot be tried at all;
-    `candidate` is what it gives, None where no central figure was computed. `over`: the limit, "messages" or
-    "bits", of which a person would have to send more, where that is all that is amiss.
+    `local` is the local epsilon that meets the accuracy target (None: no local epsilon does, or none can be tried).
+    `candidate` is the deployment with this local epsilon (None: no central figure was computed). `over` names the
+    limit, "messages" or "bits", that the deployment exceeds although it meets all targets.
     """
 
     search: Search
@@ -103,10 +106,10 @@ class Miss:
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What is asked: the tables of a specification without [randomizer] and [shuffler], for n people and k values.
+    """The request: the tables of a specification without [randomizer] and [shuffler], for n people and k values.
 
-    A person may send so many messages and bits at most, on average; a shuffler may add so many dummies. Of further
-    messages an `honest` share of the people is counted on.
+    The limits are the average messages and bits of a person, and the number of dummies of a shuffler. Only an `honest`
+    share of the people is assumed to send additional messages. `shufflers` are the shufflers without dummies to try.
     """
 
     tables: Mapping[str, Any]
@@ -119,19 +122,20 @@ class Wishes:
     most_bits: float = math.inf
     most_dummies: int = 0
     honest: float = 1.0
+    shufflers: tuple[str, ...] = ("uniform", "secure-aggregation", "none")
 
     def text(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> str:
-        """Return a whole specification, TOML."""
+        """Return the complete specification with this randomizer and shuffler, as TOML."""
         return tomli_w.dumps({**self.tables, "randomizer": dict(randomizer), "shuffler": dict(shuffler)})
 
     def specification(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> Specification:
-        """Return a whole specification; whatever breaks a rule raises SpecificationError."""
+        """Return the complete specification with this randomizer and shuffler; SpecificationError if it is invalid."""
         return parse(self.text(randomizer, shuffler), file=self.file, base_folder=self.folder)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """One mechanism with what is chosen beside its epsilon, behind one shuffler."""
+    """The search for a deployment of one mechanism (all settings fixed except epsilon) behind one shuffler."""
 
     wishes: Wishes
     kind: str
@@ -140,78 +144,80 @@ class Search:
 
     @property
     def mechanism(self) -> str:
-        """Its kind and settings, in a few words."""
+        """The name and the settings of the mechanism, in words."""
         beside = ", ".join(str(v) if isinstance(v, str) else f"{key} = {v:,}" for key, v in self.beside.items())
         return f"{self.kind.replace('-', ' ')}{f' ({beside})' if beside else ''}"
 
     @property
     def behind(self) -> str:
-        """The shuffler, in a few words."""
+        """The name of the shuffler, in words."""
         return self.behind_of(self.shuffler)
 
     def behind_of(self, shuffler: Mapping[str, Any]) -> str:
-        """Return one shuffler in a few words."""
+        """Return the name of the shuffler `shuffler`, in words."""
         dummies = shuffler.get("dummies")
         return _BEHIND[shuffler["kind"]] + (f" with {dummies:,} dummies" if dummies else "")
 
     @property
     def name(self) -> str:
-        """Both, in a few words."""
+        """The names of the mechanism and the shuffler, in words."""
         return f"{self.mechanism}, {self.behind}"
 
     @cached_property
     def specification(self) -> Specification:
-        """The specification, with some local epsilon."""
+        """The specification with an arbitrary valid local epsilon."""
         return self.wishes.specification(self._randomizer(1.0), self.shuffler)
 
     @cached_property
     def exposure(self) -> Exposure:
-        """What one person gives."""
+        """The exposure of one person."""
         return Exposure.of(self.specification, k=self.wishes.k)
 
     def _randomizer(self, local: float) -> dict[str, Any]:
         return {"kind": self.kind, "epsilon": "inf" if math.isinf(local) else local, **self.beside}
 
     def protocol(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Protocol:
-        """Return the deployment with a local epsilon; what the mechanism chooses by itself is chosen for it."""
+        """Return the protocol with this local epsilon; settings that the mechanism derives from epsilon follow it."""
         settings = {**self.beside, "epsilon": local}
-        made = RANDOMIZERS[self.kind].mechanism.from_settings(self.wishes.k, settings)
+        randomizer = RANDOMIZERS[self.kind].mechanism.from_settings(self.wishes.k, settings)
         built = self.specification.shuffler.model_copy(update=dict(shuffler or {})).build()
-        return Protocol(randomizer=made, shuffler=built, n=self.wishes.n)
+        return Protocol(randomizer=randomizer, shuffler=built, n=self.wishes.n)
 
     def run(self) -> Candidate | Miss:
-        """Return what meets the targets within the limits, or why nothing does."""
-        found, allowed = self._found(), self.wishes
-        if isinstance(found, Miss):
-            return found
-        if found.messages > allowed.most_messages:
-            sent = number(found.messages, up=True)
-            reason = f"Takes {sent} messages of each person; {allowed.most_messages:g} may be sent (most_messages)."
-            return Miss(search=self, reason=reason, candidate=found, over="messages")
-        if found.bits > allowed.most_bits:
-            reason = f"Takes {number(found.bits, up=True)} bits of each person; {allowed.most_bits:g} may be sent."
-            return Miss(search=self, reason=reason, candidate=found, over="bits")
-        return found
+        """Return a deployment that meets the targets within the limits, or a `Miss` with the reason why none does."""
+        result, allowed = self._found(), self.wishes
+        if isinstance(result, Miss):
+            return result
+        if result.messages > allowed.most_messages:
+            sent = number(result.messages, up=True)
+            reason = f"It needs {sent} messages of each person; the limit most_messages is {allowed.most_messages:g}."
+            return Miss(search=self, reason=reason, candidate=result, over="messages")
+        if result.bits > allowed.most_bits:
+            reason = f"It needs {number(result.bits, up=True)} bits of each person; the limit is {allowed.most_bits:g}."
+            return Miss(search=self, reason=reason, candidate=result, over="bits")
+        return result
 
     def _found(self) -> Candidate | Miss:
-        """Return what meets the targets, or why nothing does."""
+        """Return a deployment that meets the targets, whatever its costs, or a `Miss` with the reason."""
         if self.specification.targets.standard_error is None:
             most = self._private()
             return Miss(search=self, reason=_REVEALING) if most is None else self._judged(most)
         local = self._accurate()
         if local is None:
             return Miss(search=self, reason=self._too_coarse())
-        asked = self.specification.targets.local_epsilon
-        if asked is not None and (took := self.exposure.local(self.protocol(local)).upper) > asked:
-            reason = f"Accurate enough from a local epsilon of {number(took, up=True)}; {asked:g} is allowed."
+        limit = self.specification.targets.local_epsilon
+        if limit is not None and (took := self.exposure.local(self.protocol(local)).upper) > limit:
+            reason = (
+                f"It needs a local epsilon of {number(took, up=True)} for this accuracy; the target allows {limit:g}."
+            )
             return Miss(search=self, reason=reason, local=local)
         return self._judged(local)
 
     def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:
-        """Return the deployment with a local epsilon, whether or not it meets the targets."""
+        """Return the deployment with this local epsilon, even if it does not meet the targets."""
         written = shuffler or self.shuffler
-        protocol, asked = self.protocol(local, written), self.specification.targets
-        point = point_at(protocol, local, asked.delta, self.exposure)
+        protocol, targets = self.protocol(local, written), self.specification.targets
+        point = point_at(protocol, local, targets.delta, self.exposure)
         own, behind = protocol.shuffler.own_messages, self.behind_of(written)
         noise = "no local epsilon" if math.isinf(local) else f"local epsilon {local:g}"
         return Candidate(
@@ -226,21 +232,22 @@ class Search:
             specification=self.wishes.text(self._randomizer(local), written),
             protocol=protocol,
             messages=1 + own,
+            all_reports=None if self.exposure.total == 1 else self.exposure.local(protocol),
         )
 
     def _judged(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate | Miss:
-        found = self.candidate(local, shuffler)
-        if found.met:
-            return found
-        unmet = " ".join(target.sentence for target in found.unmet)
-        reason = f"With {found.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
-        return Miss(search=self, reason=reason, local=local, candidate=found)
+        candidate = self.candidate(local, shuffler)
+        if candidate.met:
+            return candidate
+        unmet = " ".join(target.sentence for target in candidate.unmet)
+        reason = f"With {candidate.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
+        return Miss(search=self, reason=reason, local=local, candidate=candidate)
 
     def _error(self, local: float) -> float:
         return error_with(self.protocol, local)
 
     def _accurate(self) -> float | None:
-        """Return the smallest local epsilon that is accurate enough, rounded up; None: none is."""
+        """Return the smallest local epsilon that meets the accuracy target, rounded up; None if there is none."""
         wanted = self.specification.targets.standard_error
         assert wanted is not None
         least = least_accurate(self.protocol, wanted)
@@ -248,13 +255,13 @@ class Search:
 
     def _too_coarse(self) -> str:
         least = number(self._error(LARGEST_LOCAL), up=False)
-        return f"Its standard error is {least} at least, whatever the local epsilon is."
+        return f"Its standard error is at least {least} for every local epsilon."
 
     def _private(self) -> float | None:
-        """Return the largest local epsilon that meets the privacy targets; None: none that is tried does."""
-        asked, most = self.specification.targets, self._most_local()
-        # A local epsilon that is no larger than the central one meets it whatever the crowd is.
-        least = _SMALL if asked.epsilon is None else min(asked.epsilon / self.exposure.total, most) * (1 - _HAIR)
+        """Return the largest local epsilon that meets the privacy targets; None if none of those tried does."""
+        targets, most = self.specification.targets, self._most_local()
+        # A local epsilon of at most the target for central epsilon meets this target for any number of people.
+        least = _SMALL if targets.epsilon is None else min(targets.epsilon / self.exposure.total, most) * (1 - _HAIR)
         if self._is_private(most):
             return most
         if not self._is_private(least):
@@ -270,60 +277,62 @@ class Search:
         return rounded(math.exp(logarithm) * (1 - _HAIR), up=False)
 
     def _most_local(self) -> float:
-        """Return the largest local epsilon that is allowed if the shuffler fails."""
-        asked = self.specification.targets.local_epsilon
-        if asked is None:
+        """Return the largest local epsilon that meets targets.local_epsilon, the limit if the shuffler fails."""
+        limit = self.specification.targets.local_epsilon
+        if limit is None:
             return LARGEST_LOCAL
-        most = max(rounded(asked / self.exposure.total, up=False), _SMALL)
-        # The local epsilon of what is implemented is rounded up.
-        too_much = self.exposure.local(self.protocol(most)).upper > asked
+        most = max(rounded(limit / self.exposure.total, up=False), _SMALL)
+        # The local epsilon of the implemented probabilities is rounded up.
+        too_much = self.exposure.local(self.protocol(most)).upper > limit
         return rounded(most * (1 - _HAIR), up=False) if too_much else most
 
     def _is_private(self, local: float) -> bool:
-        """Return whether central epsilon and what is learned from one report are within the targets."""
+        """Return whether central epsilon and the figures of one report meet their targets at this local epsilon."""
         return self._short(self.protocol(local)) <= 0
 
-    def _short(self, made: Protocol) -> float:
-        """Return a number above 0 if central epsilon or what is learned from one report exceeds the targets."""
-        asked, short = self.specification.targets, -math.inf
-        if asked.epsilon is not None:
-            short = self._excess(made, asked.epsilon, asked.delta)
+    def _short(self, protocol: Protocol) -> float:
+        """Return a number > 0 if central epsilon or a figure of one report exceeds its target, else <= 0."""
+        targets, short = self.specification.targets, -math.inf
+        if targets.epsilon is not None:
+            short = self._excess(protocol, targets.epsilon, targets.delta)
         if short > 0:
             return short
-        limits = dict.fromkeys(GUESSES, asked.guessing) | {"re-identification": asked.reidentification}
-        rows = [] if self.exposure.total > 1 else learned(self.specification, made)
+        limits = dict.fromkeys(GUESSES, targets.guessing) | {"re-identification": targets.reidentification}
+        rows = [] if self.exposure.total > 1 else learned(self.specification, protocol)
         return short if all(row.figure.upper <= (limits[row.question] or 0) for row in rows) else 1.0
 
     def _excess(self, protocol: Protocol, epsilon: float, delta: float) -> float:
+        if self.exposure.drawn_again:
+            return self.exposure.epsilon(protocol, delta=delta).upper - epsilon
         reports, rounds = self.exposure.reports, self.exposure.composed
         return excess(protocol, epsilon, delta, reports_per_person=reports, rounds=rounds)
 
 
 def searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:
-    """Return one search for each mechanism and shuffler without dummies that fit, and why others do not."""
-    made, misfits = [], []
+    """Return a search for each usable pair of mechanism and shuffler without dummies, and a `Miss` for each other."""
+    fitting, misfits = [], []
     for kind, section in RANDOMIZERS.items():
         table = section.mechanism.table
         if table is None or table.numbers or "epsilon" not in table.settings:
             continue
         for beside in _variants(table.settings, wishes.k):
-            for shuffler in ("uniform", "secure-aggregation", "none"):
-                one = Search(wishes=wishes, kind=kind, beside=beside, shuffler={"kind": shuffler})
-                why = _unfit(one)
-                misfits += [Miss(search=one, reason=why)] if why else []
-                made += [] if why else [one]
-    return made, misfits
+            for shuffler in wishes.shufflers:
+                search = Search(wishes=wishes, kind=kind, beside=beside, shuffler={"kind": shuffler})
+                why = _unfit(search)
+                misfits += [Miss(search=search, reason=why)] if why else []
+                fitting += [] if why else [search]
+    return fitting, misfits
 
 
 def with_dummies(search: Search, dummies: int) -> Search:
-    """Return the same mechanism behind a scrambler."""
+    """Return the search for the same mechanism behind a scrambler that adds `dummies` dummy reports."""
     return replace(search, shuffler={"kind": "scrambler", "dummies": dummies})
 
 
 def _unfit(search: Search) -> str:
-    """Return why a mechanism does not go with a shuffler, or the people; "" if it does with some local epsilon."""
+    """Return why the shuffler or the population does not support the mechanism; "" if some local epsilon works."""
     try:
-        search.specification  # noqa: B018 - it is parsed
+        search.specification  # noqa: B018 - evaluated for its validation
         search.protocol(LARGEST_LOCAL)
     except SpecificationError as error:
         others = [one for one in error.problems if not one.key.startswith("shuffler")]
@@ -334,12 +343,13 @@ def _unfit(search: Search) -> str:
 
 
 def apart(error: Exception) -> str:
-    """Return a refusal in plain words."""
-    return APART if str(error).startswith("`shuffler`") else str(error)
+    """Return the message of an error as a plain sentence."""
+    misfit = isinstance(error, InvalidInputError) and error.problem.key == "shuffler"
+    return APART if misfit else str(error)
 
 
 def _variants(settings: Mapping[str, Setting], k: int) -> Iterator[dict[str, Any]]:
-    """Yield what may be chosen beside epsilon: nothing, each word of a choice, each number that is worth a try."""
+    """Yield the settings to try in addition to epsilon: the defaults, every named choice, and promising numbers."""
     names = [name for name in settings if name != "epsilon"]
     options: list[tuple[Any, ...]] = [
         settings[name].choices or (None, *(tried for tried in settings[name].tried if tried < k)) for name in names
@@ -349,5 +359,5 @@ def _variants(settings: Mapping[str, Setting], k: int) -> Iterator[dict[str, Any
 
 
 def rounded(value: float, *, up: bool) -> float:
-    """Return a number of four digits on the safe side."""
+    """Return `value` with four significant digits, rounded up if `up`, else down."""
     return float(number(value, up=up, digits=_DIGITS).replace(",", ""))

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json as json_text
 import math
-import re
 import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from hushuffle.cli.console import Exit, UsageError, progress, width
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import InvalidInputError, Problem
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.questions.dp import Calibration
 
+_Deployment = Parameter(group=Group("Instead of a specification", sort_key=2))
 SCHEMA_VERSION = 1
 
 
@@ -26,34 +26,40 @@ def minimum_batch(
     specification: Path | None = None,
     /,
     *,
-    k: int | None = None,
-    local_epsilon: float | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    mechanism: Literal["symmetric", "optimized", "randomized-response"] = "symmetric",
-    release: Literal["sums", "shuffle"] = "sums",
-    reports_per_person: int = 1,
-    rounds: int = 1,
+    k: Annotated[int | None, _Deployment] = None,
+    local_epsilon: Annotated[float | None, _Deployment] = None,
+    epsilon: Annotated[float | None, _Deployment] = None,
+    delta: Annotated[float | None, _Deployment] = None,
+    mechanism: Annotated[Literal["symmetric", "optimized", "randomized-response"], _Deployment] = "symmetric",
+    release: Annotated[Literal["sums", "shuffle"], _Deployment] = "sums",
+    reports_per_person: Annotated[int, _Deployment] = 1,
+    rounds: Annotated[int, _Deployment] = 1,
     json: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
     dap: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
 ) -> Exit:
-    """Say how many reports a batch needs at least, so that what is released of it keeps a guarantee.
+    """Compute the smallest batch whose release keeps a guarantee.
 
-    The guarantee holds for that batch and for every larger one, whatever the answers are: certified, not estimated.
-    Give a specification with targets.epsilon, or --k, --local-epsilon, --epsilon and --delta.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle minimum-batch examples/secure-sums.toml
+      hushuffle minimum-batch --k 10 --local-epsilon 4 --epsilon 1 --delta 1e-6
+
+    The guarantee is certified for that batch and for every larger one, for all
+    answers. Give a specification with targets.epsilon, or all of --k,
+    --local-epsilon, --epsilon and --delta.
 
     Args:
-        specification: the TOML file that describes the deployment; its number of people does not matter.
-        k: number of values.
-        local_epsilon: of one report, in nats: what protects if all servers, or the shuffler, are dishonest.
-        epsilon: central epsilon that the release of a batch may have at most, in nats.
-        delta: of that guarantee.
-        mechanism: what a device does: one-hot bits, all flipped alike (symmetric) or optimized; or randomized response.
-        release: sums of all reports (secure aggregation: Prio, DAP) or the reports themselves, shuffled.
-        reports_per_person: how many reports of a batch one person gives at most.
-        rounds: in how many batches the same people may be; epsilon is that of all together.
-        json: print the answer as JSON, and nothing else, to standard output.
-        dap: the same, with the task in the terms of DAP: the VDAF with its parameters, and what must hold.
+        specification: the TOML file of the deployment; its number of people is ignored.
+        k: number of values (default: that of the specification).
+        local_epsilon: epsilon of one report in nats: the guarantee if the shuffler or all servers are dishonest
+            (default: that of the specification).
+        epsilon: largest central epsilon of a release, in nats (default: targets.epsilon).
+        delta: delta of that guarantee (default: targets.delta).
+        mechanism: randomizer: one-hot bits, all flipped alike (symmetric) or optimized; or randomized response.
+        release: sums of all reports (secure aggregation: Prio, DAP), or the shuffled reports.
+        reports_per_person: reports per person in a batch, at most.
+        rounds: number of batches with the same people; epsilon is that of all together.
+        json: print only JSON to standard output.
+        dap: print JSON with the task in terms of DAP: the VDAF, its parameters, and requirements.
     """
     options = {"--k": k, "--local-epsilon": local_epsilon, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]
@@ -66,12 +72,12 @@ def minimum_batch(
     from hushuffle.questions import dp  # noqa: PLC0415 - a mistake in the options shows before
 
     if specification is not None:
-        protocol, asked = _of_file(specification)
+        protocol, target = _of_file(specification)
     else:
         assert k is not None
         assert local_epsilon is not None
         protocol = _of_options(k, local_epsilon, mechanism, release)
-        asked = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
+        target = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
     if dap:
         _check_dap(protocol, of_file=specification is not None)
     json = json or dap
@@ -79,12 +85,12 @@ def minimum_batch(
         if tell is not None:
             tell("looking for the smallest batch", 0.0)
         try:
-            found = dp.calibrate(protocol, parameter="n", **asked)
+            calibration = dp.calibrate(protocol, parameter="n", **target)
         except InvalidInputError as error:
             if specification is not None:
-                _refuse_target(asked["epsilon"], protocol)
+                _refuse_target(target["epsilon"], protocol)
             raise UsageError(str(error)) from None
-    sys.stdout.write(_as_json(found, asked, dap=dap) if json else _text(found, asked))
+    sys.stdout.write(_as_json(calibration, target, dap=dap) if json else _text(calibration, target))
     return Exit.DONE
 
 
@@ -103,7 +109,7 @@ def _of_options(k: int, local_epsilon: float, mechanism: str, release: str) -> P
                 k=k, epsilon=local_epsilon, kind="symmetric" if mechanism == "symmetric" else "optimized"
             )
     except InvalidInputError as error:
-        raise UsageError(_option(str(error))) from None
+        raise UsageError(_option(error.problem)) from None
     return Protocol(randomizer=randomizer, shuffler=shuffler, n=10_000)
 
 
@@ -145,9 +151,10 @@ def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
     raise UsageError(message)
 
 
-def _option(message: str) -> str:
+def _option(problem: Problem) -> str:
     """Return what a mechanism refuses in the words of the command line."""
-    return re.sub(r", got \w+=", ", got ", message.replace("`epsilon`", "--local-epsilon").replace("`k`", "--k"))
+    option = {"epsilon": "--local-epsilon", "k": "--k"}[problem.key]
+    return f"{option} {problem.rule}, got {problem.value}. {problem.hint}".rstrip()
 
 
 def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
@@ -160,44 +167,44 @@ def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
     unfit("targets.epsilon", "must be a target that some number of people meets", f"{epsilon:g}", hint)
 
 
-def _text(found: Calibration, asked: dict[str, Any]) -> str:
-    several = f", {asked['reports_per_person']:,} of each person at most" if asked["reports_per_person"] > 1 else ""
-    together = f" of {asked['rounds']:,} batches with the same people together" if asked["rounds"] > 1 else ""
-    randomizer, shuffler = found.protocol.randomizer.describe(), found.protocol.shuffler.describe()
+def _text(calibration: Calibration, target: dict[str, Any]) -> str:
+    several = f", {target['reports_per_person']:,} of each person at most" if target["reports_per_person"] > 1 else ""
+    together = f" of {target['rounds']:,} batches with the same people together" if target["rounds"] > 1 else ""
+    randomizer, shuffler = calibration.protocol.randomizer.describe(), calibration.protocol.shuffler.describe()
     parts = [
         f"{randomizer[0].upper()}{randomizer[1:]}; {shuffler}.",
-        f"Smallest batch: {found.value:,.0f} reports{several}.",
-        f"With that many, or more, central epsilon{together} is at most {asked['epsilon']:g} at delta = "
-        f"{asked['delta']:g}, whatever the answers are: {found.bound}.",
+        f"Smallest batch: {calibration.value:,.0f} reports{several}.",
+        f"With that many, or more, central epsilon{together} is at most {target['epsilon']:g} at delta = "
+        f"{target['delta']:g}, whatever the answers are: {calibration.bound}.",
     ]
-    if found.beyond_bound is not None:
-        parts.append(f"With {found.beyond:,.0f}: {found.beyond_bound}.")
+    if calibration.beyond_bound is not None:
+        parts.append(f"With {calibration.beyond:,.0f}: {calibration.beyond_bound}.")
     return "".join(textwrap.fill(part, width=width()) + "\n" for part in parts)
 
 
-def _as_json(found: Calibration, asked: dict[str, Any], *, dap: bool) -> str:
+def _as_json(calibration: Calibration, target: dict[str, Any], *, dap: bool) -> str:
     from hushuffle.assessment.dap import task  # noqa: PLC0415 - only when needed
     from hushuffle.mechanisms.shufflers import Reveals  # noqa: PLC0415 - only when needed
     from hushuffle.model import json_number  # noqa: PLC0415
 
-    bound, protocol = found.bound, found.protocol
+    bound, protocol = calibration.bound, calibration.protocol
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "min_batch_size": int(found.value),
+        "min_batch_size": int(calibration.value),
         "parameters": {
             "values": protocol.randomizer.inputs,
             "local_epsilon": json_number(protocol.randomizer.local_epsilon),
-            **asked,
+            **target,
             "randomizer": protocol.randomizer.describe(),
             "release": "sums" if protocol.shuffler.reveals is Reveals.SUMS else "shuffled reports",
         },
         "certificate": {
             "central_epsilon": bound.as_dict(),
-            "delta": found.delta,
+            "delta": calibration.delta,
             "relation": "replace one person's values",
             "holds_for": "this batch size and every larger one, for all answers",
         },
     }
     if dap:
-        document["dap"] = task(protocol, batch=int(found.value), asked=asked)
+        document["dap"] = task(protocol, batch=int(calibration.value), asked=target)
     return json_text.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -39,27 +39,27 @@ def reproduce(
     json: Annotated[bool, _Flag] = False,
     list_: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
 ) -> Exit:
-    """Recompute tables and figures of papers, and say which claims hold.
+    """Recompute tables and figures of papers, and check their claims.
 
-    Writes study.html and study.json into one folder, with every picture as
-    SVG and PNG and all numbers as CSV and Parquet, and prints a summary. For
-    a paper, or for all, it also writes index.html and verdicts.json: every
-    claim with its verdict. Without a name it lists what there is.
+    Examples (no files needed):
+      hushuffle reproduce --list
+      hushuffle reproduce jurado2023/figure-2 --quick
+
+    Writes study.html and study.json, every picture as SVG and PNG, and all numbers
+    as CSV and Parquet, and prints a summary. For a paper, or for all, also writes
+    index.html and verdicts.json with the verdict on each claim.
 
     Args:
-        name: a target such as jurado2023/figure-2, jurado2023 for all targets of that paper, or all.
-        out: the folder to write into (for several targets, one folder in it for each); by default
-            hushuffle-out/reproduce/ and the name.
-        data: the folder of the data sets, each in a folder of its own (else HUSHUFFLE_DATA), or NAME=FOLDER for
-            one data set that is elsewhere; may be given several times.
-        seed: for what is simulated; the same seed, the same numbers.
+        name: target such as jurado2023/figure-2, jurado2023 for all targets of that paper, or all (default: list them).
+        out: folder to write into; several targets get one folder each in it (default: hushuffle-out/reproduce/NAME).
+        data: folder of the data sets, or NAME=FOLDER for one data set; may be repeated (default: HUSHUFFLE_DATA).
+        seed: seed of simulations; the same seed gives the same numbers.
         quick: compute at small sizes, in seconds; no claim is confirmed or contradicted.
-        json: print study.json instead of the summary, and nothing else; for several targets, a list of them.
-        list_: list the targets, with the data sets they need, the papers' own that they
-            would use, and about how long they take.
+        json: print only study.json, no summary; for several targets, a list of them.
+        list_: list the targets with their data sets and running times.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle.papers import Request, find, targets, today  # noqa: PLC0415
+    from hushuffle.papers import Request, find, targets  # noqa: PLC0415
 
     if seed < 0:
         message = f"--seed must be a whole number >= 0, got {seed}."
@@ -67,11 +67,9 @@ def reproduce(
     try:
         chosen = tuple(targets().values()) if name in (None, _ALL) else find(str(name))
     except InvalidInputError as error:
-        message = f"{error} `hushuffle reproduce` lists all of them."
+        hint = error.problem.hint or "`hushuffle reproduce` lists all of them."
+        message = f"There is no target {error.problem.value}. {hint}"
         raise UsageError(message) from None
-    if name is not None and today(name) != name:
-        sys.stderr.write(f"hushuffle: {name} is now called {today(name)}; the old name still works.\n")
-        name = today(name)
     if list_ or name is None:
         sys.stdout.write(_listed_json(chosen) if json else "\n".join(_listed(chosen)) + "\n")
         return Exit.DONE
@@ -86,15 +84,15 @@ def reproduce(
 
 def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None, dict[str, Path]]:
     """Return the folder of the data sets, and those that are elsewhere, by name."""
-    known = sorted({name for target in targets for name in (*target.data, *dict(target.originals))})
+    names = sorted({name for target in targets for name in (*target.data, *dict(target.originals))})
     folder, named = os.environ.get("HUSHUFFLE_DATA"), dict[str, Path]()
     for text in given:
         name, equals, path = text.partition("=")
         if not equals or Path(text).is_dir():
             folder = text
             continue
-        if name not in known:
-            message = f"--data: there is no data set {name or 'without a name'}; there are {', '.join(known)}."
+        if name not in names:
+            message = f"--data: there is no data set {name or 'without a name'}; there are {', '.join(names)}."
             raise UsageError(message)
         if not Path(path).is_dir():
             message = f"--data: {name} must be a folder, {path or 'nothing'} is none."
@@ -137,12 +135,12 @@ def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick:
             texts.append(document(files).rstrip("\n"))
         else:
             sys.stdout.write(f"{target.name}: {count(study.claims)}\n")
-    made = overview(studies, skipped)
-    files = report.write(made, folder)
+    summary = overview(studies, skipped)
+    files = report.write(summary, folder)
     if json:
         sys.stdout.write("[" + ",\n".join(texts) + "]\n")
     else:
-        lines = ["", count(made.claims), *(f"Wrote {file}" for file in files), ""]
+        lines = ["", count(summary.claims), *(f"Wrote {file}" for file in files), ""]
         sys.stdout.write("\n".join(lines))
     return Exit.FAILED if skipped else Exit.DONE
 

@@ -1,4 +1,4 @@
-"""The papers' tables and figures, recomputed: `targets` lists them, `reproduce` computes one."""
+"""The papers' tables and figures, recomputed: `targets` lists all of them, `reproduce` computes one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import importlib
 from dataclasses import replace
 from typing import Final
 
-from hushuffle.errors import InvalidInputError
+from hushuffle import _checks
 from hushuffle.model import Claim, Report, Verdict
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
 from hushuffle.papers.verdicts import overview
 
-__all__ = ["Request", "Target", "find", "overview", "reproduce", "targets", "today"]
+__all__ = ["Request", "Target", "find", "overview", "reproduce", "targets"]
 
 _MODULES: Final[tuple[str, ...]] = (
     "jurado2023.guessing",
@@ -43,42 +43,22 @@ _MODULES: Final[tuple[str, ...]] = (
     "ladjel2021.savings",
     "ladjel2021.tradeoffs",
 )
-"""Modules of this package with a tuple TARGETS."""
-
-
-_NUMBERED: Final = {
-    "000": "jurado2023",
-    "001": "buffling",
-    "002": "murakami2021",
-    "003": "meehan2022",
-    "004": "ladjel2021",
-}
-"""What papers were called up to version 0.1."""
-
-
-def today(name: str) -> str:
-    """Return what the target or paper `name` is called today: papers had numbers once.
-
-    >>> today("000/figure-2"), today("004"), today("jurado2023")
-    ('jurado2023/figure-2', 'ladjel2021', 'jurado2023')
-    """
-    paper, slash, rest = name.partition("/")
-    return _NUMBERED.get(paper, paper) + slash + rest
+"""The modules of this package that have a tuple TARGETS."""
 
 
 def targets() -> dict[str, Target]:
-    """Return every target by name, sorted: figure-2 before figure-10.
+    """Return all targets by name, sorted: figure-2 before figure-10.
 
     >>> list(targets())[0]
     'buffling/figure-2'
     """
     modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
-    found: list[Target] = [target for module in modules for target in module.TARGETS]
-    return {target.name: target for target in sorted(found, key=lambda target: target.order)}
+    listed: list[Target] = [target for module in modules for target in module.TARGETS]
+    return {target.name: target for target in sorted(listed, key=lambda target: target.order)}
 
 
 def find(name: str) -> tuple[Target, ...]:
-    """Return the target `name`, or all targets of the paper `name`. Names of before (`today`) will do.
+    """Return the target `name`, or all targets of the paper `name`.
 
     Raises:
         InvalidInputError: there is no such target; the message names those that look like it.
@@ -86,22 +66,21 @@ def find(name: str) -> tuple[Target, ...]:
     >>> len(find("jurado2023/figure-2")), len(find("jurado2023")) > 5
     (1, True)
     """
-    known, name = targets(), today(name)
-    if name in known:
-        return (known[name],)
-    paper = tuple(target for target in known.values() if target.paper == name)
+    every = targets()
+    if name in every:
+        return (every[name],)
+    paper = tuple(target for target in every.values() if target.paper == name)
     if paper:
         return paper
-    ends = [other for other in known if other.partition("/")[2] == name]
-    papers = sorted({target.paper for target in known.values()})
-    meant = ends or difflib.get_close_matches(name, [*known, *papers])
-    hint = f" Did you mean {', '.join(meant[:-1])}{' or ' if meant[1:] else ''}{meant[-1]}?" if meant else ""
-    message = f'there is no target "{name}".{hint}'
-    raise InvalidInputError(message)
+    ends = [other for other in every if other.partition("/")[2] == name]
+    papers = sorted({target.paper for target in every.values()})
+    meant = ends or difflib.get_close_matches(name, [*every, *papers])
+    hint = f"Did you mean {', '.join(meant[:-1])}{' or ' if meant[1:] else ''}{meant[-1]}?" if meant else ""
+    return _checks.reject("name", "a target or a paper", f'"{name}"', hint)
 
 
 def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
-    """Return the study of the target `name`. A name of before (`today`) will do.
+    """Return the study of the target `name`.
 
     `quick` computes it at small sizes: it tests the same claims, and neither confirms nor contradicts one.
 
@@ -112,12 +91,11 @@ def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
     >>> reproduce("jurado2023/table-1", Request()).key
     'jurado2023/table-1'
     """
-    known, name = targets(), today(name)
-    if name not in known:
+    every = targets()
+    if name not in every:
         find(name)
-        message = f'"{name}" is a paper, not one target.'
-        raise InvalidInputError(message)
-    target = known[name]
+        _checks.reject("name", "one target", f'"{name}", a paper')
+    target = every[name]
     small = target.quick if quick else None
     study = (small or target.build)(request)
     claims = tuple(replace(_small(claim) if small else claim, target=name) for claim in study.claims)
@@ -126,7 +104,7 @@ def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
 
 
 def _small(claim: Claim) -> Claim:
-    """Return a claim as tested at small sizes, which are other data than the paper's."""
+    """Return a claim as tested at small sizes, that is, on other data than the paper's."""
     verdict = _AT_SMALL_SIZES.get(claim.verdict)
     if verdict is None:
         return claim

@@ -1,9 +1,9 @@
-"""The TOML file of a plan: the query, what hides its traffic, what is wanted; read, checked, written out."""
+"""The TOML file of a plan: query, traffic and targets; read, checked and written."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
@@ -20,76 +20,75 @@ from hushuffle.specification.reading import parsed, read_text, refuse_other_kind
 from hushuffle.specification.wording import Vocabulary
 
 RESULT_PATIENCE: Final = 3
-"""How many times `patience` the result waits longer than a scrambler, for start-up and for sending."""
-
-_REJECTED: Final = re.compile(r"`([^`]+)` (must be .+), got [^=]*=(.*?)\.(?: (.*))?", re.DOTALL)
+"""Factor by which waiting for the result exceeds `patience`, the wait for a scrambler: it adds start-up and sending."""
 
 
 class Traffic(Section):
-    """What hides where messages go: `hushuffle.plans.Traffic`, as a file gives it."""
+    """How the targets of messages are hidden, as a file states it; see `hushuffle.plans.Traffic`."""
 
     sigma: Annotated[float, Field(ge=0, le=1)]
     """Probability that a message goes to a random target instead of its own."""
     convention: Convention = "uniform"
-    """The random target is among all ("uniform") or among the others ("exclusive")."""
+    """The random target is drawn among all targets ("uniform"), or among all but its own ("exclusive")."""
     flood: Annotated[int, Field(ge=0)] = 0
-    """Further messages of each source to distinct other targets; only without scramblers."""
+    """Additional messages of each source to distinct other targets; only without scramblers."""
     dummies: Annotated[int, Field(ge=0, le=10**7)] | None = None
     """Dummies of each scrambler; with neither dummies nor batch there are no scramblers."""
     batch: Annotated[int, Field(ge=1)] | None = None
-    """The most sources of one scrambler; left out, one scrambler serves all."""
+    """The largest number of sources of one scrambler (default: one scrambler serves all)."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
-    """Sources without which a scrambler releases nothing, and for which the guarantee is stated.
+    """The smallest number of sources with which a scrambler releases its batch; the guarantee is for this number.
 
-    Left out: four fifths of the smallest batch, rounded up; all of it under a cap."""
+    Default: four fifths of the smallest batch, rounded up; the whole batch under a cap.
+    """
     scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
-    """How many scramblers each batch passes one after the other, each with its dummies; left out, one."""
+    """The number of scramblers that each batch passes in sequence, each with its own dummies (default: 1)."""
     capped: bool = False
-    """Whether no target gets more messages from a scrambler than it has sources."""
+    """Whether a target receives at most as many messages from a scrambler as it has sources."""
 
     def build(self) -> plans.Traffic:
-        """Return it for the builders of plans."""
+        """Return the traffic settings as the builders of plans take them."""
         return plans.Traffic(**self.model_dump(exclude_none=True))
 
 
 class PlanTargets(Section):
-    """What is asked of the plan."""
+    """The targets of the plan."""
 
     delta: Annotated[float, Field(ge=0, lt=1)]
-    """The delta of (epsilon, delta)-differential privacy; 0 asks for the pure figure."""
+    """The delta of (epsilon, delta)-differential privacy; 0 asks for pure differential privacy."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
     """The largest epsilon that is acceptable at this delta."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """The fewest people that must take part."""
+    """The smallest number of people that must take part."""
     tuples: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The smallest share of the tuples that must reach their targets, on average."""
+    """The smallest share of the records that must reach their targets, on average."""
     seconds: Annotated[float, Field(gt=0)] | None = None
-    """The longest that a run by real nodes may take until there is a result; [network] says how long they wait."""
+    """The longest acceptable time in seconds until a run on real nodes has a result; [network] sets the waits."""
 
 
 class PlanRun(Section):
-    """Where coins come from."""
+    """The source of randomness."""
 
     seed: Seed = "secure"
-    """"secure", or an integer for a run that can be repeated (and predicted: for tests only)."""
+    """"secure", or an integer for a repeatable run (its randomness is predictable: for tests only)."""
 
 
 class Network(Section):
-    """How the plan is run by real nodes: what they have in common besides the plan."""
+    """Common settings of a run on real nodes."""
 
     message: Annotated[int, Field(ge=256, le=16_384)] = 1024
     """Bytes of every message."""
     collect: Annotated[float, Field(gt=0, le=86_400)] = 60.0
     """Seconds that a scrambler waits for its sources."""
     patience: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Seconds that a node waits for another one on a connection."""
+    """Seconds that a node waits on a connection for another node."""
     least: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """The share of the sources without which there is no result."""
+    """The share of the sources below which there is no result."""
     processes: Annotated[int, Field(ge=1, le=64)] = 2
-    """With `--network`: processes for the sources, and as many for scramblers and for compute nodes."""
+    """With `--network`: number of processes for the sources, for scramblers and for compute nodes, each."""
 
     def longest(self, stages: int) -> float:
-        """Return the seconds from the start of a run of so many stages in which the result waits for the targets."""
+        """Return the seconds that the result of a run with this many stages waits for the targets."""
         return stages * (self.collect + RESULT_PATIENCE * self.patience)
 
 
@@ -97,17 +96,17 @@ class PlanSpecification(File):
     """One execution plan: query, traffic, targets; see `load_plan`, `parse_plan`."""
 
     title: Name | None = None
-    """What the report is called."""
+    """Title of the report."""
     query: AnyQuery
-    """What is computed, on which data."""
+    """The computation and its data."""
     traffic: Traffic
-    """What hides where messages go."""
+    """How messages are hidden."""
     targets: PlanTargets
-    """What is wanted."""
+    """The targets."""
     run: PlanRun = PlanRun()
-    """Where coins come from."""
+    """The source of randomness."""
     network: Network | None = None
-    """How the plan is run by real nodes."""
+    """Settings of a run on real nodes."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -118,10 +117,10 @@ class PlanSpecification(File):
         yield from _traffic_problems(table(raw, "traffic"))
 
     def plan(self, people: int) -> plans.Plan:
-        """Return the plan for so many people.
+        """Return the plan for this number of people.
 
         Raises:
-            SpecificationError: the specification does not fit so many people, or its own values not each other.
+            SpecificationError: the specification does not fit this number of people, or contradicts itself.
 
         >>> spec = parse_plan('''
         ...     traffic = { sigma = 0.2 }
@@ -140,7 +139,9 @@ class PlanSpecification(File):
             return self.query.plan(people, self.traffic.build())
         except InvalidInputError as error:
             where = f"specification, for {people:,} people"
-            raise SpecificationError(where, (_problem(str(error)),)) from error
+            problem = error.problem
+            key = f"traffic.{problem.key}" if problem.key in Traffic.model_fields else problem.key
+            raise SpecificationError(where, (replace(problem, key=key),)) from error
 
 
 def load_plan(path: str | Path) -> PlanSpecification:
@@ -153,7 +154,7 @@ def load_plan(path: str | Path) -> PlanSpecification:
 
 
 def describes_plan(path: str | Path) -> bool:
-    """Return whether a TOML file is one of the plan of a query; what is wrong with it is said by whoever loads it."""
+    """Return whether a TOML file describes a plan of a query; loading it reports what is wrong with it."""
     return "query" in tables_of(read_text(path))
 
 
@@ -195,7 +196,7 @@ def _names(kind: type[Section]) -> tuple[str, ...]:
 
 
 def _words() -> Vocabulary:
-    """Return the tables of a plan's file, with those that a kind of query has for itself."""
+    """Return the tables of a plan's file, including the tables of each type of query."""
     inner: dict[str, list[type[Section]]] = {}
     owners: dict[type[Section], list[str]] = {}
     for kind in QUERIES:
@@ -217,14 +218,4 @@ def _words() -> Vocabulary:
             for section, names in owners.items()
             if "kind" not in section.model_fields
         },
-    )
-
-
-def _problem(message: str) -> Problem:
-    """Return what a builder of plans complains about, as a problem of the file."""
-    found = _REJECTED.fullmatch(message)
-    assert found is not None  # every rejected argument is worded alike
-    name, rule, value, hint = found.groups()
-    return Problem(
-        key=f"traffic.{name}" if name in Traffic.model_fields else name, rule=rule, value=value, hint=hint or ""
     )

@@ -1,4 +1,4 @@
-"""What all sections of a specification share: how strict they are, and the types of their values."""
+"""Base classes of the sections of a specification (strict, frozen), and the types of values."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Section(BaseModel):
 
 
 class ShufflerSection(Section):
-    """[shuffler]: what it builds, what its release says, and what its page has to say besides."""
+    """[shuffler]: builds the shuffler, and states what a release reveals and which assumptions are made."""
 
     assumed: ClassVar[Mapping[str, str]] = {}
-    """Sentences to add to assumptions, by their keys."""
+    """Sentences to add to the assumptions, by the key of the assumption."""
     calibrated: ClassVar[Literal["noise", "messages", "nothing"]] = "noise"
     """What `hushuffle calibrate` chooses."""
     trusted_with: ClassVar[str] = ""
-    """What whoever runs it is trusted with besides hiding who sent what."""
+    """What the shuffler's operator is trusted with, in addition to hiding who sent what."""
 
     def build(self) -> Shuffler:
         """Return the shuffler."""
@@ -49,21 +49,21 @@ class ShufflerSection(Section):
 
     @property
     def reveals(self) -> Reveals:
-        """What the released order says."""
+        """What the order of the release reveals."""
         return self.build().reveals
 
 
 class File(Section):
-    """The whole of one kind of file: its sections, and the rules that tie their values together.
+    """A whole file, such as a specification: its sections, and the rules that tie values together.
 
     Raises:
-        pydantic.ValidationError: a value or a combination of values breaks a rule; who reads a file raises a
-            `SpecificationError` in plain words instead.
+        pydantic.ValidationError: a value or a combination of values breaks a rule; the functions that read a
+            file raise a `SpecificationError` instead.
     """
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003
-        """Yield every rule that ties values together and is broken; those of the wrong type are problems of their own.
+        """Yield every broken rule that ties values together; values of the wrong type are reported elsewhere.
 
         >>> list(File.problems({}))
         []
@@ -78,7 +78,7 @@ class File(Section):
         return self
 
     def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, every default spelled out; no statement is none."""
+        """Return the specification as tables, lists and values, with every default; an empty statement is left out."""
         tables = self.model_dump(exclude_none=True)
         statement = type(self).model_fields.get("statement")
         if statement is not None and self.statement == statement.default:  # type: ignore[attr-defined]
@@ -91,18 +91,18 @@ class File(Section):
 
 
 def either(first: str, second: str) -> dict[str, Any]:
-    """Return JSON schema for: exactly one of the two keys is given."""
+    """Return the JSON schema which requires exactly one of the two keys."""
     return {"oneOf": [{"required": [first]}, {"required": [second]}]}
 
 
 def refuse(rule: str, hint: str = "") -> NoReturn:
-    """Raise what pydantic collects as a problem: the rule "must ...", and a hint."""
+    """Raise an error that pydantic collects as a problem: a rule "must ...", and a hint."""
     template = "{rule}. {hint}" if hint else "{rule}"
     raise PydanticCustomError("rule", template, {"rule": rule, "hint": hint})  # noqa: EM101 - a type, no message
 
 
 def unfit(key: str, rule: str, value: str, hint: str = "", *, where: str = "specification") -> NoReturn:
-    """Raise `SpecificationError`: a specification that keeps all rules does not fit what is done with it."""
+    """Raise `SpecificationError` for a valid specification that cannot be used for the requested task."""
     raise SpecificationError(where, (Problem(key=key, rule=rule, value=value, hint=hint),)) from None
 
 
@@ -137,14 +137,8 @@ def _condition(value: str) -> str:
     try:
         parse_condition(value)
     except InvalidInputError as error:
-        refuse(*rule_and_hint(error, "condition", value))
+        refuse(error.problem.rule, error.problem.hint)
     return value
-
-
-def rule_and_hint(error: InvalidInputError, name: str, value: str) -> tuple[str, str]:
-    """Return A and C of the message "`name` must be A, got name=value. C": key and value are shown anyway."""
-    rule, _, hint = str(error).removeprefix(f"`{name}` ").partition(f", got {name}={value!r}.")
-    return rule, hint.strip()
 
 
 Probability = Annotated[float, Field(gt=0, lt=1)]
@@ -156,14 +150,14 @@ Epsilon = Annotated[
     PlainSerializer(lambda value: "inf" if value == math.inf else value),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0, "maximum": 40}, {"const": "inf"}]}),
 ]
-"""Local privacy loss in nats; math.inf is no noise."""
+"""Local epsilon in nats; math.inf means no noise."""
 
 Seed = Annotated[
     int | str,
     PlainValidator(_seed),
     WithJsonSchema({"anyOf": [{"const": "secure"}, {"type": "integer", "minimum": 0}]}),
 ]
-"""Where randomness comes from."""
+"""Source of randomness: "secure", or a seed."""
 
 Label = Annotated[
     str,
@@ -177,4 +171,4 @@ Name = Annotated[str, AfterValidator(_printable)]
 """Text on one line."""
 
 ConditionText = Annotated[str, AfterValidator(_condition)]
-"""What makes a record belong to a category, such as "> 0" or ">= 18 and < 30"."""
+"""The condition for a record to belong to a category, such as "> 0" or ">= 18 and < 30"."""

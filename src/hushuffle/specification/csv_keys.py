@@ -1,4 +1,4 @@
-"""Keys that say how CSV files are written, the same in every kind of specification."""
+"""Keys for the form of CSV files, the same in every type of specification."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.specification._base import Section, refuse, rule_and_hint
+from hushuffle.specification._base import Section, refuse
 from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
 
 
 def _encoding(value: str) -> str:
-    return _checked("encoding", value, check_encoding)
+    return _checked(value, check_encoding)
 
 
 def _separator(value: str) -> str:
-    return _checked("separator", value, check_separator)
+    return _checked(value, check_separator)
 
 
-def _checked(name: str, value: str, check: Callable[[str], None]) -> str:
+def _checked(value: str, check: Callable[[str], None]) -> str:
     try:
         check(value)
     except InvalidInputError as error:
-        refuse(*rule_and_hint(error, name, value))
+        refuse(error.problem.rule, error.problem.hint)
     return value
 
 
@@ -33,12 +33,12 @@ Separator: TypeAlias = Annotated[str, AfterValidator(_separator)]
 
 
 class CsvKeys(Section):
-    """Beside the name of files: how they are written, where they are CSV files."""
+    """Keys for the form of CSV files: encoding and separator."""
 
     encoding: Encoding | None = None
     """The encoding of CSV files, such as "windows-1252" or "latin-1"; utf-8 by default."""
     separator: Separator | None = None
-    """What separates the fields of CSV files; left out, a comma, or a tab in .tsv files."""
+    """Separator of the fields of CSV files; if left out, a comma, or a tab in .tsv files."""
 
     @property
     def form(self) -> CsvForm:

@@ -1,4 +1,4 @@
-"""A first specification for one column of a table that was looked at: a beginning, for people to decide about."""
+"""A draft specification for one column of an inspected table, which its owner completes."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import days
 
 _MOST: Final = 50
-"""Labels that are written into a draft."""
+"""Largest number of labels in a draft."""
 
 _FEW: Final = 20
-"""Numbers and dates of more different values go into bins."""
+"""Numbers and dates with more distinct values than this are put into bins."""
 
 _PEOPLE: Final = 20
-"""A label that fewer records have is not written into a draft, of 2,000 records or more."""
+"""In tables of 2,000 records or more, a label of fewer records than this is left out of the draft."""
 
 _SAME: Final = 0.98
-"""A column whose records have the same value in so large a share says little."""
+"""A column in which at least this share of the records has the same value is listed late."""
 
 _LIKED: Final = ("text", "booleans", "whole numbers", "dates", "numbers")
 
 
 def candidates(found: Inspection) -> tuple[Profile, ...]:
-    """Return the columns that may be asked for, the likeliest first.
+    """Return the columns that are suitable for a survey, the most suitable first.
 
-    That is one of a few values that many people share: text before flags and numbers, and two values, which are often a
-    flag of the software, after more.
+    Suitable columns have few values that many people share. Text comes before flags and numbers. Columns of two values
+    (often flags set by software) come after columns of more values.
     """
     able = [
         column
@@ -54,7 +54,7 @@ def candidates(found: Inspection) -> tuple[Profile, ...]:
 
 
 def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
-    """Return what sorts likelier columns first."""
+    """Return a sort key that places more suitable columns first."""
     share = column.counts["count"][0] / column.present if column.exact else 0.0
     return (
         column.distinct > _MOST,
@@ -66,14 +66,14 @@ def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
 
 
 def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
-    """Return the text of a specification for a column, which assess and collect accept once `person` is answered.
+    """Return the text of a draft specification for a column; it is valid once `person` is answered.
 
-    None: no value of the column may be listed, because few records have each of them.
+    None: no value of the column may be listed, because too few records have each value.
 
     Args:
         found: the table.
-        column: the one of its columns that is asked for.
-        data: what the specification is to call the table.
+        column: the column of the survey.
+        data: the name of the table in the specification.
     """
     population: dict[str, Any] = {"data": data}
     if found.form is not None:
@@ -99,14 +99,14 @@ def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
     return text.replace("[population]\n", f"[population]\n{_person(found, column)}", 1)
 
 
-def _person(found: Inspection, asked: Profile) -> str:
-    """Return lines that ask whose a row is, with the columns that may say it: nobody but the owner knows."""
+def _person(inspection: Inspection, chosen: Profile) -> str:
+    """Return lines that ask whose record a row is, with the candidate columns: only the owner can answer."""
     lines = [
         f'Whose is a row? Replace "{ASKED}" by the column that says it, or by "{NO_COLUMN}" if every row is another '
         "person's.",
     ]
-    for column in people_columns(found):
-        if column.name != asked.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
+    for column in people_columns(inspection):
+        if column.name != chosen.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
             each = f"{repeats(column)} rows of each value, {column.distinct:,} values"
             lines.append(f"{_line(person=column.name)}  # {each}")
     if len(lines) > 1:
@@ -120,13 +120,13 @@ def _line(**keys: Any) -> str:
 
 
 def people_columns(found: Inspection) -> list[Profile]:
-    """Return the columns that may say whose a row is, the likeliest first."""
+    """Return the columns that may identify the person of a row, the most likely first."""
     names = [column for column in found.columns if column.may_name_people]
     return sorted(names, key=lambda column: (not column.named_so, not column.names_people, -column.distinct))
 
 
 def repeats(column: Profile) -> str:
-    """Return how many records have each value on average, which is 1 only where none occurs twice.
+    """Return the mean number of records per value, as text; it is "1" only if no value occurs twice.
 
     >>> repeats(Profile(name="id", kind="text", type="text", missing=0, distinct=12_001, exact=True, present=12_361,
     ...                 counts=pl.DataFrame()))
@@ -152,8 +152,8 @@ def _words(column: Profile, population: dict[str, Any]) -> str:
     ]
     what = "edges" if "bins" in population else "labels"
     lines.append(
-        f"The {what} were taken from the data. Check them against the questionnaire: that a category is here must not "
-        "say that somebody is in it."
+        f"The {what} were taken from the data. Check them against the questionnaire: the presence of a category must "
+        "not reveal that a record has it."
     )
     if "otherwise" in population:
         left = f": {column.present - _listed(column, population):,} records" if column.exact else ""
@@ -163,7 +163,7 @@ def _words(column: Profile, population: dict[str, Any]) -> str:
 
 
 def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
-    """Return what to look at among the labels that are listed: those of few records are in no draft."""
+    """Return comments on suspicious labels in the draft; labels of few records are not in the draft."""
     lines = []
     marks = [doubt for doubt in missing_marks(column) if doubt.value.strip() in listed]
     if marks:
@@ -191,7 +191,7 @@ def _listed(column: Profile, population: dict[str, Any]) -> int:
 
 
 def _categories(column: Profile, *, least: int) -> dict[str, Any] | None:
-    """Return the keys that say what the categories are; labels that fewer records have are not listed."""
+    """Return the keys that define the categories; labels of fewer than `least` records are not listed."""
     if column.kind in ("numbers", "whole numbers", "dates") and column.distinct > _FEW:
         edges = _date_edges(column) if column.kind == "dates" else _number_edges(column)
         if edges:
@@ -237,7 +237,7 @@ def _in_numbers(column: Profile) -> pl.DataFrame:
 
 
 def _number_edges(column: Profile) -> list[float | int]:
-    """Return round numbers that cut the values into about five parts."""
+    """Return round numbers that divide the values into about five parts."""
     table = _in_numbers(column).sort("number")
     if not table.height:
         return []
@@ -249,12 +249,12 @@ def _number_edges(column: Profile) -> list[float | int]:
 
 
 def _round(value: float) -> float:
-    """Return a number with two digits that count."""
+    """Return a number rounded to two significant digits."""
     return float(f"{value:.1e}")
 
 
 def _date_edges(column: Profile) -> list[date]:
-    """Return first days of years, or of months where all dates are in one year."""
+    """Return first days of years, or first days of months if all dates are in one year."""
     numbers = _in_numbers(column)["number"]
     first, last = (date.fromordinal(date(1970, 1, 1).toordinal() + int(day)) for day in (numbers.min(), numbers.max()))  # type: ignore[arg-type]
     if first.year < last.year:
@@ -264,7 +264,7 @@ def _date_edges(column: Profile) -> list[date]:
 
 
 def data_name(source: str, out: Path | None) -> str:
-    """Return what a specification in the file `out` calls a table, relative to its folder where that is relative."""
+    """Return the path of a table for a specification in the file `out`; a relative path starts at its folder."""
     if out is None or ":" in source or Path(source).expanduser().is_absolute():
         return source
     return os.path.relpath(source, out.parent)

@@ -1,4 +1,4 @@
-"""[randomizer], [shuffler] and [[adversaries]]: one class for each kind, each builds what it describes."""
+"""The sections [randomizer], [shuffler] and [[adversaries]]: one class per `kind` builds the object it describes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hushuffle.specification.order import MallowsShuffle, Order
 PLANNED = {
     "adversaries": ("traffic",),
 }
-"""Kinds that have a name but no code yet."""
+"""Values of `kind` that are reserved but not implemented."""
 
 
 Rows = Annotated[
@@ -60,7 +60,7 @@ class RandomizerSection(Section):
         return self.mechanism.from_settings(k, self.given())
 
     def settled(self, built: Mechanism) -> dict[str, Any]:
-        """Return the table as it is written, with what was left out for the mechanism to choose."""
+        """Return the table as written, with the settings that the mechanism chose for keys left out."""
         table, written = _table(self.mechanism), self.model_dump(exclude_none=True)
         left = [name for name in table.settings if name not in written and name not in (table.either or ())]
         return {**written, **{name: getattr(built, name) for name in left}}
@@ -72,7 +72,7 @@ def _table(mechanism: type[Mechanism]) -> Table:
 
 
 def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
-    """Return the section of a mechanism, made of what it declares."""
+    """Return the section class of a mechanism, built from the keys that the mechanism declares."""
     table = _table(mechanism)
 
     class Base(RandomizerSection):
@@ -87,27 +87,27 @@ def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
             limited = Annotated[limited, Field(**limits)]
         described = Field(default=None if setting.optional else ..., description=setting.about)
         fields[name] = (limited | None if setting.optional else limited, described)
-    made = create_model(mechanism.__name__, __base__=Base, __doc__=table.about, **fields)
-    made.mechanism = mechanism
-    return made
+    section = create_model(mechanism.__name__, __base__=Base, __doc__=table.about, **fields)
+    section.mechanism = mechanism
+    return section
 
 
 def _found() -> dict[str, type[RandomizerSection]]:
-    """Return the section of every mechanism that can be written in a specification, by its kind."""
+    """Return the section class of every mechanism that a specification can name, by its `kind`."""
     for module in pkgutil.iter_modules(randomizers.__path__):
         importlib.import_module(f"{randomizers.__name__}.{module.name}")
     waiting: list[type[Mechanism]] = [Mechanism]
-    found: dict[str, type[RandomizerSection]] = {}
+    sections: dict[str, type[RandomizerSection]] = {}
     while waiting:
         mechanism = waiting.pop()
         waiting += mechanism.__subclasses__()
         if mechanism.table is not None and mechanism.__module__.startswith(randomizers.__name__):
-            found[mechanism.table.kind] = _section(mechanism)
-    return dict(sorted(found.items()))
+            sections[mechanism.table.kind] = _section(mechanism)
+    return dict(sorted(sections.items()))
 
 
 RANDOMIZERS: Final = _found()
-"""The section of each kind of randomizer: one for each mechanism that declares a `table`."""
+"""The section class for each `kind` of randomizer: one for each mechanism that declares a `table`."""
 
 
 class UniformShuffle(ShufflerSection):
@@ -120,7 +120,7 @@ class UniformShuffle(ShufflerSection):
 
 
 Number = Annotated[int, Field(ge=0, le=LARGEST)]
-"""How many dummy reports."""
+"""Number of dummy reports."""
 
 
 class DrawnDummies(Section):
@@ -129,7 +129,7 @@ class DrawnDummies(Section):
     kind: str
 
     def law(self) -> shufflers.DummyLaw | shufflers.GeometricDummies:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -137,22 +137,21 @@ class DrawnDummies(Section):
         try:
             self.law()
         except InvalidInputError as error:
-            rule, _, rest = str(error).partition("` ")[2].partition(", got ")
-            refuse(rule, rest.partition(". ")[2])
+            refuse(error.problem.rule, error.problem.hint)
         return self
 
 
 class BinomialDummies(DrawnDummies):
-    """As many as heads among coins."""
+    """The number of successes in independent Bernoulli trials."""
 
     kind: Literal["binomial"]
     trials: Annotated[int, Field(ge=1, le=LARGEST)]
-    """How many coins."""
+    """Number of Bernoulli trials."""
     p: Probability
-    """The probability of heads."""
+    """Probability of success."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.binomial(trials=self.trials, p=self.p)
 
 
@@ -161,63 +160,63 @@ class GeometricDummies(DrawnDummies):
 
     kind: Literal["geometric"]
     mean: Annotated[float, Field(gt=0, le=LARGEST)]
-    """How many on average."""
+    """Mean number of dummies."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.geometric(mean=self.mean)
 
 
 class LaplaceDummies(DrawnDummies):
-    """A discrete Laplace law, cut at 0 and at twice its center."""
+    """A discrete Laplace distribution, truncated at 0 and at twice its center."""
 
     kind: Literal["discrete-laplace"]
     center: Annotated[int, Field(ge=0, le=LARGEST // 2)]
-    """The likeliest number, and the mean."""
+    """The most likely number of dummies, which is also the mean."""
     scale: Annotated[float, Field(gt=0, le=LARGEST)]
-    """A number that much farther from the center is less likely by a factor e."""
+    """Scale: a number of dummies farther from the center by `scale` is less likely by a factor e."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.discrete_laplace(center=self.center, scale=self.scale)
 
 
 class OwnDummies(DrawnDummies):
-    """A law of your own."""
+    """A distribution given as a list of numbers and probabilities."""
 
     kind: Literal["own"]
     numbers: Annotated[tuple[Annotated[Number, Field(strict=True)], ...], Field(strict=False, min_length=1)]
-    """The numbers of dummies that occur, all different."""
+    """The possible numbers of dummies, all different."""
     probabilities: Annotated[
         tuple[Annotated[float, Field(strict=True, ge=0, le=1)], ...], Field(strict=False, min_length=1)
     ]
-    """Their probabilities, in all 1."""
+    """Probabilities of `numbers`; the sum is 1."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         if not len(self.numbers) == len(set(self.numbers)) == len(self.probabilities):
             refuse("must have as many probabilities as different numbers")
         return shufflers.DummyLaw.of(dict(zip(self.numbers, self.probabilities, strict=True)))
 
 
 class EndlessDummies(DrawnDummies):
-    """0, 1, 2, ... dummies without a largest number, each `ratio` times as likely as the one before: takes no delta."""
+    """0, 1, 2, ... dummies without a largest number, each `ratio` times as likely as the one before; needs no delta."""
 
     kind: Literal["endless-geometric"]
     ratio: Probability
-    """How likely one more is."""
+    """Ratio of the probabilities of m + 1 and of m dummies."""
 
     def law(self) -> shufflers.GeometricDummies:
-        """Return the law of the number."""
+        """Return the distribution of the number of dummies."""
         return shufflers.GeometricDummies(ratio=self.ratio)
 
 
 DUMMY_LAWS: Final = (BinomialDummies, GeometricDummies, LaplaceDummies, OwnDummies)
-"""The table of each kind of random number of dummies."""
+"""The classes that describe a random number of dummies, one per `kind`."""
 
 
 def _kind_of_dummies(value: Any) -> str | None:
-    """Return which member of `Dummies` a value has to be."""
+    """Return which member of `Dummies` a value must match."""
     if isinstance(value, dict):
         return value.get("kind") if isinstance(value.get("kind"), str) else None
     return value.kind if isinstance(value, DrawnDummies) else "number"
@@ -234,11 +233,11 @@ Dummies = Annotated[
 
 
 class Scrambler(ShufflerSection):
-    """Adds dummy reports, then all leave in a uniformly random order."""
+    """Adds dummy reports; then all reports leave in a uniformly random order."""
 
     kind: Literal["scrambler"]
     dummies: Dummies
-    """How many dummy reports are added, drawn from the randomizer's blanket: a number, or the law of a random one."""
+    """Number of dummy reports, drawn from the randomizer's blanket: an integer, or a distribution."""
 
     def build(self) -> shufflers.Shuffler:
         drawn = self.dummies
@@ -247,20 +246,20 @@ class Scrambler(ShufflerSection):
 
 def _kept_secret(honest: float) -> dict[str, str]:
     share = "all people" if honest == 1 else f"a share of {honest:g} of the people"
-    return {"devices": f" Those of {share} send their further messages, and nobody is told which these are."}
+    return {"devices": f" Those of {share} send their additional messages, and do not reveal which these are."}
 
 
 class BlanketMessages(ShufflerSection):
-    """People send further messages, drawn from the randomizer's blanket; all leave in a uniformly random order."""
+    """Clients send blanket messages in addition; all messages leave in a uniformly random order."""
 
     calibrated = "messages"
     kind: Literal["blanket-messages"]
     p: Annotated[float, Field(gt=0, le=1)]
-    """The probability that a person's coin shows heads: for each head it sends one message besides."""
+    """Probability of success of a client's Bernoulli trial; each success adds one blanket message."""
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
-    """How many coins each person throws."""
+    """Number of Bernoulli trials of each client."""
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
+    """Fraction of clients that follow the protocol and do not collude with the analyst."""
 
     @property
     def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -271,14 +270,14 @@ class BlanketMessages(ShufflerSection):
 
 
 class FakesPerValue(ShufflerSection):
-    """People send fake reports, for each category by a coin of its own; all leave in a uniformly random order."""
+    """Clients send fake reports, with one Bernoulli trial per category; all leave in a uniformly random order."""
 
     calibrated = "messages"
     kind: Literal["fakes-per-value"]
     p: Probability
-    """The probability of a fake report of a category, for each person."""
+    """Probability that a client sends a fake report of a category."""
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """The share of the people who do so and keep it to themselves: the guarantee is against all others."""
+    """Fraction of clients that follow the protocol and do not collude with the analyst."""
 
     @property
     def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -292,17 +291,17 @@ class AugmentedShuffle(ShufflerSection):
     """The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random order."""
 
     model_config = ConfigDict(json_schema_extra=either("pure_epsilon", "each"))
-    assumed = {"shuffler": " It adds dummies as is described, and tells nobody how many."}  # noqa: RUF012 - a constant
+    assumed = {"shuffler": " It adds the described dummies, and keeps their number secret."}  # noqa: RUF012 - a constant
     trusted_with = (
-        "It is trusted to add dummies too: to keep each report by a coin, to draw how many dummies of each category "
-        "there are, and to tell nobody. If it does not, nothing hides an answer."
+        "It is also trusted to sample reports, to draw the number of dummies of each category, and to keep both "
+        "secret. Otherwise nothing hides an answer."
     )
     calibrated = "nothing"
     kind: Literal["augmented"]
     trusted: Literal[True]
-    """That whoever runs the shuffler is trusted to do so, and to tell nobody how many: nothing else hides an answer."""
+    """The operator of the shuffler is trusted to add dummies and to keep their number secret. Must be true."""
     pure_epsilon: Annotated[float, Field(gt=0, le=LARGEST_PURE)] | None = None
-    """The guarantee in nats without a delta: the share of the reports and the law of the dummies follow from it."""
+    """Central epsilon in nats at delta = 0; it determines `kept` and the distribution of the dummies."""
     each: (
         Annotated[
             BinomialDummies | GeometricDummies | LaplaceDummies | OwnDummies | EndlessDummies,
@@ -310,9 +309,9 @@ class AugmentedShuffle(ShufflerSection):
         ]
         | None
     ) = None
-    """The law of the number of dummies of a category, drawn for each of them."""
+    """Distribution of the number of dummies of a category, drawn for each category."""
     kept: Annotated[float, Field(gt=0, le=1)] | None = None
-    """The probability that a report is kept; 1 where it is left out."""
+    """Probability that the shuffler keeps a report; 1 if left out."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -330,15 +329,15 @@ class AugmentedShuffle(ShufflerSection):
 
 
 class SecureAggregation(ShufflerSection):
-    """No report leaves, only the sums of all of them: one-hot encodings, or reports of a single number."""
+    """The servers release only sums over all reports: of one-hot encodings, or of reports of a single number."""
 
     kind: Literal["secure-aggregation"]
     coins: Annotated[int, Field(ge=0, le=MOST_COINS)] = 0
-    """How many fair coins each server throws for each sum, to which it adds the heads."""
+    """Number of fair Bernoulli trials per server and sum; a server adds the number of successes to the sum."""
     servers: Annotated[int, Field(ge=1, le=MOST_SERVERS)] = 2
-    """How many servers there are."""
+    """Number of servers."""
     honest: Annotated[int, Field(ge=0, le=MOST_SERVERS)] = 1
-    """Of how many servers the coins stay secret: the guarantee is against all others."""
+    """Number of servers that keep their random bits secret; all other servers may collude."""
 
     def build(self) -> shufflers.Shuffler:
         return shufflers.SecureAggregation(coins=self.coins, servers=self.servers, honest=self.honest)
@@ -354,44 +353,44 @@ class NoShuffle(ShufflerSection):
 
 
 class Uninformed(Section):
-    """Knows nobody's answer; wants one person's."""
+    """Uninformed adversary: knows no answer, and guesses one person's."""
 
     kind: Literal["uninformed"]
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return who guesses one person's answer."""
+        """Return the adversary that guesses one person's answer."""
         return adversaries.Uninformed()
 
 
 class Strong(Section):
-    """Knows everybody's answer but one; wants that one."""
+    """Strong adversary: knows all answers but one, and guesses that one."""
 
     kind: Literal["strong"]
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return who guesses one person's answer."""
+        """Return the adversary that guesses one person's answer."""
         return adversaries.Strong()
 
 
 class Informed(Section):
-    """Knows the answers of m others; wants one person's."""
+    """Informed adversary: knows the answers of m other people, and guesses one person's."""
 
     kind: Literal["informed"]
     m: Annotated[int, Field(ge=0)]
-    """How many others' answers are known, at most n - 1."""
+    """Number of other people whose answers are known, at most n - 1."""
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return who guesses one person's answer."""
+        """Return the adversary that guesses one person's answer."""
         return adversaries.Informed(m=self.m)
 
 
 class Linker(Section):
-    """Wants to know which person sent a report: re-identification."""
+    """Re-identification adversary (linker): names the person who sent a report."""
 
     kind: Literal["linker"]
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return nobody: a linker asks who, not what."""
+        """Return None: a re-identification adversary guesses senders, not values."""
         return None
 
 

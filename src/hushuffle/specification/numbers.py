@@ -1,8 +1,9 @@
-"""Answers that are numbers: bounds that stand in the file, and the levels between them."""
+"""Answers that are numbers: their public bounds in the file, and the levels between the bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -18,16 +19,16 @@ _OF_CATEGORIES: Final = ("otherwise", "trim", "casefold", "allow_categories_from
 
 
 class Numeric(Section):
-    """Answers that may be numbers between public bounds, rounded by a coin to equally spaced levels."""
+    """Answers that are numbers between public bounds, with stochastic rounding to equally spaced levels."""
 
     kind: Literal["number"] | None = None
     """"number": answers are numbers from `low` to `high`; instead of categories."""
     low: float | None = None
-    """With kind = "number": the smallest number, public; smaller ones are taken for it."""
+    """With kind = "number": the smallest number, public; smaller answers are raised to it."""
     high: float | None = None
-    """With kind = "number": the largest number, public; larger ones are taken for it."""
+    """With kind = "number": the largest number, public; larger answers are lowered to it."""
     levels: Annotated[int, Field(ge=2, le=LARGEST)] | None = None
-    """With kind = "number": how many equally spaced numbers there are to be reported."""
+    """With kind = "number": number of equally spaced levels that a report can have."""
 
     @property
     def grid(self) -> NumberGrid | None:
@@ -38,17 +39,17 @@ class Numeric(Section):
 
 
 def grid_of(population: Mapping[str, Any]) -> NumberGrid | None:
-    """Return the levels that a table describes; None if something is wrong with them.
+    """Return the levels that a table describes; None if the table is invalid.
 
     >>> grid_of({"low": 0, "high": 10, "levels": 3})
     NumberGrid(low=0.0, high=10.0, levels=3)
     """
-    found = _made(population)
-    return found if isinstance(found, NumberGrid) else None
+    grid = _made(population)
+    return grid if isinstance(grid, NumberGrid) else None
 
 
 def _made(population: Mapping[str, Any]) -> NumberGrid | InvalidInputError | None:
-    """Return the levels, why there are none, or None where a key is missing or of another type (which is said)."""
+    """Return the levels, the error, or None if a key is missing or has the wrong type (reported elsewhere)."""
     low, high, levels = (population.get(key) for key in _GRID)
     if type(low) not in (int, float) or type(high) not in (int, float) or type(levels) is not int:
         return None
@@ -61,7 +62,7 @@ def _made(population: Mapping[str, Any]) -> NumberGrid | InvalidInputError | Non
 
 
 def number_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with numbers: their bounds are public and stand in the file."""
+    """Yield the problems with keys of numbers; the bounds are public and must be in the file."""
     if population.get("kind") != "number":
         for key in (key for key in _GRID if key in population):
             rule, hint = (
@@ -73,11 +74,10 @@ def number_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
     for key in (key for key in _GRID if key not in population):
         hint = "For example levels = 21." if key == "levels" else _PUBLIC
         yield Problem(key=f"population.{key}", rule='must be given for kind = "number"', value="nothing", hint=hint)
-    made = _made(population)
-    if isinstance(made, InvalidInputError):
-        name, _, rest = str(made).removeprefix("`").partition("` ")
-        rule, value = rest.partition(", got ")[0], f"{population[name]}"
-        yield Problem(key=f"population.{name}", rule=rule, value=value)
+    grid = _made(population)
+    if isinstance(grid, InvalidInputError):
+        name = grid.problem.key
+        yield replace(grid.problem, key=f"population.{name}", value=f"{population[name]}")
     for key in (key for key in _OF_CATEGORIES if population.get(key)):
         rule = 'must be left out for kind = "number"'
         yield Problem(key=f"population.{key}", rule=rule, value=f"{population[key]}", hint="It is about categories.")

@@ -1,4 +1,4 @@
-"""Order privacy in a specification: the Mallows shuffle, its groups, and who reads the order."""
+"""Order privacy in a specification: the Mallows shuffle, its groups, and the adversary that sees the order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class Groups(Section):
-    """Whose records may be confused with whose, from public data: by numbers, by one label, or by a graph."""
+    """Groups of people whose records may be exchanged."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": [key]} for key in _KEYS]},
@@ -33,19 +33,19 @@ class Groups(Section):
     columns: Annotated[tuple[_Text, ...], Field(strict=False, min_length=1)] | None = None
     """Public columns of numbers, such as latitude and longitude; with radius, or nearest."""
     radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Everybody within this distance is in a person's group (km with the great-circle metric)."""
+    """All people within this distance are in a person's group (in km with the great-circle metric)."""
     nearest: Annotated[int, Field(ge=2)] | None = None
-    """So many people are in everybody's group, themselves included."""
+    """Number of people in each person's group, the person included."""
     metric: Literal["euclidean", "great-circle"] | None = None
-    """How far apart people are: "euclidean" unless given; "great-circle" for latitude and longitude in degrees."""
+    """Distance between people: "euclidean" by default; "great-circle" for latitude and longitude in degrees."""
     column: _Text | None = None
-    """A public column: people with the same entry are in one group."""
+    """A public column: people with the same entry are in the same group."""
     edges: _Text | None = None
-    """A CSV or Parquet file whose first two columns are who knows whom; with steps."""
+    """A CSV or Parquet file of a graph: the first two columns are the two people of an edge; with steps."""
     id: _Text | None = None
-    """The column of the data that edges name people by; left out, they are numbers of records, from 0."""
+    """The column of the data whose ids the edges use; if left out, edges use record numbers, from 0."""
     steps: Annotated[int, Field(ge=1)] | None = None
-    """Everybody at most so many steps away in the graph is in a person's group."""
+    """All people at most this number of steps away in the graph are in a person's group."""
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -54,28 +54,28 @@ class Groups(Section):
 
 
 class MallowsShuffle(ShufflerSection):
-    """Reports leave in a random order near a public one: records move among people of like public data."""
+    """Reports leave in a random order near a public order: people with similar public data exchange records."""
 
     model_config = ConfigDict(json_schema_extra=either("alpha", "theta"))
 
     kind: Literal["mallows"]
     alpha: Annotated[float, Field(gt=0, le=700)] | None = None
-    """What the order may say, in nats: exchanging records inside a group changes no chance by more than e^alpha."""
+    """Alpha in nats: an exchange of records inside a group changes no probability by more than a factor e^alpha."""
     theta: Annotated[float, Field(gt=0, le=700)] | None = None
-    """Dispersion of the random order instead: the larger, the closer to the public order."""
+    """Dispersion of the random order, instead of alpha: a larger theta keeps the order nearer to the public order."""
     distance: Literal["kendall", "hamming"] = "kendall"
-    """What is unlikely: pairs of people in another order ("kendall"), or displaced people ("hamming")."""
+    """Distance from the public order: the number of reversed pairs ("kendall") or of displaced people ("hamming")."""
     reference: Literal["bfs", "rcm", "sweep", "best"] = "best"
-    """How the public order is made from the groups; "best" is the one with the smallest sensitivity."""
+    """Method that computes the public order from the groups; "best" takes the order with the smallest sensitivity."""
     groups: Groups
-    """Whose records may be confused with whose."""
+    """Groups of people whose records may be exchanged."""
 
     @property
     def reveals(self) -> Reveals:
         return Reveals.NOISY_ORDER
 
     def build(self) -> NoReturn:
-        """Refuse: the order is made from public columns.
+        """Refuse: the order depends on public columns of the data.
 
         Raises:
             UnsupportedProtocolError: always.
@@ -92,25 +92,25 @@ class MallowsShuffle(ShufflerSection):
 
 
 class OrderAttack(Section):
-    """An attack to run on the data: the 25 people most alike, of those nearby, vote on everybody's value."""
+    """An attack to run on the data: the 25 most similar people in the neighbourhood vote on each person's value."""
 
     column: _Text | None = None
-    """What the attacker knows beyond public data: a column of the data, numbers or labels. Left out: nothing."""
+    """The adversary's knowledge beyond public data: a column of numbers or labels of the data; none if left out."""
     radius: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Who is nearby; left out, whoever is in the person's group."""
+    """Radius of a person's neighbourhood; the person's group if left out."""
 
 
 class Order(Section):
-    """Reads the order: knows the public data and wants to know whose report stands where."""
+    """Adversary that sees the order: it knows the public data and guesses whose report stands at which place."""
 
     kind: Literal["order"]
     household: Annotated[int, Field(ge=1)] = 1
-    """The reports of so many people are looked for together."""
+    """Number of people whose reports the adversary looks for together."""
     attack: OrderAttack | None = None
-    """An attack to run on the data, with what can be learned about places; left out: none."""
+    """An attack to run on the data, and a learner that predicts values from places; none if left out."""
 
     def guesser(self) -> None:
-        """Return nobody: what this one learns is not how to guess a value among all."""
+        """Return None: this adversary guesses places, not values."""
 
 
 def with_order_adversaries(raw: Any) -> Any:
@@ -122,7 +122,7 @@ def with_order_adversaries(raw: Any) -> Any:
 
 
 def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every broken rule about order privacy; values of the wrong type are passed over."""
+    """Yield every broken rule about order privacy; values of the wrong type are reported elsewhere."""
     shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
     mallows = shuffler.get("kind") == "mallows"
     if mallows:
@@ -158,9 +158,9 @@ def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iter
 
 def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
     here = "shuffler.groups"
-    made = [key for key in _KEYS if key in groups]
-    if len(made) != 1:
-        value = " and ".join(made) or "none of them"
+    sources = [key for key in _KEYS if key in groups]
+    if len(sources) != 1:
+        value = " and ".join(sources) or "none of them"
         yield Problem(key=here, rule="must have one of columns, column or edges", value=value)
     for key, partner in _GOES_WITH.items():
         if key in groups and partner not in groups:
@@ -189,14 +189,14 @@ def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) 
     shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
     if shuffler.get("kind") != "mallows":
         rule = 'must be another, except with [shuffler] kind = "mallows"'
-        hint = "Other shufflers say nothing about the order, or all."
+        hint = "Other shufflers reveal nothing about the order, or all of it."
         yield Problem(key=f"{here}.kind", rule=rule, value='"order"', hint=hint)
         return
     attack = adversary.get("attack")
     if not isinstance(attack, dict):
         return
     if "radius" in attack and "columns" not in _table(shuffler, "groups"):
-        hint = "Whoever is in a person's group is nearby."
+        hint = "A person's group is the neighbourhood."
         rule = "must be left out unless groups are made from columns of numbers"
         yield Problem(key=f"{here}.attack.radius", rule=rule, value=f"{attack['radius']}", hint=hint)
     private = population.get("column")
@@ -222,16 +222,16 @@ def _reports_values(raw: Mapping[str, Any]) -> bool:
 
 
 def _columns(groups: Mapping[str, Any]) -> list[Any]:
-    found = groups.get("columns")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
+    columns = groups.get("columns")
+    return [name for name in columns if isinstance(name, str)] if isinstance(columns, list | tuple) else []
 
 
 def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = raw.get(key)
-    return found if isinstance(found, dict) else {}
+    table = raw.get(key)
+    return table if isinstance(table, dict) else {}
 
 
 def _tables(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = raw.get(key)
-    tables = found if isinstance(found, list | tuple) else ()
+    entry = raw.get(key)
+    tables = entry if isinstance(entry, list | tuple) else ()
     return [table if isinstance(table, dict) else {} for table in tables]

@@ -1,4 +1,4 @@
-"""From a specification with a Mallows shuffle to its groups, its public order, and the shuffle about it."""
+"""Builds a Mallows shuffle from a specification: the groups, the public order, and the shuffler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHERE: Final = "specification, with these data"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Arrangement:
-    """Who may be confused with whom, and the shuffle that sees to it.
+    """The groups, the public order and the shuffler of a Mallows shuffle.
 
     `places`, shape (n, d), are the public numbers that groups are made from; None for labels (`labelled`) and graphs.
     `names` are the public columns. `alpha` is the guarantee in nats, exact; `sensitivity` that of the order,
@@ -55,26 +55,26 @@ class Arrangement:
 
     @property
     def features(self) -> Floats | None:
-        """What a learner sees of everybody, shape (n, d): places, or the number of one's label; None for graphs."""
+        """Public features of each person for a learner, shape (n, d): places, or label numbers; None for graphs."""
         if self.places is not None or not self.labelled:
             return self.places
         assert self.groups.group_of is not None
         return self.groups.group_of[:, np.newaxis].astype(np.float64)
 
     def nearest(self, size: int) -> Groups:
-        """Return the people nearest to everybody; for groups made from columns of numbers only."""
+        """Return the `size` people nearest to each person; only for groups from columns of numbers."""
         assert self.places is not None
         return order.nearest_groups(self.places, size, metric=self.metric)
 
     def within(self, radius: float) -> Groups:
-        """Return who is within a radius of everybody; for groups made from columns of numbers only."""
+        """Return the people within a radius of each person; only for groups from columns of numbers."""
         assert self.places is not None
         return order.radius_groups(self.places, radius, metric=self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where the columns of the people come from."""
+    """The files that hold the columns of the people."""
 
     people: People
     data: str
@@ -83,7 +83,7 @@ class Source:
 
     @property
     def where(self) -> dict[str, Any]:
-        """What the loaders of columns are told."""
+        """Keyword arguments for the functions that load columns."""
         return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder, "form": self.form}
 
     @classmethod
@@ -107,10 +107,10 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
 def arrangement(
     wanted: asked.MallowsShuffle, source: Source, given: Callable[[], Integers] | None = None
 ) -> Arrangement:
-    """Return what a Mallows shuffle is about; `given`: reads a public order, which is computed otherwise.
+    """Return the arrangement of a Mallows shuffle; `given` reads a public order, which is computed otherwise.
 
     Raises:
-        SpecificationError: groups that do not fit the data: larger than everybody, or all of one person.
+        SpecificationError: groups that do not fit the data: larger than the population, or all of one person.
         DataError, MissingDependencyError: the public columns or edges cannot be used.
 
     Source: docs/theory/order.md, Theorem 5.
@@ -119,7 +119,7 @@ def arrangement(
     places = _places(wanted.groups, source)
     groups = _groups(wanted.groups, source, places, metric, only_codes=given is not None)
     if int(groups.sizes.max()) < 2:
-        hint = "Take a larger radius, or coarser labels: nobody is to be confused with anybody."
+        hint = "Take a larger radius, or coarser labels: no two people can be confused."
         unfit("shuffler.groups", "must put two people into one group", "one person in every group", hint, where=_WHERE)
     reference: Integers
     if given is None:
@@ -152,14 +152,14 @@ def coins(seed: int | str) -> Randomness:
 
 
 def _places(groups: asked.Groups, source: Source) -> Floats | None:
-    """Return where everybody is, if the groups are made of places."""
+    """Return the coordinates of all people if the groups are made from coordinates, else None."""
     from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
 
     return None if groups.columns is None else tables.load_numbers(source.data, groups.columns, **source.where)
 
 
 def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric, *, only_codes: bool) -> Groups:
-    """Return who is near whom, as the specification says it; `only_codes`: labels are numbered, never shown."""
+    """Return the groups that the specification describes; with `only_codes` labels are numbered and never shown."""
     from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
 
     try:
@@ -175,8 +175,13 @@ def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric:
         assert groups.nearest is not None
         return order.nearest_groups(places, groups.nearest, metric=metric)
     except InvalidInputError as error:
-        rule, _, got = str(error).partition(", got ")
-        unfit("shuffler.groups", f"must fit the data: {rule}", got.rstrip("."), where=_WHERE)
+        unfit(
+            "shuffler.groups",
+            error.problem.rule,
+            error.problem.value,
+            error.problem.hint,
+            where=_WHERE,
+        )
 
 
 def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""[population]: who is asked, from data or as a number."""
+"""[population]: the people who are asked, from data or as a number."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 ReportsPerPerson = Annotated[int, Field(ge=1, le=10**6)]
 
 ONE_ROW: Final = "one row is taken for one person"
-"""What is assumed where no column says whose a record is."""
+"""The assumption if no column identifies the person of a record."""
 
 NO_COLUMN: Final = "none"
-"""As `person`: every row is another person's."""
+"""Value of `person`: every row belongs to a different person."""
 
 ASKED: Final = "?"
-"""As `person`: nobody has said yet whose a row is."""
+"""Value of `person`: the owner has not yet stated whose record a row is."""
 
 _SHAPES = 'must be a table of conditions, a list of labels, or "from-data"'
 _EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 2024-07-01, 2025-01-01]"
@@ -52,9 +52,9 @@ _EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 202
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People:
-    """Who is asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there is data.
+    """The people who are asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there are data.
 
-    `kept`, shape (records,), says which records of the data they are; None: all of them.
+    `kept`, shape (records,), marks the records of the data that belong to them; None: all records.
     """
 
     population: Population
@@ -64,7 +64,7 @@ class People:
 
     @property
     def n(self) -> int:
-        """Number of people: of reports, where each may give several."""
+        """Number of people, or of reports if each person may give several."""
         return self.population.n
 
     @property
@@ -74,7 +74,7 @@ class People:
 
 
 def relation(most: int) -> str:
-    """Return what neighbours differ in, where one person gives so many reports at most.
+    """Return the neighbouring relation, in words, if one person gives at most `most` reports.
 
     >>> relation(1)
     "replace one person's value, n fixed"
@@ -86,9 +86,9 @@ def relation(most: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """Which `column` holds answers, what they mean, and the form of CSV files.
+    """The `column` of answers, the meaning of its values, and the form of CSV files.
 
-    `person` is the column that says whose a record is, if there is one; `most` records are kept of each.
+    `person` is the column that identifies people, if there is one; `most` records of each person are kept.
     """
 
     column: str
@@ -144,8 +144,7 @@ def _bins(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
     try:
         Bins(edges=edges)
     except InvalidInputError as error:
-        rule, _, rest = str(error).removeprefix("`bins` ").partition(", got bins=")
-        refuse(rule, rest.partition("]. ")[2])
+        refuse(error.problem.rule, error.problem.hint)
     return edges
 
 
@@ -175,38 +174,42 @@ class DataPopulation(Numeric):
     encoding: Encoding = UTF8
     """The encoding of CSV files, such as "windows-1252" or "latin-1"."""
     separator: Separator | None = None
-    """What separates the fields of CSV files, such as ";" or "\\t"; a comma, or a tab in .tsv files, if left out."""
+    """Separator of the fields of CSV files, such as ";" or "\\t"; a comma, or a tab in .tsv files, if left out."""
     column: Annotated[str, Field(min_length=1)]
-    """The name of the column; no other is kept."""
+    """The name of the column of answers; other columns of answers are not read."""
     categories: AnyCategories | None = None
     """A table of conditions by category, a list of labels, or "from-data"; this, `categories_file` or `bins`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_bins)] | None = None
-    """Edges of intervals of numbers or dates, each with its lower edge; -inf first or inf last leaves an end open."""
+    """Edges of intervals of numbers or dates; an interval includes its lower edge. -inf first, inf last are allowed."""
     trim: bool = False
-    """Whether spaces around values make no difference."""
+    """Whether spaces around values are ignored."""
     casefold: bool = False
-    """Whether capital letters make no difference."""
+    """Whether values that differ only in capital letters are equal."""
     otherwise: Name | None = None
-    """The category of values that are in no other; they are refused if it is left out."""
+    """The category of values that match no other category; if left out, such values are refused."""
     missing: Name = "refuse"
-    """What becomes of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
+    """Treatment of missing values (empty, or NaN): "refuse", "drop", or the name of a category."""
     allow_categories_from_data: bool = False
-    """Whether categories = "from-data" is allowed: that a category exists says that somebody is in it."""
+    """Whether categories = "from-data" is allowed. The existence of a category then reveals that a record has it."""
+    bad_rows: Literal["refuse", "quarantine"] = "refuse"
+    """Treatment of records that do not fit: an error, or set aside (`collect` lists their lines in a private file)."""
+    bad_rows_at_most: Annotated[float, Field(gt=0, le=50)] = 1.0
+    """Largest percentage of records that may be set aside; more are an error."""
     person: Annotated[str, Field(min_length=1), AfterValidator(_answered)] | None = None
-    """The column that says whose a record is, or "none": each is another person's, as is assumed if left out."""
+    """The column that identifies people, or "none": each record is another person's (assumed if left out)."""
     reports_per_person: ReportsPerPerson | None = None
-    """At most so many records of each `person` are kept, chosen by chance; 1 by default."""
+    """Largest number of records of each `person` that are kept, chosen at random; 1 by default."""
 
     @property
     def most(self) -> int:
-        """How many reports of one person there are, at most."""
+        """Largest number of reports of one person."""
         return self.reports_per_person or 1
 
     @property
     def whose(self) -> str | None:
-        """The column that says whose a record is, if there is one."""
+        """The column that identifies people, if there is one."""
         return None if self.person == NO_COLUMN else self.person
 
     @property
@@ -215,12 +218,17 @@ class DataPopulation(Numeric):
         return CsvForm(encoding=self.encoding, separator=self.separator)
 
     @property
+    def quarantine(self) -> float | None:
+        """Largest percentage of records that may be set aside; None: records that do not fit are an error."""
+        return self.bad_rows_at_most if self.bad_rows == "quarantine" else None
+
+    @property
     def _tidying(self) -> Tidying:
         return Tidying(trim=self.trim, casefold=self.casefold)
 
     @property
     def _meant(self) -> Categories:
-        """The categories, however they are written down, or the levels of numbers."""
+        """The categories, in whichever form the file gives them, or the levels of numbers."""
         if self.grid is not None:
             return self.grid
         if self.bins is not None:
@@ -231,7 +239,7 @@ class DataPopulation(Numeric):
         return self.categories
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:
-        """Return the people in the data; which of a person's records are kept is drawn by `rng`, `secure()` or this."""
+        """Return the people in the data; `rng` (`secure()` by default) chooses which records of a person are kept."""
         from hushuffle.tables.private import load_column  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         column = load_column(
@@ -247,51 +255,53 @@ class DataPopulation(Numeric):
             person=self.whose,
             reports_per_person=self.most,
             rng=rng,
+            quarantine=self.quarantine,
         )
         population = replace(column.population(), reports_per_person=self.most)
         return People(population=population, values=column.values, kept=column.kept, warnings=column.warnings)
 
     @property
     def files(self) -> str | None:
-        """The file or files of the people; None if it names none."""
+        """The file or files of the people; None if the section names no file."""
         return self.data
 
     def answered(self, column: str | None, *, given: bool) -> Answered:  # noqa: ARG002 - others need files
-        """Return the answers in the data; a `column` that is asked for must be theirs."""
+        """Return the answers in the data; a requested `column` must be the column of this population."""
         if column not in (None, self.column):
             unfit("population.column", "must be the column that is asked for", self.column)
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
+        answers = replace(answers, quarantine=self.quarantine)
         return Answered(column=self.column, answers=answers, form=self.form, person=self.whose, most=self.most)
 
 
 class CountedPopulation(Numeric):
-    """So many people, without their answers: a survey that is being planned."""
+    """A number of people without answers: a survey that is being planned."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": [key]} for key in ("k", "categories", "categories_file", "kind")]}
     )
 
     n: Annotated[int, Field(ge=1, le=10**15)]
-    """Number of people; of reports, where each may give several."""
+    """Number of people, or of reports if each person may give several."""
     k: Annotated[int, Field(ge=2, le=10**7)] | None = None
-    """Number of categories, if they have no names."""
+    """Number of categories, if the categories have no names."""
     categories: Listed | None = None
     """The categories; this, `categories_file` or `k`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     reports_per_person: ReportsPerPerson | None = None
-    """How many of the n reports one person gives, at most; 1 by default. The guarantee is for a person."""
+    """Largest number of the n reports that one person gives; 1 by default. The guarantee protects a person."""
 
     @property
     def most(self) -> int:
-        """How many reports of one person there are, at most."""
+        """Largest number of reports of one person."""
         return self.reports_per_person or 1
 
     @property
     def whose(self) -> str | None:
-        """The column that says whose a record is: there are no columns."""
+        """The column that identifies people: none, because there are no data."""
         return None
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:  # noqa: ARG002 - others read files
@@ -311,11 +321,11 @@ class CountedPopulation(Numeric):
 
     @property
     def form(self) -> CsvForm | None:
-        """The form of CSV files that are given elsewhere: no key says it."""
+        """The form of CSV files: None, because the section has no key for it."""
         return None
 
     def answered(self, column: str | None, *, given: bool) -> Answered:
-        """Return what the answers in `column` of files that are `given` elsewhere mean."""
+        """Return the meaning of the answers in `column` of files that are `given` elsewhere."""
         if column is None or not given:
             hint = "Or say --input and --column."
             unfit("population", "must have data and column, to be collected", "a number of people", hint)
@@ -336,7 +346,9 @@ def _kind(value: Any) -> str | None:
         return _TAGS.get(type(value))
     if "publishers" in value or "audiences" in value:
         return "<publishers>" if "publishers" in value else "<audiences>"
-    return "<data>" if {"data", "column"} & value.keys() else "<counted>" if "n" in value else None
+    if "data" in value or ("column" in value and "n" not in value):
+        return "<data>"
+    return "<counted>" if "n" in value else None
 
 
 _TAGS: Final[dict[type[Section], str]] = {

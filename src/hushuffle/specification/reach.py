@@ -31,7 +31,7 @@ _KEYS: Final = ("publishers", "audiences")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Audiences:
-    """Who is in which audience: the public part, and how many people are in exactly which audiences (private).
+    """The audiences of a reach study: the public part, and the number of people in each combination (private).
 
     `people[i]` are those in exactly the audiences of the set bits of i, shape (2**k,), `people[0]` is 0; `filters`
     are the publishers' own, not flipped (None: the audiences are assumed).
@@ -48,7 +48,7 @@ class ReachPopulation(Section):
     bits: Annotated[int, Field(ge=100, le=2**31 - 1)]
     """Bits of each filter."""
     hashes: Annotated[int, Field(ge=1, le=100)] = 1
-    """Hash functions: columns that one person touches. More of them cost privacy and gain little."""
+    """Number of hash functions: columns that one person sets. More hash functions cost privacy and gain little."""
 
     @property
     @abstractmethod
@@ -57,28 +57,28 @@ class ReachPopulation(Section):
 
     @abstractmethod
     def meet(self, base_folder: Path) -> Audiences:
-        """Return who is in which audience."""
+        """Return the audiences."""
 
     def flips(self, randomizer: Any, targets: Any) -> float:
-        """Return the probability of a flip: that of [randomizer], or the least one for targets.epsilon."""
+        """Return the flip probability: that of [randomizer], or the smallest that satisfies targets.epsilon."""
         p = randomizer.given().get("p")
         if p is not None:
             return float(p)
         from hushuffle.questions import bloom  # noqa: PLC0415 - only when needed
 
-        found = bloom.estimate_flip_prob(
+        estimate = bloom.estimate_flip_prob(
             filters=len(self.names), bits=self.bits, epsilon=targets.epsilon, delta=targets.delta, hashes=self.hashes
         )
-        return found.p
+        return estimate.p
 
     @property
     def most(self) -> int:
-        """How many reports of one person there are: one filter."""
+        """Number of reports of one person: one filter."""
         return 1
 
     @property
     def whose(self) -> str | None:
-        """The column that says whose a record is: audiences are of people."""
+        """The column that identifies people: none, because audiences consist of people."""
         return None
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> NoReturn:  # noqa: ARG002 - as of the others
@@ -95,12 +95,12 @@ class ReachPopulation(Section):
 
     @property
     def files(self) -> str | None:
-        """The file or files of the people: none, publishers have theirs."""
+        """The file or files of the people: none, because each publisher has its own files."""
         return None
 
     @property
     def form(self) -> CsvForm | None:
-        """The form of CSV files: no key says it."""
+        """The form of CSV files: None, because the section has no key for it."""
         return None
 
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
@@ -120,9 +120,9 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
     publishers: Annotated[dict[Name, Name], Field(min_length=1, max_length=MOST_PUBLISHERS)]
     """A table of CSV or Parquet files (or globs) of identifiers by publisher, relative to this file's folder."""
     column: Annotated[str, Field(min_length=1)]
-    """The column of identifiers, in all of the files."""
+    """The column of identifiers; it has the same name in all files."""
     missing: Literal["refuse", "drop"] = "refuse"
-    """What becomes of records without identifier."""
+    """Treatment of records without identifier: "refuse" or "drop"."""
     key_file: Annotated[str, Field(min_length=1)] | None = None
     """A file with the key of the hash functions, 64 hexadecimal digits or more; this or key_variable."""
     key_variable: Annotated[str, Field(min_length=1)] | None = None
@@ -173,9 +173,9 @@ class AudiencePopulation(ReachPopulation):
     """Assumed audiences, for a study that is being planned; how they overlap is assumed too."""
 
     people: Annotated[int, Field(ge=2, le=10**9)]
-    """How many people there are, in an audience or in none."""
+    """Number of people, in an audience or in none."""
     audiences: Annotated[dict[Name, Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=MOST_PUBLISHERS)]
-    """A table of how many people are in whose audience."""
+    """A table with the size of each publisher's audience."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -198,8 +198,8 @@ class AudiencePopulation(ReachPopulation):
 def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
     """Return how many of n people are in exactly the audiences of set bits i, shape (2**k,), entry 0 set to 0.
 
-    Each person meets the publishers in proportion to an activity of their own, exponential with mean 1: who meets one
-    often meets others often, so that audiences overlap more than if they were drawn independently. None of the
+    Each person meets the publishers in proportion to a personal activity, exponential with mean 1. A person who meets
+    one publisher often meets others often, so audiences overlap more than independent ones. None of the
     publishers S is met by a share 1/(1 + sum of r/(1 - r)) of the people, r being the share that meets one of them.
     Counts are rounded to whole people.
 
@@ -229,7 +229,7 @@ def about_reach(raw: Mapping[str, Any]) -> bool:
 
 
 def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what does not go together in a reach study, or with bit flipping elsewhere."""
+    """Yield the conflicting keys of a reach study, or of bit flipping elsewhere."""
     randomizer, shuffler, targets = (_table(raw, key) for key in ("randomizer", "shuffler", "targets"))
     flips = randomizer.get("kind") == "bit-flipping"
     if not about_reach(raw):
@@ -258,12 +258,12 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    found = raw.get("adversaries")
-    tables = found if isinstance(found, list | tuple) else ()
+    entry = raw.get("adversaries")
+    tables = entry if isinstance(entry, list | tuple) else ()
     for position, table in enumerate(tables):
         kind = table.get("kind") if isinstance(table, dict) else None
         if isinstance(kind, str) and kind != "strong":
-            hint = "A column has no sender and stands for nobody's answer; who knows everything else is the worst."
+            hint = "A column has no sender and holds no single answer; the strong adversary is the worst case."
             yield Problem(
                 key=f"adversaries[{position}].kind", rule='must be "strong" here', value=f'"{kind}"', hint=hint
             )
@@ -283,12 +283,12 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = raw.get(key)
-    return found if isinstance(found, dict) else {}
+    table = raw.get(key)
+    return table if isinstance(table, dict) else {}
 
 
 class _Identifiers:
-    """One publisher's identifiers: read chunk by chunk, then known as a set of people."""
+    """One publisher's identifiers: read in chunks, then held as a set of people."""
 
     def __init__(self, chunks: Iterator[pl.Series], *, drop: bool) -> None:
         self._chunks, self._drop = chunks, drop
@@ -299,15 +299,15 @@ class _Identifiers:
         import polars as pl  # noqa: PLC0415 - only when needed
 
         for chunk in self._chunks:
-            kept = chunk.drop_nulls() if self._drop else chunk
-            self.dropped += len(chunk) - len(kept)
-            yield kept
+            texts = chunk.drop_nulls() if self._drop else chunk
+            self.dropped += len(chunk) - len(texts)
+            yield texts
             # The encoder has taken it: text, bytes or integers.
-            text = kept if kept.dtype == pl.Binary else kept.cast(pl.String).cast(pl.Binary)
+            text = texts if texts.dtype == pl.Binary else texts.cast(pl.String).cast(pl.Binary)
             self._seen.append(text.alias("identifier").unique())
 
     def members(self) -> pl.Series:
-        """Return everybody who was read, once."""
+        """Return the distinct identifiers that were read."""
         import polars as pl  # noqa: PLC0415 - only when needed
 
         return pl.concat(self._seen).unique()
@@ -325,13 +325,13 @@ def _exactly(members: list[pl.Series]) -> npt.NDArray[np.int64]:
 
 
 def _reached(people: npt.NDArray[np.int64]) -> int:
-    """Return how many people are in an audience at all.
+    """Return the number of people in at least one audience.
 
     Raises:
         DataError: nobody.
     """
-    found = int(people.sum())
-    if not found:
-        message = "nobody is in any audience: there is nothing to measure."
+    reached = int(people.sum())
+    if not reached:
+        message = "all audiences are empty: there is no reach to measure."
         raise DataError(message)
-    return found
+    return reached

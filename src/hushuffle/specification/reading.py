@@ -1,4 +1,4 @@
-"""TOML text to the specification of one column or to a collection of several, or every problem in plain words."""
+"""Reads TOML text into the specification of one column or a collection of several, or reports every problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, sho
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
 _UNNAMED: Final = "specification"
 AnyFile = TypeVar("AnyFile", bound=File)
-"""The whole of one kind of file."""
+"""A class that describes a whole file."""
 
 
 def load(path: str | Path) -> Specification:
@@ -59,7 +59,7 @@ def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Spe
 
 
 def tables_of(text: str) -> dict[str, Any]:
-    """Return the tables of TOML text, none where there is something wrong with it: `parsed` says what."""
+    """Return the tables of TOML text; no tables if the text is invalid (`parsed` reports why)."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ def text_of(name: str, tables: Mapping[str, Any]) -> str:
     r"""Return tables of Python values as TOML.
 
     Raises:
-        InvalidInputError: a value that TOML has no word for; `name` is the argument's.
+        InvalidInputError: a value that TOML cannot express; `name` is the argument's name.
 
     >>> text_of("deployment", {"population": {"n": 9}})
     '[population]\nn = 9\n'
@@ -85,7 +85,7 @@ def text_of(name: str, tables: Mapping[str, Any]) -> str:
 
 
 def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:
-    """Say in one sentence what a file is for that has a key at its top which another kind of file has."""
+    """Refuse a file of another type, recognized by its top-level key `key`, and state its purpose."""
     if key in tables_of(text):
         _fail(file, Problem(key=key, rule="must be left out here", value=what, hint=hint))
 
@@ -98,9 +98,9 @@ def parsed(
     words: Vocabulary,
     prepare: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], tuple[Problem, ...]]] | None = None,
 ) -> AnyFile:
-    """Return what TOML `text` states as a `model`, whose tables `words` names.
+    """Return the `model` that TOML `text` states; `words` names the tables of the model.
 
-    What the text refers to is read by `prepare`, which says what is wrong with it.
+    `prepare` reads the files that the text names, and returns the problems with these files.
     """
     try:
         raw = tomllib.loads(text)
@@ -111,28 +111,28 @@ def parsed(
     except ValueError:  # of Python, about integers
         _fail(file, Problem(key="file", rule="must have numbers of fewer digits", value="thousands of digits"))
     tables, unread = (raw, ()) if prepare is None else prepare(raw)
-    broken, found = [*unread, *model.problems(tables)], []
+    broken, problems = [*unread, *model.problems(tables)], []
     try:
         specification = model.model_validate(tables)
     except ValidationError as error:
         # What the model says about the whole (no location) are the broken rules once more.
-        found = [problem(one, tables, words) for one in error.errors(include_url=False) if one["loc"] or not broken]
-    if found or broken:
-        raise SpecificationError(file, tuple(_in_order([*found, *broken], list(model.model_fields))))
+        problems = [problem(one, tables, words) for one in error.errors(include_url=False) if one["loc"] or not broken]
+    if problems or broken:
+        raise SpecificationError(file, tuple(_in_order([*problems, *broken], list(model.model_fields))))
     return specification
 
 
 def _syntax(message: str, text: str, file: str) -> Problem:
-    """Say where TOML is wrong. A line of a file that is called otherwise is not shown: it may be one of data."""
-    found = _PLACE.fullmatch(message)
-    assert found is not None  # the place is optional
+    """Return the place of a TOML error. A line is shown only from a .toml file, because others may hold data."""
+    place = _PLACE.fullmatch(message)
+    assert place is not None  # the place is optional
     lines = text.rstrip().split("\n")
-    line, column = int(found[2] or len(lines)), int(found[3] or len(lines[-1]) + 1)
+    line, column = int(place[2] or len(lines)), int(place[3] or len(lines[-1]) + 1)
     key = f"line {line}, column {column}"
     if not file.endswith((".toml", _UNNAMED)):
         hint = "Is it the specification? A line is shown only where the name of the file ends in .toml."
         return Problem(key=key, rule="must be valid TOML", value="something else", hint=hint)
-    return Problem(key=key, rule=f"must be valid TOML ({found[1]})", value=shown(text.split("\n")[line - 1].strip()))
+    return Problem(key=key, rule=f"must be valid TOML ({place[1]})", value=shown(text.split("\n")[line - 1].strip()))
 
 
 def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]:
@@ -180,7 +180,7 @@ class Collection:
     """Columns of the same people that are collected together; one column is a collection of one column.
 
     `columns` are ordinary specifications by the name of the folder that each gets, "" where there is one column and no
-    such folder; `epsilon` is the largest central epsilon that is acceptable for all of them together, in all `rounds`,
+    such folder. `epsilon` is the largest central epsilon that is acceptable for all of them together, in all `rounds`,
     at `delta`.
     """
 
@@ -204,7 +204,7 @@ class Collection:
 
     @property
     def several(self) -> bool:
-        """Whether each column has a folder."""
+        """Whether the collection has several columns, each with a folder."""
         return "" not in self.columns
 
     @property
@@ -214,19 +214,19 @@ class Collection:
 
     @property
     def data(self) -> str | None:
-        """The files of the people; None where the specification does not name them."""
+        """The files of the people; None if the specification names no files."""
         return next(iter(self.columns.values())).population.files
 
     @property
     def whole(self) -> Specification:
-        """The first column with what is asked of all columns together."""
+        """The first column, with the targets of all columns together."""
         plain = next(iter(self.columns.values())).plain()
-        asked = {} if self.epsilon is None else {"epsilon": self.epsilon}
-        return Specification.model_validate({**plain, "targets": {**plain["targets"], **asked}})
+        target = {} if self.epsilon is None else {"epsilon": self.epsilon}
+        return Specification.model_validate({**plain, "targets": {**plain["targets"], **target}})
 
     @property
     def person_known(self) -> bool:
-        """Whether somebody has said whose a row is; without rows there is nothing to say."""
+        """Whether `population.person` states whose a row is, or there are no rows."""
         return self.whole.person_known
 
     def effective(self) -> str:
@@ -255,7 +255,7 @@ def load_collection(path: str | Path) -> Collection:
 def parse_collection(text: str, *, file: str = "specification", base_folder: Path = Path()) -> Collection:
     """Return the collection of one column, or of several, that TOML `text` states; `file` is for messages.
 
-    Files of labels that it names are read, and relative to `base_folder`.
+    Files of labels that the text names are read, relative to `base_folder`.
 
     >>> found = parse_collection('''
     ...     population = { data = "people.csv" }
@@ -292,7 +292,7 @@ def parse_collection(text: str, *, file: str = "specification", base_folder: Pat
 
 
 def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with what all columns share, and is not said of an ordinary specification."""
+    """Yield problems with the shared keys of all columns that the check of a single column does not report."""
     for key in raw:
         if key not in _SECTIONS:
             hint = _ELSEWHERE.get(key, f"Known here: {', '.join(_SECTIONS)}.")
@@ -310,8 +310,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
         named = population.get("person") not in (NO_COLUMN, ASKED)
         for key in (key for key in population if key not in _SHARED or (key == "person" and named)):
-            known = _ONE_ROW if key in _OF_PERSONS else f"Known here: {', '.join(_SHARED)}."
-            hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else known
+            allowed = _ONE_ROW if key in _OF_PERSONS else f"Known here: {', '.join(_SHARED)}."
+            hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else allowed
             yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
         hint = "An order, even a noisy one, would join the rows of two columns."
@@ -320,7 +320,7 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with the columns, seen together."""
+    """Yield problems that concern several columns together."""
     columns = raw["columns"]
     if not isinstance(columns, list) or not columns:
         value = "none" if columns == [] else shown(columns)
@@ -357,13 +357,13 @@ def _folder(name: str, key: str) -> Iterator[Problem]:
 
 
 def _keeps_order(raw: Mapping[str, Any]) -> bool:
-    """Return whether the shuffler leaves something of the order."""
+    """Return whether the release keeps some of the order of the reports."""
     shuffler = raw.get("shuffler")
     return isinstance(shuffler, dict) and shuffler.get("kind") in ("mallows", "none")
 
 
 def _counted(raw: Mapping[str, Any]) -> bool:
-    """Return whether it is about a number of people, without data."""
+    """Return whether the population is a number of people, without data."""
     population = raw.get("population")
     return isinstance(population, dict) and "n" in population and "data" not in population
 
@@ -387,7 +387,7 @@ def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
 
 
 def _placed(problem: Problem, position: int) -> Problem:
-    """Return a problem of the ordinary specification of one column with the key that it has in this file."""
+    """Return a problem of a single column's specification, with its key in the collection's file."""
     here, key = f"columns[{position}]", problem.key
     if key.startswith("randomizer"):
         key = f"{here}.{key}"
@@ -397,14 +397,14 @@ def _placed(problem: Problem, position: int) -> Problem:
 
 
 def _without_target(specification: Specification) -> Specification:
-    """Return the specification without the epsilon that is meant for all columns together."""
+    """Return the specification without the target epsilon, which applies to all columns together."""
     plain = specification.plain()
     plain["targets"].pop("epsilon", None)
     return Specification.model_validate(plain)
 
 
 def _tables(raw: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
-    """Return the columns that are tables, with their places."""
+    """Return the columns that are tables, with their positions."""
     columns = raw["columns"] if isinstance(raw["columns"], list) else []
     return [(position, one) for position, one in enumerate(columns) if isinstance(one, dict)]
 

@@ -1,4 +1,4 @@
-"""Other files that a specification names: what is in them takes their place, so that the effective one needs none."""
+"""Replaces file names in a specification by the contents of the files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Tables = Mapping[str, Any]
 
 
 def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, ...]]:
-    """Return the tables of a specification with what is in the files that they name, and what is wrong with these.
+    """Return the tables of a specification with the contents of the files that they name, and the problems with them.
 
-    `population.categories_file` becomes categories, `randomizer.file` a matrix. What is said twice is left as it is:
-    rules refuse it.
+    `population.categories_file` becomes categories, `randomizer.file` a matrix. A file name next to such a key is left:
+    the rules refuse two such keys.
     """
 
     def labels(name: str) -> list[str]:
@@ -45,7 +45,7 @@ def _replaced(
     rule: str,
     problems: list[Problem],
 ) -> Tables:
-    """Return the tables with the key `by` in place of the name of a file; a file that cannot be read is a problem."""
+    """Return the tables with the key `by` in place of a file name; an unreadable file is a problem."""
     section, key = place
     table = raw.get(section)
     if not isinstance(table, dict) or not isinstance(table.get(key), str) or not table[key] or twice & table.keys():
@@ -59,8 +59,9 @@ def _replaced(
 
 
 def categories_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with how the categories of people with data are given: once, in one of four ways."""
-    if not {"data", "column"} & population.keys() or {"publishers", "audiences"} & population.keys():
+    """Yield problems with the categories of people with data: exactly one of four keys must define the categories."""
+    has_data = "data" in population or ("column" in population and "n" not in population)
+    if not has_data or {"publishers", "audiences"} & population.keys():
         return
     given = [key for key in ("categories", _FILE, "bins", "kind") if key in population]
     if not given:

@@ -1,10 +1,11 @@
-"""Rules that tie several values together; they read plain tables, so that they hold even where others are broken."""
+"""Rules that tie several values together. The rules read plain tables, so one broken rule does not hide another."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -14,7 +15,6 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers._per_value import MOST
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.model import number
-from hushuffle.specification._base import rule_and_hint
 from hushuffle.specification.kinds import RANDOMIZERS, AugmentedShuffle
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
@@ -27,7 +27,7 @@ _GUESSERS: Final = ("uninformed", "strong", "informed")
 
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every broken rule; values of the wrong type are passed over (they are problems of their own)."""
+    """Yield every broken rule; values of the wrong type are reported elsewhere."""
     population = _table(raw, "population")
     yield from _population(population)
     yield from _persons(raw, population)
@@ -42,7 +42,7 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:
-    """Yield what does not fit n people and k categories (None: not known yet)."""
+    """Yield settings that are impossible for n people and k categories (None: not yet known)."""
     randomizer = _table(raw, "randomizer")
     kind = randomizer.get("kind")
     if isinstance(kind, str) and kind in RANDOMIZERS:
@@ -60,16 +60,16 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
     if k is not None:
         yield from _added(_table(raw, "shuffler"), k)
     for position, adversary in enumerate(_adversary_tables(raw)):
-        known = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
-        if n is not None and known is not None and known > n - 1:
-            hint = "Nobody knows more answers than there are other people."
+        informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
+        if n is not None and informed is not None and informed > n - 1:
+            hint = "There are only n - 1 other people."
             yield Problem(
-                key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{known}", hint=hint
+                key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{informed}", hint=hint
             )
 
 
 def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism | None:
-    """Return the mechanism, if it can be made."""
+    """Return the mechanism; None if its settings are invalid."""
     section = RANDOMIZERS[kind]
     settings = section.given_in(randomizer)
     if k is not None and settings is not None:
@@ -79,20 +79,20 @@ def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism 
 
 
 def _truthful(kind: str, randomizer: Mapping[str, Any], k: int | None) -> bool:
-    """Return whether reports are the values, as far as it is known."""
-    made = _made(kind, randomizer, k)
-    law = None if made is None else made.law().symmetric
-    return made is None or (law is not None and law.lie == 0)
+    """Return whether reports equal the true values, as far as the settings show."""
+    mechanism = _made(kind, randomizer, k)
+    law = None if mechanism is None else mechanism.law().symmetric
+    return mechanism is None or (law is not None and law.lie == 0)
 
 
 def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-    """Yield where secure aggregation has nothing to add up, or coins that are not understood."""
-    made = _made(kind, randomizer, k)
-    if made is not None and not made.is_vector:
+    """Yield problems of secure aggregation: reports that cannot be added, or invalid noise settings."""
+    mechanism = _made(kind, randomizer, k)
+    if mechanism is not None and not mechanism.is_vector:
         hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
         rule = f'must be another with reports of kind "{kind}"'
         yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
-    elif made is not None and made.law().one_hot is None and _integer(shuffler, "coins"):
+    elif mechanism is not None and mechanism.law().one_hot is None and _integer(shuffler, "coins"):
         hint = "Coins of servers are understood for one-hot encodings."
         rule = f'must be 0 with reports of kind "{kind}"'
         yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
@@ -102,7 +102,7 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
 
 
 def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Problem]:
-    """Yield where so many people throw more coins, or send more fakes, than there are laws for."""
+    """Yield a problem if the clients send too many blanket messages or fake reports for an exact distribution."""
     kind, p, trials = shuffler.get("kind"), shuffler.get("p"), _integer({"trials": 1, **shuffler}, "trials")
     if kind not in ("blanket-messages", "fakes-per-value"):
         return
@@ -110,7 +110,7 @@ def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Pr
         rule, hint = f"must be another for more than {LARGEST:,} people", "A scrambler adds dummies for any crowd."
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)
     elif kind == "blanket-messages" and trials is not None and n * trials > LARGEST:
-        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people throw at most {LARGEST:,} coins"
+        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people together run at most {LARGEST:,} trials"
         yield Problem(key="shuffler.trials", rule=rule, value=f"{trials:,}")
     elif kind == "fakes-per-value" and k is not None and isinstance(p, float) and n * k * p > MOST:
         most = number(MOST / n / k, up=False, digits=3)
@@ -119,7 +119,7 @@ def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Pr
 
 
 def _added(shuffler: Mapping[str, Any], k: int) -> Iterator[Problem]:
-    """Yield where the shuffler would add more dummies of so many categories than a release may have."""
+    """Yield a problem if the dummies of all categories exceed the limit of a release."""
     with suppress(ValidationError):  # what is wrong with single keys is told with these
         law = AugmentedShuffle.model_validate(shuffler).build().value_law
         if law is not None and k * law.mean > MOST:
@@ -157,8 +157,7 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
         try:
             further = missing_label(missing, listed)
         except InvalidInputError as error:
-            rule, hint = rule_and_hint(error, "missing", missing)
-            yield Problem(key="population.missing", rule=rule, value=f'"{missing}"', hint=hint)
+            yield replace(error.problem, key="population.missing", value=f'"{missing}"')
     labels = [*listed, *([further] if further is not None and further not in listed else [])]
     twice = sorted(label for label, times in Counter(labels).items() if times > 1)
     if twice:
@@ -169,7 +168,7 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with several reports of one person."""
+    """Yield problems with several reports of one person."""
     if "data" not in population:
         return
     person, most = population.get("person"), population.get("reports_per_person")
@@ -191,7 +190,7 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
 
 
 def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield where several rounds have no figure."""
+    """Yield a problem if the guarantee of several rounds is unknown."""
     rounds = raw.get("rounds")
     if isinstance(rounds, int) and rounds > 1:
         hint = "Assess one round: rounds add up by hushuffle.dp.compose where their law is known."
@@ -203,7 +202,7 @@ def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield where reports that are kept have no figure, or keep nothing."""
+    """Yield a problem if the guarantee of memoized reports is unknown, or if no report is memoized."""
     rounds, changes = _integer(raw, "rounds") or 1, _integer(raw, "changes")
     if raw.get("memoised") is not True:
         if changes is not None:
@@ -246,12 +245,12 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the targets that none of the adversaries is asked about."""
-    targets, asked = _table(raw, "targets"), raw.get("adversaries")
+    """Yield targets for which the adversary is missing."""
+    targets, adversaries = _table(raw, "targets"), raw.get("adversaries")
     kinds = {str(table.get("kind")) for table in _adversary_tables(with_order_adversaries(raw))}
-    if asked is None and about_reach(raw):
+    if adversaries is None and about_reach(raw):
         kinds = {"strong"}
-    elif asked is None and not kinds:
+    elif adversaries is None and not kinds:
         return
     for key, who in (("guessing", _GUESSERS), ("reidentification", ("linker",))):
         if key in targets and not kinds & {*who}:
@@ -261,7 +260,7 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _size(population: Mapping[str, Any]) -> int | None:
-    """Return the number of categories, if it is known beforehand."""
+    """Return the number of categories; None if it depends on the data."""
     listed = _listed(population)
     if population.get("kind") == "number":
         grid = grid_of(population)
@@ -275,7 +274,7 @@ def _size(population: Mapping[str, Any]) -> int | None:
 
 
 def _listed(population: Mapping[str, Any]) -> list[str] | None:
-    """Return the categories but that of missing values, if they are known beforehand."""
+    """Return the categories, without the category of missing values; None if they depend on the data."""
     labels, categories = None, population.get("categories")
     if isinstance(categories, dict | list | tuple):
         labels = [as_label(label) if isinstance(label, int) else str(label) for label in categories]
@@ -287,7 +286,7 @@ def _listed(population: Mapping[str, Any]) -> list[str] | None:
 
 
 def _alike(population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield labels that cannot be told apart once spaces or capital letters make no difference."""
+    """Yield labels that are equal once spaces or capital letters are ignored."""
     tidying = Tidying(trim=population.get("trim") is True, casefold=population.get("casefold") is True)
     listed = population.get("categories")
     if tidying == Tidying() or not isinstance(listed, list | tuple):
@@ -303,16 +302,16 @@ def _alike(population: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _adversary_tables(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = raw.get("adversaries")
-    tables = found if isinstance(found, list | tuple) else ()
+    entry = raw.get("adversaries")
+    tables = entry if isinstance(entry, list | tuple) else ()
     return [table if isinstance(table, dict) else {} for table in tables]
 
 
 def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = raw.get(key)
-    return found if isinstance(found, dict) else {}
+    entry = raw.get(key)
+    return entry if isinstance(entry, dict) else {}
 
 
 def _integer(table: Mapping[str, Any], key: str) -> int | None:
-    found = table.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    entry = table.get(key)
+    return entry if isinstance(entry, int) and not isinstance(entry, bool) else None

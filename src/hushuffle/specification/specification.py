@@ -32,48 +32,48 @@ _DESCRIPTION = "One deployment: who is asked, how their answers are protected, f
 
 
 class Targets(Section):
-    """What is asked of the deployment."""
+    """Requirements on the deployment that assess checks."""
 
     delta: Probability
     """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest central epsilon that is acceptable at this delta, of all that one person gives: all reports, all
-    rounds, all columns; `hushuffle calibrate` solves for it."""
+    """The largest central epsilon that is acceptable at this delta, for all reports of one person in all
+    rounds and all columns; `hushuffle calibrate` solves for it."""
     local_epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest local epsilon that is acceptable: what protects if the shuffler fails."""
+    """The largest local epsilon that is acceptable: the protection that remains if the shuffler is compromised."""
     standard_error: Probability | None = None
     """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point.
 
-    In a reach study: of the reach of all publishers together, relative to it (0.01 is one in a hundred people reached).
+    In a reach study: the relative standard error of the reach of all publishers together (0.01 is 1 %).
     """
     guessing: Probability | None = None
-    """How often the strongest of the adversaries that guess may be right about a person's answer."""
+    """Largest success probability of the strongest adversary that guesses a person's answer."""
     reidentification: Probability | None = None
-    """How often somebody who wants to know whose report it is may be right."""
+    """Largest success probability of the re-identification adversary (linker), which names the sender of a report."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
     """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
 
 
 class Run(Section):
-    """How the assessment itself is run."""
+    """Settings of the assessment itself."""
 
     repetitions: Annotated[int, Field(ge=0, le=1_000_000)] = 100
-    """How often the collection is run on the data, to compare measured with predicted errors; 0: not at all."""
+    """Number of simulated collections on the data, to compare measured with predicted errors; 0: none."""
     seed: Seed = "secure"
-    """"secure", or an integer for a run that can be repeated (and predicted: for tests only)."""
+    """"secure", or an integer for a reproducible (and therefore predictable) run: for tests only."""
     confidence: Probability = 0.95
     """Confidence of the intervals around estimates."""
     show_people: bool = False
-    """Whether the report shows every person's value on a map; with a Mallows shuffle by two columns only."""
+    """Whether the report maps every person's value; only with a Mallows shuffle by two columns."""
 
 
 class Specification(File):
     """One deployment: population, randomizer, shuffler, adversaries, targets."""
 
     title: Name | None = None
-    """What the report is called."""
+    """Title of the report."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """How often the same people are asked, each time with fresh coins unless `memoised`: 1 by default. Figures and
+    """How often the same people are asked, each time with fresh randomness unless `memoised`: 1 by default. Figures and
     targets.epsilon are for all rounds together."""
     memoised: bool | None = None
     """Whether people draw one report for each value of theirs, keep it, and send it again in every round: false by
@@ -81,23 +81,23 @@ class Specification(File):
     changes: Annotated[int, Field(ge=0, le=10**6)] | None = None
     """With memoised = true: how often one person's value may change over all rounds, at most; 0 by default."""
     population: AnyPopulation
-    """Who is asked."""
+    """The people who are asked."""
     randomizer: AnyRandomizer
-    """What each person's device does with the answer."""
+    """The local randomizer on each person's device."""
     shuffler: AnyShuffler
-    """What hides who sent which report."""
+    """The shuffler, which hides who sent which report."""
     adversaries: Annotated[tuple[AnyAdversary, ...], Field(strict=False)] = (
         Uninformed(kind="uninformed"),
         Strong(kind="strong"),
         Linker(kind="linker"),
     )
-    """Against whom; in a reach study only "strong". Left out for a Mallows shuffle: order and linker."""
+    """Adversaries to assess; in a reach study only "strong". Default with a Mallows shuffle: order and linker."""
     targets: Targets
-    """What is wanted."""
+    """Requirements that assess checks."""
     run: Run = Run()
-    """How the assessment is run."""
+    """Settings of the assessment."""
     statement: StatementSection = StatementSection()
-    """Who runs and vouches for what: words for the first page of the report."""
+    """Names of responsible people, and who vouches for each assumption: words for the first page of the report."""
 
     @model_validator(mode="before")
     @classmethod
@@ -112,28 +112,28 @@ class Specification(File):
 
     @property
     def person_known(self) -> bool:
-        """Whether somebody has said whose a row is, by `population.person`; without rows there is nothing to say."""
+        """Whether `population.person` states whose a row is, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     def reports_kept(self, k: int) -> int | None:
-        """Return for how many of k values one person keeps a report, at most; None: reports are not kept."""
+        """Return for how many of k values one person memoizes a report, at most; None: reports are not memoized."""
         return min(1 + (self.changes or 0), k) if self.memoised else None
 
 
 class _Schema(GenerateJsonSchema):
-    """TOML has no null: what may be left out is described as what it is if it is there.
+    """JSON schema for TOML, which has no null: an optional key has the type of its value.
 
-    A key's description stands below it in the source, which is read here alone: at every start it would take as long
-    as all the rest of the specification.
+    The description of a key is the string below it in the source. The source is parsed only for the schema, because
+    parsing takes as long as all other work on a specification.
     """
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        made = super().model_schema(schema)
+        result = super().model_schema(schema)
         for section in (one for one in schema["cls"].__mro__ if one.__module__.startswith(__package__)):
             for key, words in _described(section).items():
-                if key in made["properties"]:
-                    made["properties"][key].setdefault("description", words)
-        return made
+                if key in result["properties"]:
+                    result["properties"][key].setdefault("description", words)
+        return result
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -147,7 +147,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def _described(section: type) -> dict[str, str]:
-    """Return what is written below each key of a class; nothing for one that no file defines."""
+    """Return the description below each key of a class; empty for a class without a source file."""
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
     except OSError:
@@ -171,21 +171,21 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_of(model: type[Section], description: str) -> dict[str, Any]:
-    """Return the JSON schema of one kind of file."""
+    """Return the JSON schema of a file that `model` describes."""
     schema = model.model_json_schema(schema_generator=_Schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": description}
 
 
 def schema_text(schema: Mapping[str, Any] | None = None) -> str:
-    """Return a JSON schema, that of specifications if none is given, as text: docs/specification.schema.json."""
+    """Return a JSON schema as text (by default the schema of specifications, docs/specification.schema.json)."""
     return json.dumps(json_schema() if schema is None else schema, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adversaries:
-    """Who looks: `guessers` want one person's answer, `linker` says whether one wants to know who sent a report.
+    """The adversaries: `guessers` guess one person's answer; `linker` says whether the sender of a report is guessed.
 
-    `order` is who reads the order of release, if anybody does.
+    `order` is the adversary that sees the order of release, if there is one.
     """
 
     guessers: tuple[Guesser, ...]

@@ -1,4 +1,4 @@
-"""`[statement]`: who runs what, and who vouches for what no mathematics shows."""
+"""`[statement]`: who runs each part, and who vouches for the assumptions that no proof covers."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ class Vouched(Section):
     """Who vouches for each assumption, and how: "the works council, by the roster of March"."""
 
     one_answer: Name | None = None
-    """Everybody answers at most once in a round."""
+    """Each person answers at most once in a round."""
     no_repeats: Name | None = None
     """The same people are not asked the same again, beyond the rounds that are accounted for."""
     participation: Name | None = None
-    """That somebody takes part, or does not, is no secret, and missing answers are no hidden answers."""
+    """Participation is not secret, and a missing answer reveals nothing."""
     devices: Name | None = None
-    """Devices run the mechanism as it is described, with good coins."""
+    """Devices run the mechanism as described, with cryptographically secure randomness."""
     shuffler: Name | None = None
-    """The shuffler does not tell who sent what, and does not work with those who read the release."""
+    """The shuffler does not reveal who sent what, and does not collude with the analyst."""
 
 
 class Responsible(Section):
-    """Who is responsible, and for what: what a data protection officer asks first."""
+    """Who is responsible for the deployment, and its legal facts for a data protection officer."""
 
     controller: Name | None = None
     """The organisation that decides what is asked and why (the controller)."""
     purpose: Name | None = None
     """What the answers are used for."""
     legal_basis: Name | None = None
-    """On which legal basis: "consent, Art. 6 (1) (a) GDPR"."""
+    """The legal basis: "consent, Art. 6 (1) (a) GDPR"."""
     retention: Name | None = None
     """How long reports and releases are kept."""
     contact: Name | None = None
@@ -53,8 +53,8 @@ class StatementSection(Responsible):
     shuffler: Name | None = None
     """Who runs the shuffler."""
     analyst: Name | None = None
-    """Who reads the release."""
+    """Who the analyst is: the recipient of the release."""
     colluders: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """How many people may tell their own reports to whoever reads the release, or be fake; 1 % if left out."""
+    """Number of participants that collude with the analyst or are Sybil clients; 1 % of n if left out."""
     vouched: Vouched = Vouched()
     """Who vouches for each assumption, and how."""

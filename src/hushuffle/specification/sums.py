@@ -1,4 +1,4 @@
-"""The TOML file of a sum by several messages: whose numbers, which guarantee; read, checked, written out."""
+"""The TOML file of a sum by several messages: the population and the guarantee."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _KEYS: Final = ("epsilon", "delta", "honest")
 
 
 class Sum(Section):
-    """[sum]: the guarantee, and who must be there for it."""
+    """[sum]: the guarantee, and the fraction of honest clients that it assumes."""
 
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)]
-    """Central epsilon, in nats; the noise is made for it."""
+    """Central epsilon, in nats; it determines the noise."""
     delta: Probability
-    """Central delta; there are as many messages of each person as it takes."""
+    """Central delta; it determines the number of messages per client."""
     honest: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The share of people who answer, follow the protocol and do not work with the reader: the guarantee is theirs."""
+    """Fraction of clients that answer, follow the protocol and do not collude with the analyst."""
 
 
 class SumTargets(Section):
-    """What is asked of the sum besides."""
+    """Requirements on the sum that assess checks."""
 
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest central epsilon that is acceptable, in nats; `hushuffle calibrate` makes the noise for it."""
+    """The largest central epsilon that is acceptable, in nats; `hushuffle calibrate` chooses the noise for it."""
     delta: Probability | None = None
-    """The delta that `epsilon` is asked at; that of [sum], times the rounds, if left out."""
+    """The delta of `targets.epsilon`; by default the delta of [sum] times the number of rounds."""
     standard_error: Annotated[float, Field(gt=0)] | None = None
     """The largest standard error of the mean that is acceptable, in the unit of the numbers."""
     bits: Annotated[int, Field(ge=1)] | None = None
-    """The most bits that one person may send."""
+    """The largest number of bits that one client may send."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
     """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
 
@@ -54,9 +54,9 @@ class SumVouched(Vouched):
     """Who vouches for each assumption, and how."""
 
     honest: Name | None = None
-    """So many answer, follow the protocol and do not work with the reader."""
+    """The fraction `sum.honest` answers, follows the protocol and does not collude with the analyst."""
     withheld: Name | None = None
-    """The shuffler passes nothing on if fewer honest people answer."""
+    """The shuffler withholds all messages if fewer honest people answer."""
 
 
 class SumStatement(Responsible):
@@ -67,7 +67,7 @@ class SumStatement(Responsible):
     shuffler: Name | None = None
     """Who runs the shuffler."""
     analyst: Name | None = None
-    """Who reads the messages."""
+    """Who the analyst is: the recipient of the messages."""
     vouched: SumVouched = SumVouched()
     """Who vouches for each assumption, and how."""
 
@@ -76,17 +76,17 @@ class SumSpecification(File):
     """The sum and the mean of people's numbers, by several messages of each: see `load_sum`, `parse_sum`."""
 
     title: Name | None = None
-    """What the report is called."""
+    """Title of the report."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """How often the same people are asked, each time with fresh coins; the claim is about all rounds together."""
+    """How often the same people are asked, each time with fresh randomness. The claim covers all rounds together."""
     population: AnyPopulation
-    """Whose numbers: kind = "number", with `low`, `high` and `levels`."""
+    """The people and their numbers: kind = "number", with `low`, `high` and `levels`."""
     sum: Sum
-    """Which guarantee."""
+    """The guarantee of the sum."""
     targets: SumTargets = SumTargets()
-    """What is wanted besides."""
+    """Requirements that assess checks."""
     statement: SumStatement = SumStatement()
-    """Who runs and vouches for what."""
+    """Who runs each part, and who vouches for each assumption."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -101,17 +101,17 @@ class SumSpecification(File):
         yield from number_problems(population)
         for key in ("person", "reports_per_person"):
             if key in population and population[key] not in (NO_COLUMN, ASKED):
-                hint = "Everybody gives one number: add up those of a person first."
+                hint = "Each person gives one number. Add up the numbers of a person first."
                 yield Problem(key=f"population.{key}", rule="must be left out", value=str(population[key]), hint=hint)
 
     @property
     def person_known(self) -> bool:
-        """Whether somebody has said whose a row is; without rows there is nothing to say."""
+        """Whether `population.person` states whose a row is, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     @property
     def times(self) -> int:
-        """How often the same people are asked."""
+        """Number of times that the same people are asked."""
         return self.rounds or 1
 
     @property
@@ -121,11 +121,11 @@ class SumSpecification(File):
 
     @property
     def wanted_delta(self) -> float:
-        """The delta that `targets.epsilon` is asked at."""
+        """The delta of `targets.epsilon`."""
         return self.delta if self.targets.delta is None else self.targets.delta
 
     def altered(self, *, epsilon: float, delta: float, levels: int) -> SumSpecification:
-        """Return the same of other noise."""
+        """Return the specification with another epsilon, delta and number of levels."""
         plain = self.plain()
         changed = {
             "population": {**plain["population"], "levels": levels},
@@ -135,7 +135,7 @@ class SumSpecification(File):
 
     @property
     def asked(self) -> DataPopulation | CountedPopulation:
-        """The people: those of a reach study are refused."""
+        """The people; the population of a reach study is refused."""
         assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
         return self.population
 
@@ -143,7 +143,7 @@ class SumSpecification(File):
         """Return the protocol for n people.
 
         Raises:
-            SpecificationError: there is none with this guarantee.
+            SpecificationError: no protocol has this guarantee.
         """
         grid = self.asked.grid
         assert grid is not None  # a rule
@@ -151,11 +151,9 @@ class SumSpecification(File):
         try:
             return SplitAndMix(low=grid.low, high=grid.high, levels=grid.levels, n=n, **given)
         except InvalidInputError as error:
-            name = str(error).partition("` ")[0].removeprefix("`")
-            key = f"sum.{name}" if name in _KEYS else f"population.{name}"
-            rule, _, rest = str(error).removeprefix(f"`{name}` ").partition(f", got {name}=")
-            value, _, hint = rest.partition(". ")
-            unfit(key, rule, value.removesuffix("."), hint, where=f"specification, for n = {n:,} people")
+            problem = error.problem
+            key = f"sum.{problem.key}" if problem.key in _KEYS else f"population.{problem.key}"
+            unfit(key, problem.rule, problem.value, problem.hint, where=f"specification, for n = {n:,} people")
 
 
 _WORDS: Final = Vocabulary(
@@ -168,8 +166,8 @@ _WORDS: Final = Vocabulary(
         "statement.vouched": (SumVouched,),
     },
     goes_with={
-        DataPopulation: "It goes with data, and not with n.",
-        CountedPopulation: "It goes with n, and not with data and column.",
+        DataPopulation: "It goes with data. Give either data or n.",
+        CountedPopulation: "It goes with n. Give either n or data.",
     },
 )
 
@@ -180,17 +178,17 @@ def sum_schema() -> dict[str, Any]:
     >>> sorted(sum_schema()["required"])
     ['population', 'sum']
     """
-    found = schema_of(SumSpecification, _DESCRIPTION)
-    tables = found["$defs"]
+    result = schema_of(SumSpecification, _DESCRIPTION)
+    tables = result["$defs"]
     for reach in (PublisherPopulation, AudiencePopulation):
         del tables[reach.__name__]
     given = {"kind": {"const": "number", "description": "Numbers: their bounds are public."}}
-    found["properties"]["population"] |= {
+    result["properties"]["population"] |= {
         "oneOf": [{"$ref": f"#/$defs/{one.__name__}"} for one in (DataPopulation, CountedPopulation)],
         "required": ["kind", "low", "high", "levels"],
         "properties": given,
     }
-    return found
+    return result
 
 
 def is_sum(text: str) -> bool:

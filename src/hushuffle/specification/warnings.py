@@ -1,4 +1,4 @@
-"""What every verb warns about: noise, delta and a crowd that promise little, and values that noise hides."""
+"""Warnings of all commands: too little noise, a large delta, few people, and values that are not significant."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hushuffle.specification.kinds import RANDOMIZERS
 
 SMALL_CROWD: Final = 100
 LEVEL: Final = 0.05
-"""How often a list of values that are told from noise may hold one that nobody has."""
+"""Family-wise error rate of a list of statistically significant values."""
 
 _ALIKE: Final = 1.1
-"""Standard errors within this factor are as good as each other."""
+"""Mechanisms whose standard errors differ by less than this factor count as equally accurate."""
 
 
 def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVEL) -> tuple[Warned, ...]:
-    """Return what protocol and delta alone give reason to warn about; assess, calibrate, collect and estimate share it.
+    """Return the warnings that follow from the protocol and delta; assess, calibrate, collect and estimate show them.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -37,23 +37,23 @@ def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVE
 
 
 def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Iterator[Warned]:
-    """Yield warnings about the noise on each device, about delta and about the size of the crowd.
+    """Yield warnings about the noise on each device, about delta and about the number of people.
 
-    `times`: how many reports one person gives in all.
+    `times`: total number of reports of one person.
     """
     local = times * protocol.randomizer.local_epsilon
     if math.isinf(local) and protocol.randomizer.chosen_epsilon is None:
         yield Warned(
             key="impossible-reports",
-            sentence="Some reports are impossible for some values: who sends one rules these values out.",
+            sentence="Some reports are impossible for some values: such a report rules these values out.",
             advice="Give every report a probability above 0 for every value.",
         )
     elif math.isinf(local) and protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
         yield Warned(
             key="no-noise",
             sentence=(
-                "No noise is added on the devices: if the shuffler fails, adds fewer dummies or tells how many there "
-                "are, answers can be read."
+                "Devices add no noise. If the shuffler fails, adds fewer dummies or reveals their number, answers can "
+                "be read."
             ),
             advice='Say who runs it and why it can be trusted, or let people hide each other: "blanket-messages".',
         )
@@ -61,16 +61,16 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
         yield Warned(
             key="no-noise",
             sentence=(
-                "No noise is added on the devices: if the shuffler fails, or somebody sees which messages come from "
-                "one person, answers can be read."
+                "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
+                "answers can be read."
             ),
-            advice="Say that everything rests on the shuffler, or give [randomizer] a finite epsilon besides.",
+            advice="State that all privacy rests on the shuffler, or give [randomizer] a finite epsilon.",
         )
     elif math.isinf(local):
         yield Warned(
             key="no-noise",
-            sentence="No noise is added on the devices: whoever knows the other answers reads off the last one.",
-            advice="Give [randomizer] a finite epsilon, unless pseudonyms are all that was promised.",
+            sentence="Devices add no noise. An adversary that knows all other answers computes the last one.",
+            advice="Give [randomizer] a finite epsilon, unless only pseudonymity is claimed.",
         )
     elif local >= LARGE_EPSILON:
         yield _little_noise(local, "", "a report by itself hides" if times == 1 else "all reports of one person hide")
@@ -83,13 +83,13 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
     if protocol.n < SMALL_CROWD:
         yield Warned(
             key="small-crowd",
-            sentence=f"Only {protocol.n} people take part: a small crowd hides nobody well.",
+            sentence=f"Only {protocol.n} people take part: a crowd below {SMALL_CROWD} hides little.",
             advice="Collect from more people before anything is released.",
         )
 
 
 def total_warnings(protocols: Sequence[Protocol], *, rounds: int = 1) -> Iterator[Warned]:
-    """Yield the warning about what all reports of one person say without the shuffler, one for each column and round.
+    """Yield the warning about the local epsilon of all reports of one person, one report per column and round.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=900)
@@ -106,14 +106,14 @@ def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
         sentence=f"Local epsilon{of} is {number(local)}, {LARGE_EPSILON:g} or more: {hides} little.",
-        advice="Lower the epsilon of [randomizer], or say that everything rests on the shuffler.",
+        advice="Lower the epsilon of [randomizer], or state that all privacy rests on the shuffler.",
     )
 
 
 def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[Warned]:
-    """Yield how many must hold a value before it shows, where that is more than an even share of the people.
+    """Yield a warning if a value must be held by more than n/k people to be statistically significant.
 
-    It names the mechanism that would do better with the same local epsilon, and how much, if there is one.
+    It names a mechanism with a smaller error at the same local epsilon, if there is one.
     """
     table = protocol.randomizer.table
     if table is not None and table.numbers:  # chosen for means and quantiles: shares of single levels are by the way
@@ -126,17 +126,17 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
     except NumericalError:
         yield Warned(
             key="values-not-told-apart",
-            sentence="The reports do not tell all values apart: how many people hold which cannot be estimated.",
-            advice="Change the mechanism, or join values, before anybody is asked.",
+            sentence="The reports do not distinguish all values: frequencies cannot be estimated.",
+            advice="Change the mechanism, or merge values, before the collection.",
         )
         return
     k, n, needed = protocol.randomizer.inputs, protocol.n, people_to_show(protocol, level=level)
     if needed <= n / k:
         return
     shows = (
-        f"only values that about {number(needed, up=True, digits=2)} people or more hold can be told from noise"
+        f"a value is statistically significant only if about {number(needed, up=True, digits=2)} people or more hold it"
         if needed <= n
-        else "not even a value that everybody holds can be told from noise"
+        else "not even a value that all people hold is statistically significant"
     )
     better = more_accurate(protocol)
     yield Warned(
@@ -154,7 +154,7 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
 
 def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
-    """Return how many people must hold a value for its expected count to be told from noise at `level`.
+    """Return how many people must hold a value for its expected count to be statistically significant at `level`.
 
     Raises:
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
@@ -165,10 +165,10 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
 
 
 def more_accurate(protocol: Protocol) -> Protocol | None:
-    """Return the protocol with the mechanism that tells small shares best at the same local epsilon.
+    """Return the protocol with the most accurate mechanism for rare values at the same local epsilon.
 
-    None if it is not better by a tenth, or if people's messages are all that hides: then the mechanism decides how many
-    it takes. Of mechanisms that are equally good the one with the smallest reports is taken.
+    None if it is not better by a tenth, or if only the people's messages protect: then the mechanism decides how many
+    are needed. Among equally accurate mechanisms the one with the smallest reports is taken.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -181,7 +181,7 @@ def more_accurate(protocol: Protocol) -> Protocol | None:
     local, k = protocol.randomizer.local_epsilon, protocol.randomizer.inputs
     if math.isinf(local) and protocol.shuffler.tossed is not None:
         return None
-    found: list[tuple[float, int, Protocol]] = []
+    candidates: list[tuple[float, int, Protocol]] = []
     for section in RANDOMIZERS.values():
         table = section.mechanism.table
         if table is None or table.numbers or "epsilon" not in table.settings:
@@ -192,9 +192,11 @@ def more_accurate(protocol: Protocol) -> Protocol | None:
             continue
         if other.randomizer.law().support is None:  # one for numbers
             continue
-        found.append((_small_share(other), other.randomizer.layout.dtype.itemsize, other))
-    alike = _ALIKE * min((error for error, _, _ in found), default=math.inf)
-    error, _, best = min((one for one in found if one[0] <= alike), key=lambda one: one[1], default=(math.inf, 0, None))
+        candidates.append((_small_share(other), other.randomizer.layout.dtype.itemsize, other))
+    alike = _ALIKE * min((error for error, _, _ in candidates), default=math.inf)
+    error, _, best = min(
+        (one for one in candidates if one[0] <= alike), key=lambda one: one[1], default=(math.inf, 0, None)
+    )
     return best if _ALIKE * error <= _small_share(protocol) else None
 
 

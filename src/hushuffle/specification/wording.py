@@ -1,4 +1,4 @@
-"""What pydantic found, as problems in the words of the file: key, rule, value, hint."""
+"""Pydantic's errors as problems in the terms of the file: key, rule, value, hint."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from hushuffle.specification.statement import StatementSection, Vouched
 
 
 def _members(kinds: Any) -> tuple[type[Section], ...]:
-    """Return the classes of a union of kinds (or of the only kind there is)."""
+    """Return the classes in a union of sections, or the single class."""
     union = get_args(kinds)
     return get_args(union[0]) if union else (kinds,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """The tables of one kind of file.
+    """The tables that a file of one type may have.
 
     `sections` are their classes by name ("" is the top), `goes_with` says what belongs to a class without kind,
-    `planned` are kinds that have a name but no code yet.
+    `planned` are values of `kind` that are reserved but not implemented.
     """
 
     sections: Mapping[str, tuple[type[Section], ...]]
@@ -54,8 +54,8 @@ _SECTIONS: Final[dict[str, tuple[type[Section], ...]]] = {
     "statement.vouched": (Vouched,),
 }
 _GOES_WITH: Final[dict[type[Section], str]] = {
-    DataPopulation: "It goes with data, and not with n.",
-    CountedPopulation: "It goes with n, and not with data and column.",
+    DataPopulation: "It goes with data. Give either data or n.",
+    CountedPopulation: "It goes with n. Give either n or data.",
     PublisherPopulation: "It goes with publishers.",
     AudiencePopulation: "It goes with audiences.",
 }
@@ -113,7 +113,7 @@ def shown(value: Any) -> str:
 
 
 def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Problem:
-    """Return the problem of a word that is none of those understood."""
+    """Return the problem of a word that is not an allowed value."""
     near = difflib.get_close_matches(str(error["input"]), str(error["ctx"]["expected"]).split("'")[1::2], n=1)
     hint = f'Did you mean "{near[0]}"?' if near else ""
     rule = f"must be {error['ctx']['expected']}".replace("'", '"')
@@ -121,7 +121,7 @@ def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Proble
 
 
 def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: str, words: Vocabulary) -> Problem:
-    """Return the problem of a kind that does not exist, or is not given."""
+    """Return the problem of a `kind` that does not exist or is missing."""
     table = isinstance(error["input"], dict)
     kind = error["input"].get("kind") if table else error["input"]
     key = f"{_key(path)}.kind" if table else _key(path)
@@ -155,8 +155,8 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
         return words.goes_with[homes[0]]
     if homes:
         return f"It goes with kind = {_listed([shown(kind) for model in homes for kind in _kinds(model)])}."
-    known = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
-    near = difflib.get_close_matches(key, known, n=1)
+    allowed = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
+    near = difflib.get_close_matches(key, allowed, n=1)
     if near:
         return f"Did you mean {near[0]}?"
     for name, models in words.sections.items():
@@ -164,7 +164,7 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
             continue  # nearly always that of another table
         if any(key in model.model_fields for model in models):
             return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
-    return f"Known here: {', '.join(known)}."
+    return f"Known here: {', '.join(allowed)}."
 
 
 def _kinds(model: type[Section]) -> tuple[str, ...]:

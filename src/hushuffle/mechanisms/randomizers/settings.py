@@ -1,30 +1,34 @@
-"""How a mechanism is written in a specification: its kind, its keys, and what is wrong with their values."""
+"""The keys of each mechanism in a specification, and the checks of their values."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hushuffle.errors import InvalidInputError, Problem
 
-_REFUSED: Final = re.compile(r"`(\w+)` (must .*), got \1=(.*?)\.(?: (.*))?", re.DOTALL)
+
+class Best(int):
+    """Marks a number that the specification leaves out, so that the mechanism takes the best number."""
+
+
+BEST: Final = Best()
 
 LARGEST_EPSILON: Final = 40.0
-"""exp(-40) is 4e-18: nobody would ever lie, so that no noise is what is meant."""
+"""Largest finite epsilon: exp(-40) is 4e-18, so reports would practically always be truthful; no noise is "inf"."""
 
-SILENT: Final = "Reports would say nothing about the answers."
+SILENT: Final = "Reports would not depend on the answers."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One key: an epsilon (a number up to 40, or "inf"), a number or an integer; `limits` as ge, gt, le, lt.
+    """A key of a specification: an epsilon (up to 40, or "inf"), a number or an integer; `limits`: ge, gt, le, lt.
 
-    Or one of the words in `choices`, a matrix of probabilities, or the name of a file with one, which is read before
-    anything is built: the matrix takes its place. `tried` are other numbers, below the number of categories, that are
-    worth a try where the best mechanism is looked for.
+    The value may also be a word from `choices`, a matrix of probabilities, or the name of a file with a matrix, which
+    replaces the name before the mechanism is built. `tried`: further numbers, below the number of categories, that the
+    search for the best mechanism tries.
     """
 
     type: Literal["epsilon", "number", "integer", "choice", "matrix", "file"]
@@ -35,9 +39,9 @@ class Setting:
     tried: tuple[int, ...] = ()
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value is of the right type and within the limits that hold whatever k is.
+        """Return whether a value has the right type and is within the limits that do not depend on k.
 
-        A file does not fit: it has not been read.
+        The name of a file does not fit, because the file has not been read.
         """
         if self.type in ("choice", "file"):
             return value in self.choices
@@ -54,9 +58,9 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The table [randomizer] of one kind: `about` it, its keys, and two of them (`either`) of which one is given.
+    """The table [randomizer] of one mechanism: a description (`about`), its keys, and two alternative keys (`either`).
 
-    `numbers`: it is for values in order, and says little about which one of them it was.
+    `numbers`: the mechanism is for ordered values and distinguishes near values less than distant values.
     """
 
     kind: str
@@ -67,33 +71,31 @@ class Table:
     numbers: bool = False
 
     def broken(self, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield what is wrong with the keys that are there."""
+        """Yield a problem for every present key with an invalid value."""
         if self.either is not None:
             given = [name for name in self.either if name in raw]
             if len(given) != 1:
-                hint = "They say the same thing in two ways." if given else f"For example {self.example}."
+                hint = "Both describe the same setting." if given else f"For example {self.example}."
                 rule = f"must have either {self.either[0]} or {self.either[1]}"
                 yield Problem(key="randomizer", rule=rule, value="both" if given else "neither", hint=hint)
 
     def given(self, raw: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the settings in a table as it is read; None if one is missing or of another type."""
-        found = {name: raw[name] for name in self.settings if raw.get(name) is not None}
-        complete = all(setting.optional or name in found for name, setting in self.settings.items())
-        fitting = all(self.settings[name].fits(value) for name, value in found.items())
-        if not complete or not fitting or (self.either and sum(name in found for name in self.either) != 1):
+        """Return the settings in a table; None if a setting is missing or has a wrong type."""
+        present = {name: raw[name] for name in self.settings if raw.get(name) is not None}
+        complete = all(setting.optional or name in present for name, setting in self.settings.items())
+        fitting = all(self.settings[name].fits(value) for name, value in present.items())
+        if not complete or not fitting or (self.either and sum(name in present for name in self.either) != 1):
             return None
-        return {name: math.inf if value == "inf" else value for name, value in found.items()}
+        return {name: math.inf if value == "inf" else value for name, value in present.items()}
 
 
 def refused(error: InvalidInputError, table: Table) -> Problem:
-    """Return what a mechanism refuses as a problem of the key that it names."""
-    found = _REFUSED.fullmatch(str(error))
-    if found is not None and found[1] not in table.settings:  # how many values there are
-        rule = f"must be another mechanism here: its {found[1]} {found[2]}"
-        return Problem(key="randomizer", rule=rule, value=found[3], hint=found[4] or "")
-    if found is None:
-        return Problem(key="randomizer", rule="must be a mechanism that exists", value=table.kind, hint=str(error))
-    return Problem(key=f"randomizer.{found[1]}", rule=found[2], value=found[3], hint=found[4] or "")
+    """Convert an error of a mechanism into a problem of the key that the error names."""
+    problem = error.problem
+    if problem.key in table.settings:
+        return replace(problem, key=f"randomizer.{problem.key}")
+    rule = f"must be another mechanism here: its {problem.key} {problem.rule}"  # how many values there are
+    return replace(problem, key="randomizer", rule=rule)
 
 
 def _row(value: Any) -> bool:

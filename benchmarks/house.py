@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,12 +154,60 @@ def _walk(root: Path, what: str) -> list[str]:
     return [line.removeprefix(home) for line in done.stderr.splitlines() if line.startswith(home)]
 
 
+_FLAGS = {
+    *("dummy_law", "expected_dummies", "all_coins", "secret_coins", "with_dummies", "value_law", "thinned"),
+    *("most_dummies", "placed", "tossed", "own_messages", "most_own_messages", "best_own_messages", "most_messages"),
+    *("with_own_messages", "kept"),
+}
+"""Members of a shuffler with a default: what others ask to find out which one it is."""
+
+_KINDS = {
+    *("is_sum", "SumSpecification", "ReachPopulation", "several", "has_messages_to_choose", "sends_more"),
+    *("adds_dummies", "arrangement", "memoised"),
+}
+_JOBS = {"assessment", "attacks", "cli", "collection", "queries", "report", "specification"}
+
+
+def _reads(tree: ast.Module, names: set[str]) -> int:
+    """Return how often an attribute of these names is read."""
+    return sum(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree))
+
+
+def _mentions(tree: ast.Module, names: set[str]) -> int:
+    """Return how often one of these names is read, as a variable or as an attribute."""
+    variables = sum(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names for node in ast.walk(tree)
+    )
+    return variables + _reads(tree, names)
+
+
+def _helpers_used_once(tree: ast.Module) -> list[int]:
+    """Return the lengths of private functions that their file names once apart from their definition."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("_")]
+    uses = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    uses += Counter(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    once = [node for node in functions if not node.name.startswith("__") and uses[node.name] == 1]
+    return [(node.end_lineno or node.lineno) - node.lineno + 1 for node in once]
+
+
+def _documentation(root: Path) -> tuple[int, int]:
+    """Return the number of pages and of words of README and docs."""
+    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    return len(pages), sum(len(page.read_text("utf-8").split()) for page in pages)
+
+
 def measure(root: Path) -> dict[str, object]:
     """Return the figures of one checkout."""
     modules = _modules(root)
     texts = {path: path.read_text("utf-8") for path in modules}
     lines = {path: text.count("\n") for path, text in texts.items()}
     tests = {path: list(_class_tests(path)) for path in modules}
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    rooms = {path: path.relative_to(root / "src" / "hushuffle").parts[0] for path in modules}
+    outside = {path: tree for path, tree in trees.items() if "shufflers" not in path.parts}
+    classes = Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    once = [length for tree in trees.values() for length in _helpers_used_once(tree)]
+    pages, words = _documentation(root)
     return {
         "files": len(modules),
         "lines": sum(lines.values()),
@@ -168,6 +217,15 @@ def measure(root: Path) -> dict[str, object]:
         "files under 40 code lines": sum(_code_lines(text) < 40 for text in texts.values()),
         "class tests outside the class's file": sum(map(len, tests.values())),
         "files with such tests": sum(map(bool, tests.values())),
+        "flags of shufflers read outside their room": sum(_reads(tree, _FLAGS) for tree in outside.values()),
+        "questions which kind of deployment it is": sum(
+            _mentions(tree, _KINDS) for path, tree in trees.items() if rooms[path] in _JOBS
+        ),
+        "class names with several meanings": sum(count > 1 for count in classes.values()),
+        "private helpers used once": len(once),
+        "lines of such helpers": sum(once),
+        "pages of documentation": pages,
+        "words of documentation": words,
         **{f"files walked by {what}": len(_walk(root, what)) for what in ("epsilon", "assess", "collect")},
     }
 
@@ -190,7 +248,7 @@ def main() -> None:
         print(json.dumps(columns, indent=2))
         return
     for name in columns[0]:
-        print(f"{name:<40}", *(f"{column[name]!s:>10}" for column in columns))
+        print(f"{name:<44}", *(f"{column[name]!s:>10}" for column in columns))
 
 
 if __name__ == "__main__":

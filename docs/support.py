@@ -26,7 +26,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.specification import parse
 
 PAGE = Path(__file__).parent / "reference" / "support.md"
-_N, _K, _DELTA = 200, 4, 1e-4
+PEOPLE, _K, DELTA = 200, 4, 1e-4
 _NONE = "none: "
 _ROWS = [[0.7, 0.1, 0.1, 0.1], [0.2, 0.6, 0.1, 0.1], [0.1, 0.2, 0.5, 0.2], [0.1, 0.1, 0.1, 0.7]]
 
@@ -54,7 +54,7 @@ SHUFFLERS = (
     ("Sums only", hs.SecureAggregation(), 'kind = "secure-aggregation"'),
     (
         "Mallows shuffle",
-        hs.MallowsShuffle(reference=range(_N), theta=0.1),
+        hs.MallowsShuffle(reference=range(PEOPLE), theta=0.1),
         'kind = "mallows"\nalpha = 1.0\ngroups = { column = "place" }',
     ),
     ("Blanket messages of people", hs.BlanketMessages(p=1.0), 'kind = "blanket-messages"\np = 1.0'),
@@ -81,9 +81,9 @@ def _estimated(asked: hs.Protocol) -> hs.Estimate:
 
 _LEVEL = [1 / _K] * _K
 FIGURES: dict[str, Ask] = {
-    "central ε": lambda asked: hs.dp.epsilon(asked, delta=_DELTA),
-    "two rounds": lambda asked: hs.dp.compose([(asked, 2)], delta=_DELTA),
-    "two waves": lambda asked: hs.dp.waves(asked, waves=2, delta=_DELTA),
+    "central ε": lambda asked: hs.dp.epsilon(asked, delta=DELTA),
+    "two rounds": lambda asked: hs.dp.compose([(asked, 2)], delta=DELTA),
+    "two waves": lambda asked: hs.dp.waves(asked, waves=2, delta=DELTA),
     "guess": hs.qif.vulnerability,
     "guess, shares known": lambda asked: hs.qif.iid_vulnerability(asked, frequencies=_LEVEL),
     "name the sender": hs.pie.bayes_error,
@@ -92,8 +92,8 @@ FIGURES: dict[str, Ask] = {
 USES: dict[str, Ask] = {
     "shares": _estimated,
     "heavy hitters": lambda asked: heavy_hitters(_estimated(asked), protocol=asked),
-    "fake users": lambda asked: hs.poisoning_gain(asked, fakes=1),
-    "calibrate": lambda asked: hs.dp.calibrate(asked, parameter="epsilon", epsilon=0.5, delta=_DELTA),
+    "Sybil clients": lambda asked: hs.poisoning_gain(asked, fakes=1),
+    "calibrate": lambda asked: hs.dp.calibrate(asked, parameter="epsilon", epsilon=0.5, delta=DELTA),
 }
 ENGINES = ("files, here", "files, Spark")
 VERBS: dict[str, Callable[[str, Path], object]] = {
@@ -151,7 +151,7 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
     _, release, written = SHUFFLERS[shuffler]
 
     def made(ask: Ask) -> object:
-        return ask(hs.Protocol(randomizer=randomizer, shuffler=release, n=_N))
+        return ask(hs.Protocol(randomizer=randomizer, shuffler=release, n=PEOPLE))
 
     learned = [answer(partial(made, ask)) for ask in FIGURES.values()]
     used = [answer(partial(made, ask)) for ask in USES.values()]
@@ -160,12 +160,12 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
         return learned, [*used, *([unnamed] * (len(ENGINES) + len(VERBS)))]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        people = {"answer": list("abcd" * (_N // _K)), "place": [0] * _N}
+        people = {"answer": list("abcd" * (PEOPLE // _K)), "place": [0] * PEOPLE}
         pl.DataFrame(people).write_csv(folder / "answers.csv")
         text = (
             '[population]\ndata = "answers.csv"\ncolumn = "answer"\nperson = "none"\n'
             'categories = ["a", "b", "c", "d"]\n'
-            f"[randomizer]\n{toml}\n[shuffler]\n{written}\n[targets]\ndelta = {_DELTA}\n"
+            f"[randomizer]\n{toml}\n[shuffler]\n{written}\n[targets]\ndelta = {DELTA}\n"
         )
         here = answer(partial(_here, text, folder))
         text += _TARGETS + ("" if release.reveals is Reveals.NOISY_ORDER else _GUESSES)
@@ -204,7 +204,7 @@ def page() -> str:
 
 _HEAD = f"""# What answers what
 
-Questions that any mechanism can be asked, behind every shuffler, in a small collection: {_N} people, {_K} values.
+Questions that any mechanism can be asked, behind every shuffler, in a small collection: {PEOPLE} people, {_K} values.
 A cell is the [kind of the figure](../explanation/kinds-of-figures.md); "yes" where there is an answer that is no
 such figure; or "none", with the reason. "upper" and "lower" are proved on that side only. Files are collected here,
 and on Spark if its check lets the specification through. Verbs have targets of central and local epsilon,
@@ -213,8 +213,8 @@ are as behind a scrambler.
 
 `python docs/support.py` asks again and writes this page. How wide the brackets of central ε are:
 [what is tight where](what-is-tight.md). Order, Bloom filters and traffic
-have questions of their own: [order](../explanation/order-privacy.md), [filters](../explanation/bloom-privacy.md),
-[traffic](../explanation/plans.md).
+have questions of their own: [order](../explanation/adversaries.md#order-privacy),
+[filters](../explanation/adversaries.md#bloom-filters), [traffic](../explanation/network-security.md).
 """
 
 if __name__ == "__main__":

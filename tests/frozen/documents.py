@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import inspect
 import json
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,9 +17,17 @@ import polars as pl
 import hushuffle as hs
 from contracts.examples import RANDOMIZERS
 from hushuffle.cli import main
+from hushuffle.errors import HushuffleError
 from hushuffle.report import json_schema
 
+_SUPPORT: Final = importlib.util.spec_from_file_location("support", Path(__file__).parents[2] / "docs" / "support.py")
+assert _SUPPORT is not None
+assert _SUPPORT.loader is not None
+support: Final = importlib.util.module_from_spec(_SUPPORT)
+_SUPPORT.loader.exec_module(support)
+
 _KEY: Final = bytes(range(32))
+_ROOMS: Final = ("dp", "qif", "pie", "pse", "order", "bloom", "traffic", "plans")
 
 _COLLECTION: Final = """
 title = "A town"
@@ -125,3 +136,33 @@ def keyed_reports() -> dict[str, str]:
                 text = f"{reports.dtype} {reports.shape} ".encode() + reports.tobytes()
                 digests[f"{mechanism} round {number}"] = hashlib.sha256(text).hexdigest()
     return digests
+
+
+def brackets() -> dict[str, list[float] | str]:
+    """Return central epsilon of every mechanism behind every shuffler: lower and upper bound, or "refused"."""
+    made: dict[str, list[float] | str] = {}
+    for mechanism, _ in support.MECHANISMS:
+        for title, shuffler, _ in support.SHUFFLERS:
+            name = f"{type(mechanism).__name__}({mechanism.local_epsilon:.3g}) | {title}"
+            try:
+                protocol = hs.Protocol(randomizer=mechanism, shuffler=shuffler, n=support.PEOPLE)
+                bound = hs.dp.epsilon(protocol, delta=support.DELTA)
+            except HushuffleError:
+                made[name] = "refused"
+            else:
+                made[name] = [bound.lower, bound.upper]
+    return made
+
+
+def public_names() -> list[str]:
+    """Return every public name with the names of its arguments."""
+    rooms = {"hushuffle": hs} | {f"hushuffle.{room}": getattr(hs, room) for room in _ROOMS}
+    names = []
+    for room, module in rooms.items():
+        for name in sorted(module.__all__):
+            value = getattr(module, name)
+            described = inspect.isfunction(value) or is_dataclass(value)
+            names.append(
+                f"{room}.{name}" + (f"({', '.join(inspect.signature(value).parameters)})" if described else "")
+            )
+    return names

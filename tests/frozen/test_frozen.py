@@ -71,6 +71,16 @@ def test_exit_codes_stay() -> None:
     assert {code.name: code.value for code in Exit} == FROZEN["exit codes"]
 
 
+def test_brackets_of_every_mechanism_behind_every_shuffler_stay() -> None:
+    """To one part in a trillion; say in the commit which became tighter."""
+    moved = differences(documents.brackets(), FROZEN["brackets"], "central epsilon")
+    assert not moved, "\n".join(moved)
+
+
+def test_public_names_and_their_arguments_stay() -> None:
+    assert not set(FROZEN["public names"]) - set(documents.public_names())  # names may be added
+
+
 def test_a_key_gives_the_same_reports() -> None:
     now = documents.keyed_reports()
     assert {name: now.get(name) for name in FROZEN["keyed reports"]} == FROZEN["keyed reports"]  # a new one may come
@@ -84,6 +94,8 @@ def _write() -> None:
             "schemas": documents.schemas(),
             "exit codes": {code.name: code.value for code in Exit},
             "keyed reports": documents.keyed_reports(),
+            "brackets": documents.brackets(),
+            "public names": documents.public_names(),
         }
     SNAPSHOTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 

@@ -1,0 +1,34 @@
+"""The size of the building may only fall: lower a limit when a change makes its figure smaller, and never raise one."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+LIMITS: Final = {}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, object]:
+    specification = importlib.util.spec_from_file_location("house", ROOT / "benchmarks" / "house.py")
+    assert specification is not None
+    assert specification.loader is not None
+    house = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(house)
+    figures: dict[str, object] = house.measure(ROOT)
+    return figures
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_figure_of_the_house_only_falls(name: str, measured: dict[str, object]) -> None:
+    figure = measured[name]
+    assert isinstance(figure, int)
+    assert figure <= LIMITS[name], f"{name}: {figure:,}, more than {LIMITS[name]:,}; see benchmarks/house.py"
+
+
+def test_every_figure_has_a_limit(measured: dict[str, object]) -> None:
+    assert measured.keys() == LIMITS.keys()

@@ -15,7 +15,7 @@ _OPENING = """# Errata
 Where a published formula and enumeration of the mechanism disagree, we follow the enumeration. This page lists the
 places that we know of in the five papers behind the project, in the order of each paper, and what is often taken to
 hold of shuffled reports elsewhere. Some entries are slips of the pen, some change what is promised; each says what
-follows for whoever relied on it. *Printed* gives the text as it reached us, in our words where it has no quotation
+follows for users of the printed text. *Printed* gives the text as it reached us, in our words where it has no quotation
 marks. A paper's other results are not in doubt for standing beside an entry.
 
 Each entry names what shows it, to be run in a copy of the source: `python -m pytest` followed by the name of a test,

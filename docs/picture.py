@@ -106,7 +106,7 @@ def guessing() -> None:
         for n in (1, 2, 3, 5, 7, 11, 17, 31, 51, 101, 201, 501, 1001):
             shuffled = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=n)
             rows.append({"x": n, "y": hs.qif.vulnerability(shuffled).upper, "label": label})
-    title = "Somebody who knows nobody's answer: noise and shuffle, two answers"
+    title = "Uninformed adversary: shuffling alone, and noise with shuffling (two answers)"
     save("guessing-against-people.svg", title, "people", "guesses right", rows, x_log=True, y_log=False)
 
 

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+import hushuffle as hs
 from hushuffle.papers import targets
+from hushuffle.queries.specification import load_plan
 from hushuffle.specification import parse
+from hushuffle.specification.reading import load_collection
 
 ROOT = Path(__file__).parents[1]
 THEORY = ROOT / "docs" / "theory"
@@ -47,6 +50,49 @@ def test_whole_specifications_on_the_page_load(page: Path) -> None:
     assert specifications
     for text in specifications:
         assert parse(text).targets.delta == 1e-6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_specifications_that_look_whole_load(page: Path, tmp_path: Path) -> None:
+    """A block that says who is asked and what devices do is one that people copy: nothing may be missing in it."""
+    for number, text in enumerate(blocks(page, "toml")):
+        tables = tomllib.loads(text)
+        file = tmp_path / f"{number}.toml"
+        file.write_text(text, encoding="utf-8")
+        if {"query", "network"} <= tables.keys():
+            load_plan(file)
+        elif {"population", "randomizer"} <= tables.keys() or "columns" in tables:
+            load_collection(file)
+
+
+def cells(line: str) -> int:
+    """Return how many cells a line of a table has."""
+    plain = re.sub(r"`[^`]*`", "", line.strip()).replace("\\|", "")
+    return plain.count("|") - 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_row_of_a_table_has_the_cells_of_its_head(page: Path) -> None:
+    text = re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    head, wrong = None, []
+    for line in text.splitlines():
+        if not line.strip().startswith("|"):
+            head = None
+        elif head is None:
+            head = cells(line)
+        elif cells(line) != head:
+            wrong.append(line)
+    assert not wrong
+
+
+def test_the_citation_has_version_date_and_address() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    entries = dict(re.findall(r"^([a-z-]+): (.+)$", text, flags=re.MULTILINE))
+    assert entries["version"] == hs.__version__
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", entries["date-released"])
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {hs.__version__} ({entries['date-released']})" in changelog
+    assert entries["url"].startswith('"https://')
 
 
 def test_the_readme_names_commands_that_exist() -> None:

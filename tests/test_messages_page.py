@@ -16,7 +16,7 @@ assert SPEC.loader is not None
 messages = importlib.util.module_from_spec(SPEC)
 sys.modules["messages"] = messages
 SPEC.loader.exec_module(messages)
-PAGE = (ROOT / "docs" / "how-to" / "several-messages.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "estimation-benchmark.md").read_text(encoding="utf-8")
 
 
 def table(name: str) -> str:

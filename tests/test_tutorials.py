@@ -14,7 +14,9 @@ import pytest
 from hushuffle.cli import main
 
 ROOT = Path(__file__).parents[1]
-GUIDES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("plan-a-query",)]  # with every file they need
+GUIDES = [
+    ROOT / "docs" / "how-to" / f"{name}.md" for name in ("plan-a-query", "reach-study")
+]  # with every file they need
 PAGES = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), *GUIDES]
 BLOCK = re.compile(r'^```(\w+)(?: title="([\w.-]+)")?\n(.*?)^```', flags=re.DOTALL | re.MULTILINE)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -2,7 +2,7 @@
 
     python benchmarks/messages.py [--write]
 
-Prints the tables of docs/how-to/several-messages.md, or writes them into it with --write: what each
+Prints the tables of docs/reference/estimation-benchmark.md, or writes them into it with --write: what each
 protocol needs at the same epsilon and delta, sums too, and a collection from a million people over 1,000 values.
 """
 
@@ -22,7 +22,7 @@ import hushuffle as hs
 from hushuffle.errors import HushuffleError
 from hushuffle.estimation import predicted_standard_error
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "several-messages.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "estimation-benchmark.md"
 EPSILON, DELTA = 1.0, 1e-6
 GRID = ((10**6, 2), (10**6, 100), (10**6, 1_000), (10**6, 10_000), (10**6, 100_000), (10**4, 100), (10**4, 1_000))
 

@@ -137,7 +137,7 @@ async def run(people: int, *, kept: bool, together: int, signers: int) -> dict[s
             pids = {name: one.pid for name, one in rehearsal.running.items()}
             before, phones = (
                 {name: seconds_of(pid) for name, pid in pids.items()},
-                Phones(document, kept=kept, together=together),
+                Phones(document, reuse=kept, together=together),
             )
             start, own = time.monotonic(), time.process_time()
             crowd = await phones.send(sent)

@@ -101,25 +101,22 @@ def measured() -> Iterator[str]:
 
 HEAD = """# What is tight where
 
-Central ε is a certified bracket. This table says how wide it is, over its lower end.
-`python benchmarks/tight.py --write` makes it anew; time is in units of sorting 10⁷ floats on the same machine.
+How wide is the certified bracket of central ε? The width is relative to the lower bound. Time is in units of sorting
+10⁷ floats on the same machine. `python benchmarks/tight.py --write` measures again.
 
 | mechanism | people | dummies | δ | lower | upper | width | time |
 |---|---|---|---|---|---|---|---|
 """
 
 TAIL = """
-## Reading it
-
-- Where the crowd is large enough for a [pool](../theory/pool.md) (about ln(1/δ) + 6 people report what all values
-  share) the upper end is tight for any finite randomizer: the rest is smoothing and the size of the pool.
-- *Local hashing* with a number of buckets that is a power of two is tight. With another number it keeps the
-  [blanket](../theory/blanket.md): how often three values share a bucket is not known for affine hashes.
-- *Few reports of a kind* (many filters with small p, few people against many values): a report can be nearly the only
-  one of its kind. The upper end gives the adversary the kinds of all others; the lower end is one explicit dataset.
-  What is known about the gap: [Crowds](../theory/crowds.md).
-- *As many dummies as people*: the adversary of the upper end is told which reports are dummies, see the
-  [proof](../theory/pool.md). Randomized response has a sum of its own that does not.
+- **Large crowds.** If about ln(1/δ) + 6 reports belong to the [pool](../theory/pool.md), the upper bound is tight for
+  any finite randomizer.
+- **Local hashing** is tight if the number of buckets is a power of two. Otherwise the upper bound is that of the
+  [blanket](../theory/blanket.md), because the joint collisions of three values are not known for affine hashes.
+- **Rare reports** (many filters with small p, or few people and many values). The upper bound reveals the kinds of all
+  other reports, and the lower bound is one explicit dataset. [Crowds](../theory/crowds.md) has the known gap.
+- **As many dummies as people.** The adversary of the upper bound knows which reports are dummies
+  ([proof](../theory/pool.md)). For randomized response a separate sum avoids this.
 """
 
 

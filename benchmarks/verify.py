@@ -1,4 +1,4 @@
-"""Check 200 certificates by the checker of `hushuffle verify`: the table of docs/explanation/kinds-of-figures.md.
+"""Check 200 certificates by the checker of `hushuffle verify`: the figures of docs/explanation/kinds-of-figures.md.
 
     python benchmarks/verify.py [--count N] [--first N] [--each]
 

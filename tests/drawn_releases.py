@@ -461,8 +461,11 @@ class Figure:
     upper: float
 
 
-def figures(drawn: Drawn) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
-    """What is asked about a description: names, and calls that print figures or are refused."""
+def figures(drawn: Drawn, *, patient: bool = False) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
+    """What is asked about a description: names, and calls that print figures or are refused.
+
+    `patient`: also what takes seconds, which is left out of most descriptions otherwise.
+    """
     rng = random.Random(drawn.seed + 10**9)  # noqa: S311
     growth = rng.choice([Fraction(1), Fraction(5, 4), *GROWTHS])
     epsilon, delta = math.log(growth) * rng.choice([0.5, 0.83, 1.0]), rng.choice([0.0, 1e-7, 0.0137, 0.0791, 0.313])
@@ -483,7 +486,7 @@ def figures(drawn: Drawn) -> Iterator[tuple[str, Callable[[], list[Figure]]]]:
             alone = list(drawn.rounds)
             return [hs.dp.per_person(each, reports=reports) for each in alone] if reports > 1 else alone
 
-        if dear and rng.random() > 0.05:  # seconds
+        if dear and rng.random() > 0.05 and not patient:  # seconds
             return
         if rng.random() < 0.03:
             yield (

@@ -168,7 +168,7 @@ api: Any = hs
         (lambda: api.Groups.of([[0]], n=10**30), "`n` must be an integer from 0"),
         (
             lambda: api.bloom.pair_epsilon(filters=2, bits=9, p=0.2, delta=0.1, target=3),
-            "`target` must be two different logos",
+            "`target` must be two different bit patterns",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -17,6 +17,7 @@ import hushuffle as hs
 from drawn_releases import Device, Figure, Shuffled, of_channel, response, shuffled, subset, unary, wrong
 from hushuffle.assessment.calibrate import calibrate
 from hushuffle.assessment.choose import choose
+from hushuffle.assessment.explore import explore
 from hushuffle.errors import HushuffleError
 from hushuffle.specification import parse
 from oracles import releases as twin
@@ -37,14 +38,37 @@ class Written:
     rounds: int
     memory: twin.Memory | None
     features: frozenset[str]
+    kind: str
+    state: tuple[Any, ...]
 
     def truth(self, device: Device | None = None) -> twin.Twin:
-        own = device or self.device
-        group = twin.Group(self.people * self.reports, own.laws(summed=self.made.summed), self.made.own)
-        release = twin.Release((group,), self.made.sources, self.made.keep, self.made.view)
-        each = twin.Round(release, 0, self.reports, self.made.helpers)
+        own, made = (self.device, self.made) if device is None else (device, self.shuffled_with(device))
+        group = twin.Group(self.people * self.reports, own.laws(summed=made.summed), made.own)
+        release = twin.Release((group,), made.sources, made.keep, made.view)
+        each = twin.Round(release, 0, self.reports, made.helpers)
         again = 1 if self.memory is not None else self.rounds
         return twin.Twin(twin.Question(((each,) * again,), self.memory))
+
+    def shuffled_with(self, device: Device) -> Shuffled:
+        """The same shuffler in the twin's words where the device has other noise: so have its dummies."""
+        rng = random.Random()  # noqa: S311
+        rng.setstate(self.state)
+        return shuffled(rng, self.kind, device, self.people * self.reports, self.reports)
+
+    def with_epsilon(self, local_epsilon: float) -> Device:
+        """The device with another local epsilon."""
+        if self.device.kind == "one-hot":
+            return unary(len(self.device.rows), Fraction(math.exp(local_epsilon / 2)), "symmetric")
+        changed = self.device.mechanism.with_epsilon(local_epsilon)
+        return of_channel(changed, "with another epsilon", uniform=self.device.kind == "randomized response")
+
+    def among(self, people: int, dummies: int, local_epsilon: float) -> twin.Twin:
+        """The same release of other numbers, where nothing but dummies is added to the reports."""
+        device = self.with_epsilon(local_epsilon)
+        sources = (twin.Source(twin.law({dummies: 1}), device.dummy_law()),) if dummies else ()
+        release = twin.Release((twin.Group(people, device.laws(summed=False)),), sources, view=self.made.view)
+        again = 1 if self.memory is not None else self.rounds
+        return twin.Twin(twin.Question(((twin.Round(release, 0, self.reports),) * again,), self.memory))
 
 
 def write(seed: int, *, targets: str = "", shufflers: tuple[str, ...] = SHUFFLERS) -> Written:
@@ -64,6 +88,7 @@ def write(seed: int, *, targets: str = "", shufflers: tuple[str, ...] = SHUFFLER
         device, written = subset(k, 1, growth), f'kind = "subset-selection", w = 1, epsilon = {math.log(growth)!r}'
     else:
         device, written = response(k, growth), f'kind = "randomized-response", epsilon = {math.log(growth)!r}'
+    state = rng.getstate()
     made = shuffled(rng, kind, device, people * reports, reports)
     rounds = 1 if times == "once" else 2
     memory, more = None, ""
@@ -79,7 +104,7 @@ def write(seed: int, *, targets: str = "", shufflers: tuple[str, ...] = SHUFFLER
         targets = {{ delta = 0.0137{targets} }}
     """
     features = made.features | {times, device.kind, kind} | ({"several reports"} if reports > 1 else set())
-    return Written(text, device, made, people, reports, rounds, memory, frozenset(features))
+    return Written(text, device, made, people, reports, rounds, memory, frozenset(features), kind, state)
 
 
 def shuffler_text(shuffler: Any) -> str:
@@ -112,10 +137,11 @@ class Tally:
     wrong: list[str]
 
 
-def assessed(seeds: range, *, verb: str) -> Tally:
+def assessed(seeds: Sequence[int], *, verb: str) -> Tally:
     tally = Tally(0, Counter(), set(), [])
+    shufflers = ("uniform", "no shuffle", "dummies") if verb == "explore" else SHUFFLERS
     for seed in seeds:
-        survey = write(seed, targets="" if verb == "assess" else ", epsilon = 0.9")
+        survey = write(seed, targets="" if verb in ("assess", "explore") else ", epsilon = 0.9", shufflers=shufflers)
         try:
             found = list(ASKED[verb](survey))
         except HushuffleError as refusal:
@@ -137,8 +163,7 @@ def _calibrate(survey: Written) -> Iterator[tuple[Figure, twin.Twin]]:
     """What is proposed is drawn again, and has the figure that is printed beside it."""
     choice = calibrate(parse(survey.text))
     for point in (choice.written, choice.most):
-        own = parse(survey.text).randomizer.build(k=len(survey.device.rows)).with_epsilon(point.local_epsilon)
-        device = of_channel(own, "calibrated", uniform=survey.device.kind == "randomized response")
+        device = survey.with_epsilon(point.local_epsilon)
         yield Figure("calibrate", "epsilon", 0.0137, point.central.lower, point.central.upper), survey.truth(device)
 
 
@@ -156,19 +181,38 @@ def _choose(survey: Written) -> Iterator[tuple[Figure, twin.Twin]]:
         yield figure, twin.Twin(twin.Question(((twin.Round(release),),)))
 
 
-ASKED: Final = {"assess": _assess, "calibrate": _calibrate, "choose": _choose}
+def _explore(survey: Written) -> Iterator[tuple[Figure, twin.Twin]]:
+    """Points of the grid with the deployment's own values, among so few people that the twin can enumerate them."""
+    k = len(survey.device.rows)
+    (central,) = (row for row in explore(parse(survey.text)).adversaries if row.key == "central")
+    truths = dict[tuple[int, float, float], twin.Twin]()
+    for point in central.points:
+        place = point.people, point.dummies, point.epsilon
+        if point.k != k or point.people > 4 or point.dummies > 2:
+            continue
+        if place not in truths:
+            truths[place] = survey.among(point.people, int(point.dummies), point.epsilon)
+        yield Figure("explore", "epsilon", point.delta, point.bound.lower, point.bound.upper), truths[place]
+
+
+ASKED: Final = {"assess": _assess, "calibrate": _calibrate, "choose": _choose, "explore": _explore}
 
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures do not rest on charts and scenarios, which take most of the time."""
+    """Figures do not rest on charts, scenarios and the number of stops of sliders, which take most of the time."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
     monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)
+    monkeypatch.setattr("hushuffle.assessment.explore._EPSILONS", (1.0, 2.0))
+    monkeypatch.setattr("hushuffle.assessment.explore._OTHER_K", ())
 
 
-@pytest.mark.parametrize(("verb", "seeds", "least"), [("assess", range(60), 35), ("calibrate", range(7), 6)])
-def test_what_a_verb_prints_of_a_specification_holds_the_truth(verb: str, seeds: range, least: int) -> None:
+@pytest.mark.parametrize(
+    ("verb", "seeds", "least"), [("assess", range(60), 35), ("calibrate", range(7), 6), ("explore", (0, 2, 7), 50)]
+)
+def test_what_a_verb_prints_of_a_specification_holds_the_truth(verb: str, seeds: Sequence[int], least: int) -> None:
     tally = assessed(seeds, verb=verb)
     assert tally.wrong == []
     assert tally.asked >= least, tally.refused
@@ -178,5 +222,5 @@ def test_what_a_verb_prints_of_a_specification_holds_the_truth(verb: str, seeds:
 @pytest.mark.parametrize("block", range(20))
 @pytest.mark.parametrize("verb", ASKED)
 def test_thousands_of_specifications(verb: str, block: int) -> None:
-    size = {"assess": 100, "calibrate": 30, "choose": 5}[verb]
+    size = {"assess": 100, "calibrate": 30, "choose": 5, "explore": 3}[verb]
     assert assessed(range(1000 + size * block, 1000 + size * (block + 1)), verb=verb).wrong == []

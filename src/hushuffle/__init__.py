@@ -1,6 +1,6 @@
 """hushuffle: design, run and audit shuffle-model privacy.
 
-Submodules load when first used, so that importing the package stays fast. What there is stands in `__init__.pyi`.
+Submodules load when first used, so that importing the package stays fast. `__init__.pyi` lists all public names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m hushuffle` is the program `hushuffle`."""
+"""Run the program `hushuffle` by `python -m hushuffle`."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ from types import FrameType
 
 
 def main() -> int:
-    """Run the program. Ctrl-C ends it quietly from the start, also while modules are being imported."""
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it may be ignored
+    """Run the program and return its exit code. Ctrl-C ends it quietly, also during imports."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background process may ignore it
     if usual:
         signal.signal(signal.SIGINT, _interrupted)
-    from hushuffle.cli import main as run  # noqa: PLC0415 - Ctrl-C is heard while it loads
+    from hushuffle.cli import main as run  # noqa: PLC0415 - Ctrl-C is handled during this import
 
     if usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -19,7 +19,7 @@ def main() -> int:
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    """End at once: nothing has been begun."""
+    """End the process at once; no work has started yet."""
     sys.stderr.write("\nhushuffle: interrupted; nothing is half written.\n")
     sys.stderr.flush()
     os._exit(130)

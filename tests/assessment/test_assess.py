@@ -127,7 +127,7 @@ def test_a_missed_privacy_target_is_warned_about() -> None:
 def test_every_sentence_carries_its_figure() -> None:
     result = planned(extra='adversaries = [{ kind = "informed", m = 5 }, { kind = "uninformed" }, { kind = "strong" }]')
     names = [finding.adversary for finding in result.findings]
-    assert "Somebody who knows the answers of 5 others" in names
+    assert "An adversary who knows the answers of 5 others" in names
     assert not any("whose report" in name for name in names)
     for finding in result.findings:
         assert finding.sentence[0].isupper()

@@ -295,7 +295,7 @@ def test_the_first_page_is_about_all_columns(folder: Path) -> None:
     assert said.unit.startswith("One person, whose values in all 2 columns are replaced by any others")
     assert f"epsilon = {made.findings[0].bound.upper:.3f}"[:-1] in said.claim
     assert "Your device changes each of your answers at random before it sends it." in said.respondents
-    assert dict(said.facts)["Answers for it"] == "Office"
+    assert dict(said.facts)["Author"] == "Office"
     other = assess_columns(parse_collection(asked_for.replace('"no", "yes"', '"no", "yes", "x"')), base_folder=folder)
     assert other.statement is not None
     assert dict(other.statement.facts).keys() == dict(said.facts).keys()
@@ -325,5 +325,5 @@ def test_a_column_of_numbers_says_what_they_are_rounded_to(tmp_path: Path) -> No
         base_folder=tmp_path,
     )
     age, town = made.question.split(" town: ")
-    assert "Values are 3 levels, 40 apart, to which a coin rounds numbers from 0 to 80" in age
+    assert "Numbers from 0 to 80 are rounded stochastically to 3 levels, 40 apart" in age
     assert "levels" not in town

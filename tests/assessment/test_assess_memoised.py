@@ -82,19 +82,19 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
     assert "for people whose value changes 2 times at most" in report.statement.claim
     assert "in which it is an earlier one again, is public" in report.statement.unit
     assert list(table(report)) == [
-        "kept, value stays",
-        "kept, value changes once at most",
-        "kept, value changes 2 times at most",
-        "drawn anew in every round, whatever values do",
+        "memoized, value stays",
+        "memoized, value changes once at most",
+        "memoized, value changes 2 times at most",
+        "fresh in every round, whatever values do",
     ]
 
 
 def test_the_table_has_the_figures_of_kept_and_of_fresh_reports() -> None:
     found = table(assess(weekly()))
     fresh = hs.dp.compose([(protocol(), 52)], delta=1e-6)
-    assert found["kept, value stays"] == (hs.dp.epsilon(protocol(), delta=1e-6), Bound.exact(1.0, unit="nats"))
-    assert found["kept, value changes once at most"][0].upper == 2.0
-    central, local = found["drawn anew in every round, whatever values do"]
+    assert found["memoized, value stays"] == (hs.dp.epsilon(protocol(), delta=1e-6), Bound.exact(1.0, unit="nats"))
+    assert found["memoized, value changes once at most"][0].upper == 2.0
+    central, local = found["fresh in every round, whatever values do"]
     assert (central.upper, local.upper) == (fresh.upper, 52.0)
 
 
@@ -158,7 +158,7 @@ def test_a_person_keeps_no_more_reports_than_there_are_values() -> None:
     report = assess(parse(text))
     assert row(report, "central-dp").bound == hs.dp.waves(protocol(), waves=500, delta=1e-6, changes=2)
     assert row(report, "local-dp").bound.upper == 3.0
-    assert table(report)["kept, value changes 100 times at most"][1].upper == 3.0
+    assert table(report)["memoized, value changes 100 times at most"][1].upper == 3.0
 
 
 def test_a_mechanism_with_too_many_reports_has_a_row_that_says_why_changes_have_no_figure() -> None:

@@ -53,7 +53,7 @@ def test_the_first_page_is_about_a_person() -> None:
     assert "That covers all 4 rounds, with up to 3 reports of each person in each." in page.claim
     assert "all of whose reports, 3 at most, in all 4 rounds, are replaced" in page.unit
     said = {row.key: row.sentence for row in page.assumptions}
-    assert "Nobody sends more than 3 reports in a round" in said["one_answer"]
+    assert "No person sends more than 3 reports in a round" in said["one_answer"]
     assert "more than 4 times" in said["no_repeats"]
     assert "all 900 messages, of which you send 3 at most" in " ".join(page.respondents)
     cases = {row.key: row for row in page.scenarios}
@@ -88,7 +88,7 @@ def test_colluders_tell_all_of_their_reports() -> None:
 def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:
     report = assess(survey("n = 900, k = 3, reports_per_person = 3"))
     reasons = {row.question: row.reason for row in report.unanswered}
-    assert reasons["re-identification"].endswith("here it is up to 3 reports of each person.")
+    assert reasons["re-identification"].endswith("here the release covers up to 3 reports of each person.")
     rounds = assess(survey("n = 900, k = 3", rounds=2))
     assert {row.question for row in rounds.findings} == {
         "central-dp",
@@ -98,7 +98,7 @@ def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:
     }
     assert rounds.statement is not None
     said = {row.key: row.sentence for row in rounds.statement.anonymity}
-    assert said["singling-out"].endswith("here it is all 2 rounds.")
+    assert said["singling-out"].endswith("here the release covers all 2 rounds.")
     assert said["linkability"] == "Not known, for the same reason."
     assert not any(chart.key.startswith("guessing") for chart in rounds.charts), "they are of one report"
 

@@ -255,7 +255,7 @@ def test_witnesses_in_words() -> None:
     witness = hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.3), shuffler=hs.UniformShuffle(), n=1)
     single = dp.epsilon(witness, delta=0.0).witness
     assert single is None or "others none" in reach_privacy._columns(single, 2)
-    assert reach_privacy._logo(0b110, 3) == "011"
+    assert reach_privacy._pattern(0b110, 3) == "011"
 
 
 def test_membership_covers_every_pair_of_few_columns() -> None:
@@ -268,7 +268,7 @@ def test_membership_covers_every_pair_of_few_columns() -> None:
 
 
 def test_sentences_of_huge_factors() -> None:
-    assert "can practically read them" in reach_privacy._local(replace(ONE, p=1e-9, hashes=30)).sentence
+    assert "practically reveals your audiences" in reach_privacy._local(replace(ONE, p=1e-9, hashes=30)).sentence
 
 
 def test_no_exchange_of_more_columns_than_there_are() -> None:

@@ -220,7 +220,7 @@ def test_each_advice_by_itself_is_enough(asked: Wished) -> None:
     first = "epsilon" if "epsilon" in asked["targets"] else "local_epsilon"
     changed_keys = [advice.sentence.partition(" = ")[0] for advice in found.advice[:2]]
     assert changed_keys == [f"With targets.{first}", "With targets.standard_error"]
-    assert " people: " in found.advice[2].sentence
+    assert " people, " in found.advice[2].sentence
 
 
 def test_what_is_missed_says_why_with_a_number_and_without_a_central_figure() -> None:
@@ -228,23 +228,23 @@ def test_what_is_missed_says_why_with_a_number_and_without_a_central_figure() ->
     misses = {miss.search.name: miss for miss in found.missed}
     refused = misses["hadamard response, a uniform shuffle"]
     assert refused.candidate is None
-    assert "whatever the local epsilon is" in refused.reason
+    assert "for every local epsilon" in refused.reason
     late = misses["randomized response, a uniform shuffle"]
     assert late.candidate is None
     assert late.local is not None
     assert late.local > 2.0
-    assert late.reason == f"Accurate enough from a local epsilon of {late.local:.4g}; 2 is allowed."
-    assert misses["local hashing, secure aggregation"].reason == "Its reports do not go with this shuffler."
+    assert late.reason == f"It needs a local epsilon of {late.local:.4g} for this accuracy; the target allows 2."
+    assert misses["local hashing, secure aggregation"].reason == "This shuffler does not support its reports."
 
 
 def test_privacy_that_no_local_epsilon_gives() -> None:
     found = choose(wishes(n=20, k=2, epsilon=0.1, guessing=0.4))
     assert not found.rows
     assert {miss.reason for miss in found.missed} == {
-        "Not private enough, with any local epsilon from 0.001.",
-        "Not private enough, with 10,000 messages of each person besides, the most that are tried.",
-        "Not private enough, with 1 messages of each person besides, the most that are tried.",
-        "Its reports do not go with this shuffler.",
+        "No local epsilon of 0.001 or more is private enough.",
+        "Not private enough even with 10,000 additional messages of each person, the most that are tried.",
+        "Not private enough even with 1 additional messages of each person, the most that are tried.",
+        "This shuffler does not support its reports.",
     }
 
 
@@ -343,3 +343,83 @@ def test_a_year_of_weekly_questions_is_answered_with_what_would_have_to_change()
     )
     assert found.rows == ()
     assert any("no targets.local_epsilon" in advice.sentence for advice in found.advice)
+
+
+WEEKLY: Wished = {
+    "rounds": 52,
+    "population": {"n": 12_000, "k": 6},
+    "shuffler": {"kind": "uniform"},
+    "targets": {"delta": 1e-6, "epsilon": 1.0, "standard_error": 0.01},
+}
+
+
+def test_fresh_and_memoized_reports_are_compared_and_say_how_often_people_are_asked() -> None:
+    found = found_once(WEEKLY)
+    made = choice_report(found)
+    assert "12,000 people, 6 values, 52 rounds with fresh reports in every round." in made.question
+    table, compared, *_ = made.tables
+    assert table.columns[2:4] == ("local epsilon of one report", "local epsilon of all reports")
+    row = found.rows[0]
+    assert row.all_reports is not None
+    assert row.all_reports.upper == pytest.approx(52 * row.point.local_epsilon, rel=1e-6)
+    figures = {cells[0]: cells[1] for cells in compared.rows}
+    assert figures["fresh in every round, whatever values do"] == row.point.central
+    assert figures["memoized, value stays"] == hs.dp.epsilon(row.protocol, delta=1e-6)
+    strict = {**WEEKLY, "targets": {**WEEKLY["targets"], "local_epsilon": 2.0}}
+    assert (
+        choose(strict).advice[0].sentence.startswith("With memoised = true and changes = 0 (values that never change")
+    )
+
+
+def test_memoized_reports_of_values_that_change_are_ranked() -> None:
+    asked = {
+        **WEEKLY,
+        "memoised": True,
+        "changes": 3,
+        "targets": {"delta": 1e-6, "epsilon": 5.0, "standard_error": 0.05},
+    }
+    found = choose(asked)
+    assert found.rows
+    for row in found.rows:
+        assert row.all_reports is not None
+        assert row.point.central.upper <= min(5.0, row.all_reports.upper) * 1.001
+        assert row.all_reports.upper == pytest.approx(4 * row.point.local_epsilon, rel=1e-6)
+
+
+def test_secure_aggregation_is_tried_for_a_file_that_names_a_shuffler_only_on_request() -> None:
+    asked = wishes(n=100, k=4, standard_error=0.1, epsilon=1.5, local_epsilon=2.5)
+    named = {**asked, "shuffler": {"kind": "uniform"}}
+    behind = {row.shuffler for row in choose(named).rows}
+    assert "secure aggregation" not in behind
+    assert behind == {row.shuffler for row in choose(asked).rows} - {"secure aggregation"}
+    assert kinds(choose(named, secure_aggregation=True)) == kinds(choose(asked))
+
+
+def test_one_mechanism_under_two_names_is_one_row() -> None:
+    found = found_once(WEEKLY)
+    (row,) = [row for row in found.rows if row.mechanism == "randomized response"]
+    assert row.also == ("subset selection",)
+    assert "randomized response = subset selection, a uniform shuffle" in report.terminal(
+        choice_report(found), width=80
+    )
+
+
+def test_every_figure_of_a_row_is_shown_at_80_columns_and_the_order_is_stated() -> None:
+    text = report.terminal(choice_report(found_once(EASY)), width=80)
+    shown = text.partition("What does not meet them")[0]
+    for words in (
+        "local epsilon",
+        "central epsilon",
+        "standard error",
+        "bits",
+        "dummies",
+        "guessing",
+        "Order: by central",
+    ):
+        assert words in shown
+    assert "only:" not in text
+
+
+def test_an_error_above_an_even_share_is_pointed_out() -> None:
+    text = report.terminal(choice_report(choose(wishes(n=300, k=20, epsilon=0.03, local_epsilon=0.1))), width=80)
+    assert "is larger than an even share (1/20 = 0.05): most shares cannot be" in " ".join(text.split())

@@ -136,13 +136,13 @@ def test_noisy_reports_with_messages_are_found_where_a_local_epsilon_is_asked_fo
     assert f"local epsilon {local:g}" in row.sentence
     assert row.met
     reasons = {name: miss.reason for name, miss in missed(found).items()}
-    answers = "Reports are the answers: there is no local epsilon if the shuffler fails."
+    answers = "Reports equal the answers: without the shuffler there is no local epsilon."
     assert reasons == {"true reports, blanket messages": answers, "true reports, fakes of each value": answers}
     alone = missed(choose(asked))["randomized response, blanket messages"]
-    assert alone.reason == "Further messages are not allowed (most_messages)."
+    assert alone.reason == "Additional messages are not allowed (most_messages)."
     easy = wishes(n=n, k=k, standard_error=0.5, epsilon=local, local_epsilon=local)
     none = missed(choose(easy, most_messages=4.0))["randomized response, blanket messages"]
-    assert none.reason == f"With local epsilon {local:g} no further messages are needed."
+    assert none.reason == f"With local epsilon {local:g} no additional messages are needed."
 
 
 @pytest.mark.usefixtures("_alone")
@@ -177,7 +177,7 @@ def test_accuracy_alone_gives_the_most_messages_that_are_allowed() -> None:
     assert less.messages < 2.5
     assert less.point.standard_error == pytest.approx(0.03, rel=1e-3)
     reasons = {miss.reason for miss in missed(choose(asked)).values()}
-    assert reasons == {"Further messages are not allowed (most_messages)."}
+    assert reasons == {"Additional messages are not allowed (most_messages)."}
     hopeless = missed(choose(wishes(n=3, standard_error=1e-12), most_messages=2))
     assert all("Standard error: asked at most" in miss.reason for miss in hopeless.values())
 
@@ -202,20 +202,22 @@ def test_what_is_missed_says_how_many_messages_it_takes_and_that_is_enough() -> 
     assert not found.rows
     miss = missed(found)["true reports, blanket messages"]
     assert miss.over == "messages"
-    assert miss.reason.endswith("messages of each person; 1 may be sent (most_messages).")
+    assert miss.reason.endswith("messages of each person; the limit most_messages is 1.")
     assert found.missed[0] is miss
     (advice,) = found.advice
     assert advice.most_messages is not None
-    assert advice.sentence.startswith(f"With {advice.most_messages:g} messages of each person (most_messages): true")
+    assert advice.sentence.startswith(
+        f"With {advice.most_messages:g} messages of each person (most_messages), this meets all"
+    )
     changed = tomllib.loads(advice.wishes)
     assert changed == ASKED
     assert several(choose(changed, most_messages=advice.most_messages)).keys() == {"blanket-messages"}
     reasons = {name: miss.reason for name, miss in missed(found).items()}
     assert "dummies that are uniform" in reasons["true reports, fakes of each value"]
     bits = choose(ASKED, most_messages=9, most_bits=2)
-    assert missed(bits)["true reports, blanket messages"].reason.endswith("bits of each person; 2 may be sent.")
+    assert missed(bits)["true reports, blanket messages"].reason.endswith("bits of each person; the limit is 2.")
     small = missed(choose(wishes(n=2, k=2, epsilon=0.01, guessing=0.9), most_messages=9))
-    exposed = "Not private enough, with 1 messages of each person besides, the most that are tried."
+    exposed = "Not private enough even with 1 additional messages of each person, the most that are tried."
     assert small["true reports, fakes of each value"].reason == exposed
     kept = {**wishes(epsilon=1.0), "memoised": True, "rounds": 3}
     averaged = "What is fresh in every round is averaged out over many of them."
@@ -235,7 +237,7 @@ def test_bits_are_a_limit_for_one_message_too() -> None:
     assert {row.bits for row in choose(asked).rows} == {2, 3, 4, 5}
     few = choose(asked, most_bits=2)
     assert {row.bits for row in few.rows} == {2}
-    assert any(miss.reason == "Takes 4.000 bits of each person; 2 may be sent." for miss in few.missed)
+    assert any(miss.reason == "It needs 4.000 bits of each person; the limit is 2." for miss in few.missed)
 
 
 @pytest.mark.usefixtures("_alone")

@@ -119,16 +119,16 @@ def test_the_error_at_any_size_follows_from_three_numbers() -> None:
         (
             {"randomized-response": "matrix", "epsilon = 1.0": "matrix = [[0.8, 0.2], [0.3, 0.7]]"},
             "k",
-            "so many values",
+            "only this number of values",
         ),
-        ({"randomized-response": "unary-encoding", '"uniform"': '"secure-aggregation"'}, "dummies", "takes no dummies"),
-        ({'"uniform"': '"none"'}, "dummies", "takes no dummies"),
+        ({"randomized-response": "unary-encoding", '"uniform"': '"secure-aggregation"'}, "dummies", "adds no dummies"),
+        ({'"uniform"': '"none"'}, "dummies", "adds no dummies"),
         (
             {'kind = "uniform"': 'kind = "scrambler", dummies = { kind = "binomial", trials = 20, p = 0.5 }'},
             "dummies",
             "random",
         ),
-        ({"population": "rounds = 3\nmemoised = true\npopulation"}, "dummies", "Memoised"),
+        ({"population": "rounds = 3\nmemoised = true\npopulation"}, "dummies", "Memoized"),
         ({"k = 2": 'kind = "number", low = 0, high = 1, levels = 2'}, "k", "levels"),
     ],
 )
@@ -172,7 +172,11 @@ def test_what_is_known_for_one_report_alone_says_so() -> None:
     assert central.points
     assert not central.scaled
     assert not made.dummies_count
-    assert all("several" in one.reason and not one.points for one in others)
+    guessed, linker = others
+    assert guessed.derived
+    assert "up to 2 reports of each person" in guessed.sentence
+    assert "several" in linker.reason
+    assert not linker.points
 
 
 @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ def test_messages_of_people_have_a_slider_of_coins_and_then_of_more_coins() -> N
     assert axis.stops[axis.start] == 0.8
     assert axis.stops == (0.1, 0.2, 0.4, 0.56, 0.8, 1.12, 1.6, 4.0, 7.0)
     assert axes(made)["epsilon"].stops == (math.inf,)
-    assert "Reports are the answers" in axes(made)["epsilon"].reason
+    assert "Reports equal the answers" in axes(made)["epsilon"].reason
     # Nine tenths of the people are honest, at every size.
     assert made.trusted == tuple(math.floor(9 * round(stop) / 10) for stop in axes(made)["n"].stops)
     tables = made.toml["shuffler"]["3"]
@@ -320,3 +324,11 @@ def test_ends_found_soon_are_ends_and_near(delta: float, guess: float) -> None:
         assert found.upper <= exact.upper * 1.21
         bare = replace(survey, randomizer=hs.RandomizedResponse(k=4, epsilon=math.inf))
         assert near_ends(curve_of(bare), delta, guess).upper == hs.dp.epsilon(bare, delta=delta).upper
+
+
+@pytest.mark.parametrize("chosen", [0.25, 2.0, 6.0, 8.0, 39.0])
+def test_the_slider_of_noise_reaches_beyond_the_files_own_value_on_both_sides(chosen: float) -> None:
+    stops = axes(explored(SURVEY.replace("epsilon = 1.0", f"epsilon = {chosen}").replace("uniform", "none")))["epsilon"]
+    assert stops.stops[0] < chosen <= stops.stops[-1]
+    assert chosen < stops.stops[-1] or chosen == 39.0
+    assert stops.stops[stops.start] == chosen

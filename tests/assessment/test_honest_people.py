@@ -20,6 +20,6 @@ def test_few_honest_people_end_no_assessment(p: float) -> None:
         """)
     )
     rows = {finding.adversary: finding.bound for finding in report.findings if finding.question == "vulnerability"}
-    assert rows["Somebody who knows the answers of 100 others"] == rows["Somebody who knows everyone else's answer"]
+    assert rows["An adversary who knows the answers of 100 others"] == rows["An adversary who knows all other answers"]
     assert "guessing-by-knowledge" in {chart.key for chart in report.charts}
     assert {"re-identification", "identity-information"} <= {finding.question for finding in report.findings}

@@ -52,8 +52,8 @@ def test_who_runs_and_vouches_is_said_where_it_is_known() -> None:
     assert named.count("run by Example Trust,") == 2
     report = made(rest=STATEMENT)
     assert [row.vouched for row in first(report).assumptions] == ["the works council", "", "", "", ""]
-    assert dict(first(report).facts)["Answers for it"] == "Example Ltd."
-    assert "say who runs it" in everything(first(made()))
+    assert dict(first(report).facts)["Author"] == "Example Ltd."
+    assert "set statement.shuffler" in everything(first(made()))
 
 
 def test_what_was_asked_and_who_asks_have_digests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_without_noise_nothing_is_promised() -> None:
 def test_what_nobody_asked_is_not_protected() -> None:
     rest = 'adversaries = [{ kind = "linker" }]'
     said = first(assess(parse(f"{rest}\n{spec()}")))
-    assert any("no adversary who guesses was asked for" in sentence for sentence in said.unprotected)
+    assert any("names no adversary who guesses" in sentence for sentence in said.unprotected)
     rows = {row.key: row for row in said.anonymity}
     assert rows["inference"].bound is None
     assert rows["inference"].sentence.startswith("Not analysed")
@@ -125,10 +125,11 @@ def test_every_case_costs_privacy_or_accuracy() -> None:
 
 def test_colluders_are_one_in_a_hundred_and_at_least_one() -> None:
     assert (
-        "4 people tell" in {row.key: row.case for row in scenarios([survey()], delta=1e-6, colluders=None)}["colluders"]
+        "4 people collude"
+        in {row.key: row.case for row in scenarios([survey()], delta=1e-6, colluders=None)}["colluders"]
     )
     assert (
-        "1 person tells"
+        "1 person colludes"
         in {row.key: row.case for row in scenarios([survey(7)], delta=1e-6, colluders=None)}["colluders"]
     )
 
@@ -142,9 +143,9 @@ def test_fake_users_know_what_colluders_know_and_move_shares() -> None:
         assert rows["fake-users"].standard_error == rows["as-planned"].standard_error
         gain = hs.poisoning_gain(protocol, fakes=100)
         moved = number(gain.raised.upper, up=True, digits=2)
-        assert rows["fake-users"].case == f"100 fake users send what they like: a share moves by up to {moved}"
+        assert rows["fake-users"].case == f"100 Sybil clients send arbitrary reports: a share moves by up to {moved}"
     small = {row.key: row for row in scenarios([survey(7)], delta=1e-6, colluders=None)}
-    assert small["fake-users"].case.startswith("1 fake user sends what they like: a share")
+    assert small["fake-users"].case.startswith("1 Sybil client sends arbitrary reports: a share")
 
 
 def test_fake_users_of_several_columns_and_with_several_reports() -> None:
@@ -155,7 +156,7 @@ def test_fake_users_of_several_columns_and_with_several_reports() -> None:
     several = {row.key: row for row in scenarios([survey()], delta=1e-6, colluders=20, exposure=Exposure(reports=3))}
     gain = hs.poisoning_gain(survey(), fakes=20, reports_per_person=3)
     assert several["fake-users"].case.endswith(f"up to {number(gain.raised.upper, up=True, digits=2)}")
-    assert several["fake-users"].case.startswith("20 fake users")
+    assert several["fake-users"].case.startswith("20 Sybil clients")
     alone = {row.key: row for row in scenarios([survey(2)], delta=1e-6, colluders=1, exposure=Exposure(reports=3))}
     assert alone["fake-users"].central is None
     whole = hs.poisoning_gain(survey(2), fakes=2)
@@ -165,14 +166,14 @@ def test_fake_users_of_several_columns_and_with_several_reports() -> None:
 def test_what_cannot_be_estimated_cannot_be_moved() -> None:
     opaque = replace(survey(), randomizer=Opaque())
     rows = {row.key: row for row in scenarios([opaque], delta=1e-6, colluders=5)}
-    assert rows["fake-users"].case == "5 fake users send what they like"
+    assert rows["fake-users"].case == "5 Sybil clients send arbitrary reports"
     assert rows["fake-users"].remark
 
 
 def test_a_crowd_of_colluders_and_a_crowd_of_one() -> None:
     rows = {row.key: row for row in scenarios([survey(1)], delta=1e-6, colluders=None)}
     assert rows["colluders"].central is None
-    assert rows["colluders"].remark.startswith("Nobody is left to hide among")
+    assert rows["colluders"].remark.startswith("No honest people are left to hide among")
     assert "one-in-4" not in rows
 
 
@@ -210,4 +211,4 @@ def test_colluders_are_all_honest_people_where_only_these_hide_somebody() -> Non
     assert round(fewer.upper, 4) == 0.7216
     assert rows["one-in-4"].central == hs.dp.epsilon(replace(left, n=125), delta=1e-4)
     nobody = {row.key: row for row in scenarios([planned], delta=1e-4, colluders=500)}["colluders"]
-    assert (nobody.central, nobody.remark[:27]) == (None, "Nobody is left to hide amon")
+    assert (nobody.central, nobody.remark[:29]) == (None, "No honest people are left to ")

@@ -23,7 +23,7 @@ def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
     assert report.question == protocol.describe()
     assert [finding.question for finding in report.findings] == ["central-dp", "local-dp"]
     assert report.findings[0].bound == hs.dp.epsilon(protocol, delta=1e-9)
-    assert "working with 4,000 of the people" in report.findings[0].sentence
+    assert "colluding with 4,000 of the people" in report.findings[0].sentence
     assert report.met
     assert [target.key for target in report.targets] == ["delta", "people", "standard_error", "bits"]
     tables = {table.key: table.rows for table in report.tables}
@@ -35,8 +35,8 @@ def test_the_example_says_who_learns_what_and_what_it_costs() -> None:
     assert [warned.key for warned in report.warnings] == ["one-fake-person", "no-local-privacy", "too-few-people"]
     few = report.warnings[-1]
     assert "needs 16,000 people of 20,000 who answer, are honest" in few.sentence
-    assert "who answers does not depend on the numbers" in few.sentence
-    assert "Let the shuffler pass nothing on if fewer than 16,000 people answer" in few.advice
+    assert "Who answers must not depend on the numbers" in few.sentence
+    assert "Let the shuffler release nothing if fewer than 16,000 people answer" in few.advice
     assert parse_sum(report.specification).sum.honest == 0.8
 
 
@@ -60,7 +60,7 @@ def test_the_first_page_says_what_the_claim_rests_on_and_what_happens_otherwise(
         protocol.standard_error() / 20_000,
         protocol.standard_error(16_000) / 16_000,
     ]
-    assert rows[3][0] == "4,001 people do not answer, or work with the reader"
+    assert rows[3][0] == "4,001 people do not answer, or collude with the analyst"
     assert rows[-1][1] == hs.dp.local_epsilon(protocol)
     with pytest.raises(InvalidInputError, match="too small"):
         protocol.standard_error(20_000 - 4_001)
@@ -110,15 +110,15 @@ def test_rounds_are_in_every_figure_and_words_in_the_statement() -> None:
     assert "delta = 1.2e-08" in page.claim
     assert page.claim.endswith("answer and are honest, in all 12 rounds.")
     assert "by any other, in all 12 rounds;" in page.unit
-    assert page.threats[0].startswith("Whoever reads the messages (Theta) is not trusted")
+    assert page.threats[0].startswith("The analyst (Theta) is not trusted")
     assert page.threats[1].startswith("The shuffler, run by Sigma, is trusted")
     assert any(line.startswith("A shuffler, run by Sigma, mixes") for line in page.respondents)
-    assert any(line.startswith("All sums that come out change") for line in page.respondents)
+    assert any(line.startswith("All released sums change") for line in page.respondents)
     vouched = {row.key: row.vouched for row in page.assumptions}
     assert vouched["withheld"] == "a contract"
     assert vouched["honest"] == ""
     assert "more than 12 times" in next(row.sentence for row in page.assumptions if row.key == "no_repeats")
-    assert page.facts[0] == ("Answers for it", "Anna")
+    assert page.facts[0] == ("Author", "Anna")
     (cases,) = (table for table in report.tables if table.key == "cases")
     assert "of all 12 rounds at delta = 1.2e-08" in cases.caption
     assert cases.rows[0][1] == together
@@ -133,7 +133,7 @@ def test_what_is_left_of_one_person_and_the_error_on_levels_are_exact() -> None:
     assert report.findings[1].proof == f"a person adds no noise at all with probability {none:.4g}"
     (accuracy,) = (table for table in report.tables if table.key == "accuracy")
     least = protocol.step * np.sqrt(2 * protocol.noise.variance * 20_000)
-    assert f"that of the sum is {number(least, up=True)}." in accuracy.caption
+    assert f"the error of the sum is {number(least, up=True)}." in accuracy.caption
     numbers = np.full(20_000, 60.0)  # on a level
     found = [
         float(hs.estimate_sum(protocol.collect(numbers, rng=hs.reproducible(seed)), protocol=protocol).total[0])

@@ -369,6 +369,7 @@ def test_rare_reports_of_one_value_only_refute_a_claim() -> None:
     for kinds in found.one_sided:
         assert kinds.hits[0] > 10
         assert kinds.hits[1] == 0
+        assert kinds.example == f"'debug-{kinds.first}'"
     assert {(kinds.first, kinds.second) for kinds in found.one_sided} == {("0", "1"), ("1", "0")}
     (sentence, *_, chance) = study_of(found, confidence=0.95, about="A program.").answers
     assert "is refuted" in sentence
@@ -376,6 +377,13 @@ def test_rare_reports_of_one_value_only_refute_a_claim() -> None:
     assert "Of 375,000 reports of each value, reports of the same few kinds came" in " ".join(
         study_of(found, confidence=0.95, about="A program.").answers
     )
+    assert any(
+        "for example 'debug-0'. Look at them" in answer
+        for answer in study_of(found, confidence=0.95, about="A program.").answers
+    )
+    rng = np.random.default_rng(2)
+    reports = [leaking(rng, 1e-3)(np.full(100_000, value)) for value in (0, 1)]
+    assert {kinds.example for kinds in audit_reports(*reports, claimed=1.01).one_sided} == {""}
 
 
 def test_an_honest_device_is_seldom_accused_for_rare_reports() -> None:

@@ -54,7 +54,7 @@ COIN = RandomizedResponse(k=2, epsilon=1.5)
 TRUTH = math.exp(1.5) / (1 + math.exp(1.5))
 REFERENCE = (2, 0, 4, 1, 3)
 NAMES = {
-    "Guess a value, knowing nobody's",
+    "Guess a value, knowing none",
     "Guess a value, knowing all others'",
     "Name the sender of a report",
     "Guess a value from two rounds",

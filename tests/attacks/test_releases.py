@@ -175,7 +175,7 @@ def test_no_claim_is_tested_of_a_device_that_makes_none() -> None:
     survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=40)
     made = audit_deployment(survey, delta=0.05, trials=2000, rng=hs.reproducible(1))
     assert made.unanswered[0].topic == "Local epsilon"
-    assert "nothing is claimed of a report that gives its value away" in made.unanswered[0].reason
+    assert "without noise there is no claim about one report" in made.unanswered[0].reason
     assert not any("refuted:" in sentence for sentence in made.answers)
 
 
@@ -190,7 +190,7 @@ def test_a_specification_with_honest_people_is_audited(kind: str, people: float)
         rounds = 2
     """)
     made = audit_specification(specification, trials=1000, rng=hs.reproducible(1))
-    assert f"{people:g} of them keep that to themselves" in made.question
+    assert f"a fraction of {people:g} of them is honest" in made.question
     tables = {table.key: [str(row[0]) for row in table.rows] for table in made.tables}
     assert ("Central epsilon at delta = 0.05" in tables.get("claims", [])) == (people == 0.5)
     reasons = " ".join(row.reason for row in made.unanswered)

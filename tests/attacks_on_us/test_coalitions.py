@@ -1,8 +1,11 @@
 """What coalitions of roles learn of a phone's answer, by playing the game; beside the figure that is printed for them.
 
-This folder holds the attacks on our own services, one file for each role: `test_drawer.py` (who draws up documents),
-`test_relay.py`, `test_issuer.py`, `test_target.py`. They attack the services and phones themselves. This file takes
-from them what each role can do, and plays: which of two targets is the victim's own, where everything else is known?
+This folder holds the attacks on our own services, one file for each role: `test_client.py` (phones and strangers),
+`test_relay.py`, `test_scrambler.py`, `test_issuer.py`, `test_target.py`, `test_operator.py`, `test_disk_owner.py`,
+`test_drawer.py` (the author of documents) and `test_file_author.py` (the author of tables and specifications). They
+attack the services and phones themselves; `tests/network/nodes/test_adversaries.py` does it among nodes of a roster.
+This file takes from them what each role can do, and plays a game: which of two targets is the victim's own, where
+everything else is known?
 People and dummies are drawn by the product: `choices.choose` and `TargetSampling.dummies`.
 """
 

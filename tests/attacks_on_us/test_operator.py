@@ -29,13 +29,14 @@ from hushuffle.network.phones.relay import Relay
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.serve import about_certificate
 from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.sizes import held_back
 from network.phones.phone_cases import plan_text
 from network.phones.phone_stage import PhoneStage
 
 
-def text(chain: int) -> str:
-    traffic = f"dummies = 3\nbatch = 8\nmin_batch = 8\nscramblers = {chain}"
-    return plan_text(sets='[["sex"]]', traffic=traffic).replace("people = 24", "people = 16")
+def text(chain: int, *, least: int = 8, people: int = 16) -> str:
+    traffic = f"dummies = 3\nbatch = 8\nmin_batch = {least}\nscramblers = {chain}"
+    return plan_text(sets='[["sex"]]', traffic=traffic).replace("people = 24", f"people = {people}")
 
 
 @pytest.mark.parametrize("chain", [1, 2])
@@ -43,10 +44,11 @@ def text(chain: int) -> str:
 def test_a_scrambler_put_back_from_an_older_backup_sends_no_batch_a_second_time(
     chain: int, backup: str, tmp_path: Path
 ) -> None:
-    """Six of the eight people would be in two batches of one number, with other dummies and two others."""
+    """Six people would be in two batches of one number, with other dummies and other people."""
+    full = 8 + held_back(8, 5)
 
     async def run() -> None:
-        async with PhoneStage(tmp_path, text(chain), people=16, chain=chain) as stage:
+        async with PhoneStage(tmp_path, text(chain, least=5, people=24), chain=chain) as stage:
             stage.out = io.StringIO()
             await stage.start_all()
             sent, phones, state = stage.sendings(), stage.phones(), tmp_path / "state"
@@ -54,7 +56,7 @@ def test_a_scrambler_put_back_from_an_older_backup_sends_no_batch_a_second_time(
             await stage.stop("scrambler-1")
             shutil.copytree(state, tmp_path / "backup")
             await stage.start("scrambler-1")
-            await phones.send(sent[6:8])
+            await phones.send(sent[6:full])
             receiver = "target-1-1" if chain == 1 else "scrambler-2"
             while not stage.meters[receiver].of("batches", "received"):  # noqa: ASYNC110 - a counter has no event
                 await asyncio.sleep(0.02)
@@ -69,16 +71,16 @@ def test_a_scrambler_put_back_from_an_older_backup_sends_no_batch_a_second_time(
             assert isinstance(scrambler, Scrambler)
             while not stage.meters["scrambler-1"].of("refused", "older state"):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            crowd = await stage.phones().send(sent[8:])
-            assert dict(crowd.refused) == {"out of service": 8}
+            crowd = await stage.phones().send(sent[full:])
+            assert dict(crowd.refused) == {"out of service": 24 - full}
             await scrambler._release_full(scrambler.tasks[stage.document.id], 1, last=True)  # as at the deadline
             assert stage.meters["scrambler-1"].of("batches", "released") == 0
             async with ClientSession() as session, session.get(stage.url("scrambler-1") + "/health") as answer:
                 about = await answer.json()
             assert about["state"] == "trouble"
             (why,) = about["troubles"].values()
-            assert f"{receiver} has batch 1 of step 1, this scrambler knows of 0" in why
-            assert "Put the newest state back" in stage.out.getvalue()
+            assert f"{receiver} has batch 1 of step 1, but this scrambler knows 0" in why
+            assert "Restore the newest state" in stage.out.getvalue()
 
     asyncio.run(run())
 
@@ -229,7 +231,7 @@ def test_a_certificate_is_looked_at_when_a_service_starts(tmp_path: Path) -> Non
     found = certificate_in(soon)
     assert [found.covers(one) for one in ("a.example.org", "example.org", "a.b.example.org")] == [True, False, False]
     certificate(tmp_path, "old", days=-1)
-    with pytest.raises(DataError, match=r"old\.pem has expired on 20.* Put a new one there and start again"):
+    with pytest.raises(DataError, match=r"old\.pem has expired on 20.* Replace it and start the service again"):
         certificate_in(tmp_path / "old.pem")
     with pytest.raises(DataError, match="holds no certificate"):
         certificate_in(tmp_path / "soon.key")

@@ -181,7 +181,7 @@ def test_init_with_empty_lines_writes_what_assess_takes(typed: Type, capsys: pyt
     assert main(["init"]) == Exit.DONE
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
-    assert "9. Who reads what it releases?" in said, "how often answers change is asked only of several rounds"
+    assert "9. Who is the analyst" in said, "how often answers change is asked only of several rounds"
     text = Path("survey.toml").read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 80
     assert sum(line.startswith("# ") for line in text.splitlines()) >= 5
@@ -228,7 +228,7 @@ def test_init_says_what_would_do_where_no_design_meets_the_targets(
     typed("no, yes\n1000\n8\n5\n1\n3\nc\nb\n\n\n")
     assert main(["init"]) == Exit.MISSED
     said = " ".join(capsys.readouterr().out.split())
-    people = re.search(r"- With ([\d,]+) people: randomized response, reports kept for all 8 rounds\.", said)
+    people = re.search(r"- With ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said)
     assert people
     assert "- If the shuffler is trusted (no limit for the case that it fails): randomized response, reports" in said
     assert not Path("survey.toml").exists()
@@ -295,3 +295,30 @@ def test_the_odds_in_the_questions_are_those_of_the_epsilons() -> None:
 @pytest.mark.parametrize("n", [2, 99_999, 100_000, 10**6, 10**9])
 def test_the_delta_of_init_is_at_most_a_tenth_of_one_over_n(n: int) -> None:
     assert _delta(n) <= min(0.1 / n * 1.0001, 1e-6)
+
+
+@pytest.mark.usefixtures("quick")
+def test_nothing_is_written_unless_a_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["choose", wished("epsilon = 1.0, local_epsilon = 2.6")]) == Exit.DONE
+    assert "Nothing was written. --out DIR writes" in capsys.readouterr().out
+    files = deployments(1.5, 0.2)
+    assert main(["compare", *files, "--json"]) == Exit.DONE
+    assert json.loads(capsys.readouterr().out)["key"] == "comparison"
+    assert {path.name for path in Path().iterdir()} == {"wishes.toml", *files}
+
+
+@pytest.mark.usefixtures("quick")
+def test_compare_shows_every_deployment_at_80_columns_and_its_rounds(capsys: pytest.CaptureFixture[str]) -> None:
+    files = deployments(1.5, 0.2, 1.0)
+    Path("weekly.toml").write_text("rounds = 3\n" + Path(files[0]).read_text(encoding="utf-8"), encoding="utf-8")
+    memoized = "rounds = 3\nmemoised = true\nchanges = 1\n"
+    Path("memoized.toml").write_text(memoized + Path(files[0]).read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["compare", *files, "weekly.toml", "memoized.toml"]) == Exit.DONE
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Columns in" not in text
+    (figures,) = re.findall(r"What each gives\n(.*?)\nTargets", text, re.DOTALL)
+    assert {"a", "b", "c", "weekly", "memoized"} <= set(figures.split())
+    for row in ("rounds", "reports", "standard error", "bits of each person", "messages of each person"):
+        assert re.search(rf"^{row}", figures, re.MULTILINE)
+    assert "fresh in every round" in " ".join(figures.split())

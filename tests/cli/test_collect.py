@@ -46,7 +46,7 @@ def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr()
     assert "300 people" in shown.out
     assert "central epsilon 0." in shown.out
-    assert "Dropped 1 record without an answer (the files do not record this number)." in shown.out
+    assert "Dropped 1 record without an answer (not recorded in the files)." in shown.out
     assert "Wrote out/reports.parquet" in shown.out
     assert shown.err == ""
     assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.FAILED
@@ -56,22 +56,20 @@ def test_the_data_of_the_specification(capsys: pytest.CaptureFixture[str]) -> No
 def test_rows_of_a_person_are_counted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", "specs/town.toml", "--out", "out"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert (
-        "One row is taken for one person: 300 rows, 300 people. If not, say whose a row is: population.person." in shown
-    )
+    assert "Each row counts as one person: 300 rows, 300 people. Otherwise set population.person." in shown
     for person in ("none", "id"):
         text = SPECIFICATION.replace('data = "people.csv"', f'data = "people.csv", person = "{person}"')
         (folder / "specs" / f"{person}.toml").write_text(text, encoding="utf-8")
     assert main(["collect", "specs/none.toml", "--out", "none"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "One row is taken for one person: 300 rows, 300 people. Wrote" in shown.replace("Dropped 1 record", "Wrote")
+    assert "Each row counts as one person: 300 rows, 300 people. Wrote" in shown.replace("Dropped 1 record", "Wrote")
     rows = [row % 50 for row in range(301)]
     pl.DataFrame({"id": rows, "answer": ["yes"] * 301}).write_csv(folder / "specs" / "people.csv")
     assert main(["collect", "specs/id.toml", "--out", "id"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "These reports are of 50 people" in shown
-    assert "Rows of a person: 6.02 on average, 7 at most (the files do not record this)." in shown
-    assert "251 records were too many of one person" in shown
+    assert "per person, for 50 people" in shown
+    assert "Rows per person: 6.02 on average, 7 at most (not recorded in the files)." in shown
+    assert "Left out 251 records" in shown
 
 
 def test_batches_of_a_person_with_several_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,13 +83,13 @@ def test_batches_of_a_person_with_several_rows(folder: Path, capsys: pytest.Capt
     rows.reverse().write_csv(folder / "specs" / "two.csv")
     assert main(options) == Exit.DONE
     shown = capsys.readouterr()
-    assert "nobody checks that they are: 200 people were counted in 2 batches so far." in shown.err
-    assert "These reports are of 100 people" in shown.out
+    assert "hushuffle cannot check: 200 people were counted in 2 batches so far." in shown.err
+    assert "per person, for 100 people" in shown.out
     assert pl.read_parquet("out/batch-0002/reports.parquet").height == 200
     few = [*options[:-1], "101"]
     rows.sort("id").write_csv(folder / "specs" / "few.csv")
     assert main(few) == Exit.DONE
-    assert "No batch: there are fewer than 101 people" in capsys.readouterr().out
+    assert "No batch: fewer than 101 people" in capsys.readouterr().out
 
 
 def test_a_budget_adds_up_batches_and_stops_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +102,7 @@ def test_a_budget_adds_up_batches_and_stops_them(folder: Path, capsys: pytest.Ca
         before = (folder / "panel.toml").read_text(encoding="utf-8"), list(folder.glob("out/*"))
         ended = main(options)
         shown = capsys.readouterr()
-        assert "nobody checks" not in shown.err
+        assert "cannot check" not in shown.err
         if ended != Exit.DONE:
             break
         assert f"Budget: {day} collection" in shown.out
@@ -136,14 +134,14 @@ def test_a_new_key(capsys: pytest.CaptureFixture[str]) -> None:
     pl.DataFrame({"id": range(20), "answer": ["yes"] * 20}).write_csv("few.csv")
     options = ["collect", "specs/town.toml", "--input", "few.csv", "--key-file", "new.key", "--id", "id"]
     assert main([*options, "--out", "out"]) == Exit.FAILED
-    assert "new.key does not exist. If a key is to be made, say --new-key" in capsys.readouterr().err
+    assert "new.key does not exist. To create a key, pass `--new-key`" in capsys.readouterr().err
     assert main([*options, "--new-key", "--out", "out"]) == Exit.DONE
-    assert "With this key so far, 1 collection (rounds, columns) together: central epsilon" in capsys.readouterr().out
+    assert "With this key so far: 1 collection (rounds, columns), together central epsilon" in capsys.readouterr().out
     assert main([*options, "--new-key", "--round", "1", "--out", "again"]) == Exit.FAILED
-    assert "new.key is not new" in capsys.readouterr().err
+    assert "new.key is not a new key" in capsys.readouterr().err
     assert main([*options, "--round", "1", "--out", "again"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "With this key so far, all 2 collections (rounds, columns) together: central epsilon at most" in shown
+    assert "With this key so far: all 2 collections (rounds, columns), together central epsilon at most" in shown
 
 
 def test_a_state_that_cannot_be_written_is_a_warning(
@@ -161,10 +159,10 @@ def test_a_state_that_cannot_be_written_is_a_warning(
     options = ["collect", "specs/town.toml", "--batches", "--out", "out"]
     assert main(options) == Exit.DONE
     shown = capsys.readouterr()
-    assert "Batch 1, made of 1 file." in shown.out
+    assert "Batch 1, from 1 file." in shown.out
     assert shown.err == (
-        "hushuffle: warning: each person must be in one batch only, and nobody checks that they are: 300 rows, each "
-        "taken for another person, were counted in 1 batch so far. If the same people come again, say --budget, which "
+        "hushuffle: warning: each person must be in one batch only, which hushuffle cannot check: 300 rows, each "
+        "counted as another person, were counted in 1 batch so far. If the same people return, pass --budget, which "
         "adds up all batches, or --key-file, which refuses them.\n"
         "hushuffle: batch 1 is released; the next run will note it: out.state.json cannot be written: No space left "
         "on device.\n"
@@ -178,7 +176,7 @@ def test_a_state_that_cannot_be_written_is_a_warning(
         (["--id", "id"], "--id, --round and --new-key go with --key-file"),
         (["--round", "1"], "--id, --round and --new-key go with --key-file"),
         (["--key-file", "town.key"], "--key-file needs --id"),
-        (["--key-file", "env:TOWN", "--id", "id", "--new-key"], "--key-file env:TOWN: here a key is read from a file."),
+        (["--key-file", "env:TOWN", "--id", "id", "--new-key"], "--key-file env:TOWN: collect reads keys from files."),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
         (["--min-batch", "0"], "`min_batch` must be"),
         (["--late", "drop"], "--late and --interrupted go with --batches"),
@@ -282,12 +280,12 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
     shown = capsys.readouterr().out
     assert "answer: 60 people" in shown
     assert "parity: 61 people" in shown
-    assert "How many are missing shows where columns have different numbers of people" in shown
+    assert "numbers of people in the columns reveal how many answers are missing" in shown
     assert "All columns together: local epsilon 3.000; central epsilon 2." in shown
     assert shown.endswith("Wrote out/parity/manifest.json\nWrote out/manifest.json\n")
     (folder / "specs" / "columns.toml").write_text(COLUMNS.replace('"drop"', '"no"'), encoding="utf-8")
     assert main(["collect", "specs/columns.toml", "--out", "full"]) == Exit.DONE
-    assert "How many are missing" not in capsys.readouterr().out
+    assert "reveal how many answers are missing" not in capsys.readouterr().out
     options = ["--out", "shares.csv", "--chart", "shares.html"]
     assert main(["estimate", "out", *options]) == Exit.DONE
     shown = capsys.readouterr().out
@@ -315,7 +313,7 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
 def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     options = ["--out", "out", "--batches", "--min-batch", "250", "--late", "drop"]
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
-    assert capsys.readouterr().out.startswith("Batch 1, made of 1 file.\n300 people")
+    assert capsys.readouterr().out.startswith("Batch 1, from 1 file.\n300 people")
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     assert capsys.readouterr().out == "No batch: there are no new files.\n"
     for name in ("late.csv", "people2.csv"):
@@ -326,8 +324,8 @@ def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "specs" / "other").mkdir()
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     assert capsys.readouterr().out == (
-        "1 file came too late: left out for good.\n"
-        "No batch: there are fewer than 250 people in 1 file, which waits for more.\n"
+        "1 file arrived too late and will never be collected.\n"
+        "No batch: fewer than 250 people in 1 file. The batch is pending.\n"
     )
     assert main(["estimate", "out"]) == Exit.DONE
     assert capsys.readouterr().out.startswith("300 people")
@@ -344,5 +342,5 @@ def test_damaged_files_are_set_aside(capsys: pytest.CaptureFixture[str], folder:
     (people,) = (folder / "specs").glob("*.csv")
     assert main(["collect", "specs/town.toml", *options, "--input", str(people)]) == Exit.DONE
     seen = capsys.readouterr()
-    assert seen.out.startswith("Batch 1, made of 1 file.\n300 people")
+    assert seen.out.startswith("Batch 1, from 1 file.\n300 people")
     assert seen.err.startswith(message)

@@ -62,12 +62,15 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(
     monkeypatch.setattr("hushuffle.papers.reproduce", never)
     capsys.readouterr()
     for arguments, message in (
-        (["assess", "survey.toml", "--out", "file/x"], "file/x cannot be made: "),
+        (["assess", "survey.toml", "--out", "file/x"], "file/x is no folder: "),
         (["assess", "survey.toml", "--out", "/proc/x"], "/proc/x cannot be written: "),
         (["collect", "people.toml", "--out", "file/x"], "file/x cannot be written: Not a directory."),
-        (["estimate", "made", "--out", "none/x.csv"], "none/x.csv cannot be written: there is no folder none."),
-        (["inspect", "people.csv", "--out", "none/x.toml"], "none/x.toml cannot be written: there is no folder none."),
-        (["reproduce", "buffling/figure-2", "--out", "file/x"], "file/x cannot be made: "),
+        (["estimate", "made", "--out", "none/x.csv"], "none/x.csv cannot be written: the folder none does not exist."),
+        (
+            ["inspect", "people.csv", "--out", "none/x.toml"],
+            "none/x.toml cannot be written: the folder none does not exist.",
+        ),
+        (["reproduce", "buffling/figure-2", "--out", "file/x"], "file/x is no folder: "),
     ):
         assert main(arguments) == Exit.FAILED, arguments
         shown = capsys.readouterr().err

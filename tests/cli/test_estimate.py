@@ -82,9 +82,7 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
         words = " ".join(shown.out.split())
         assert ("The intervals hold each by itself." if options else "The intervals hold all at once.") in words
         assert max(map(len, shown.out.splitlines())) <= 80
-        assert ("1,999 of 2,000 values are not shown: their estimates cannot be told from noise." in words) != bool(
-            options
-        )
+        assert ("1,999 of 2,000 values are not shown: they are not statistically significant" in words) != bool(options)
 
 
 def test_a_plain_survey_is_printed_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +99,7 @@ def test_many_values_that_count(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", "out"]) == Exit.DONE
     shown = capsys.readouterr().out
     assert len(printed(shown)) == 20
-    assert "10 more values are told from noise; --out writes all." in shown
+    assert "10 more values are statistically significant; --out writes all." in shown
 
 
 def test_nothing_to_print(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,9 +108,9 @@ def test_nothing_to_print(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "3 of 3 values are not shown" in shown.out
     assert "Share" not in shown.out
-    assert "not even a value that everybody holds can be told from noise" in shown.err
+    assert "not even a value that all people hold is statistically significant" in shown.err
     assert "an even share of 3 categories is 0.33" in shown.err
-    assert "none is told from noise" in Path("shares.svg").read_text(encoding="utf-8")
+    assert "none is statistically significant" in Path("shares.svg").read_text(encoding="utf-8")
 
 
 def _protocols() -> list[tuple[hs.Protocol, list[int], int]]:
@@ -219,8 +217,8 @@ def test_shares_on_the_simplex(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", "out", "--simplex"]) == Exit.DONE
     words = " ".join(capsys.readouterr().out.split())
     assert "Value Share Unbiased 95% interval" in words
-    assert f"of 2,000 values {done['set_to_zero']:,} became 0, the others are lower by" in words
-    assert "standard errors and intervals are those of the unbiased shares, and none is known for these" in words
+    assert f"Of 2,000 values {done['set_to_zero']:,} became 0; the others are lower by" in words
+    assert "Standard errors and intervals are those of the unbiased shares" in words
 
 
 def test_what_fake_users_could_do_stands_below_every_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +228,7 @@ def test_what_fake_users_could_do_stands_below_every_table(capsys: pytest.Captur
     for options in ([], ["--all"]):
         assert main(["estimate", "out", *options]) == Exit.DONE
         words = " ".join(capsys.readouterr().out.split())
-        assert f"If 5 fake users (one in a hundred) were among them, they could move {gain.words}." in words
+        assert f"If 5 Sybil clients (1 in 100) took part, they could move {gain.words}." in words
     assert main(["estimate", "out", "--json"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)["fake_users"]
     assert found["fakes"] == 5
@@ -243,7 +241,10 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     """The folder of reports does not exist: had the work begun, that would be said."""
     assert main(["estimate", "missing", "--out", "nowhere/shares.csv"]) == Exit.FAILED
-    assert capsys.readouterr().err == "hushuffle: nowhere/shares.csv cannot be written: there is no folder nowhere.\n"
+    assert (
+        capsys.readouterr().err
+        == "hushuffle: nowhere/shares.csv cannot be written: the folder nowhere does not exist.\n"
+    )
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -267,7 +268,7 @@ def test_charts_of_many_values_draw_those_that_count() -> None:
     assert few.drawn_confidence == pytest.approx(1 - 0.05 / 40)
     none = Frequencies(title="", estimate=estimate, labels=labels, confidence=0.95, people=400, above=above & False)
     assert len(none.rows) == 30
-    assert "none is told from noise" in none.caption
+    assert "none is statistically significant" in none.caption
 
 
 def test_no_cell_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,3 +290,39 @@ def test_no_cell_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
 def test_cells_come_back() -> None:
     assert [in_cell(label) for label in PLAIN] == PLAIN
     assert [in_cell(label) for label in FORMULAS] == [f"'{label}" for label in FORMULAS]
+
+
+@pytest.mark.parametrize(
+    ("levels", "epsilon", "words"),
+    [(5, 6.0, "all of it is due to the rounding"), (60, 1.5, "2 are due to the rounding to levels and ")],
+)
+def test_the_width_of_an_interval_of_a_quantile_is_explained(
+    levels: int, epsilon: float, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    minutes = "\n".join(str(number % 100) for number in range(4000))
+    Path("people.csv").write_text(f"minutes\n{minutes}\n", encoding="utf-8")
+    Path("survey.toml").write_text(
+        f"""
+        [population]
+        data = "people.csv"
+        column = "minutes"
+        kind = "number"
+        low = 0
+        high = 100
+        levels = {levels}
+        [randomizer]
+        kind = "randomized-response"
+        epsilon = {epsilon}
+        [shuffler]
+        kind = "uniform"
+        [targets]
+        delta = 1e-6
+        """,
+        encoding="utf-8",
+    )
+    assert main(["collect", "survey.toml", "--out", "numbers"]) == Exit.DONE
+    capsys.readouterr()
+    assert main(["estimate", "numbers"]) == Exit.DONE
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"steps of {100 / (levels - 1):.4g} between levels" in text
+    assert words in text

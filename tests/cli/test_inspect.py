@@ -134,7 +134,7 @@ def test_what_a_program_reads(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_draft_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "mine.toml").write_text("mine", encoding="utf-8")
     assert main(["inspect", "people.csv", "--out", "mine.toml"]) == Exit.USAGE
-    assert "mine.toml is there already. A draft never overwrites" in capsys.readouterr().err
+    assert "mine.toml exists and is not overwritten" in capsys.readouterr().err
     assert (folder / "mine.toml").read_text(encoding="utf-8") == "mine"
 
 

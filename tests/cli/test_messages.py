@@ -342,7 +342,9 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_given(
     assert code == Exit.FAILED
     assert capfd.readouterr().err == f"hushuffle: sound/{name} cannot be written: File too large.\n"
     assert main(["estimate", "sound", option, f"nowhere/{name}"]) == Exit.FAILED
-    assert capfd.readouterr().err == f"hushuffle: nowhere/{name} cannot be written: there is no folder nowhere.\n"
+    assert (
+        capfd.readouterr().err == f"hushuffle: nowhere/{name} cannot be written: the folder nowhere does not exist.\n"
+    )
     assert sorted(path.name for path in Path("sound").iterdir()) == ["manifest.json", "reports.parquet"]
     assert main(["estimate", "nowhere"]) == Exit.FAILED
     assert capfd.readouterr().err.startswith("hushuffle: nowhere does not exist.")

@@ -75,7 +75,7 @@ def test_certificates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert said.out == "Wrote 4 files for 1 nodes into keys\n"
     assert main(["node", "certs", "c", "--out", "keys"]) == Exit.FAILED
-    assert "c.pem is there already: a node's files are never overwritten." in capsys.readouterr().err
+    assert "c.pem exists, and a node's files are never overwritten." in capsys.readouterr().err
     assert all((path.stat().st_mode & 0o777) == 0o600 for path in (folder / "keys").glob("*.key"))
     assert all((path.stat().st_mode & 0o777) == 0o600 for path in (folder / "keys").glob("*.seal"))
 
@@ -124,7 +124,7 @@ def test_nobody_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["ann", "ann"], {}, Exit.USAGE, "must be different names"),
         (["ann"], {"document": "none.json"}, Exit.FAILED, "none.json cannot be read"),
         (["dora"], {}, Exit.FAILED, "dora.pem cannot be read"),
-        (["ann"], {}, Exit.FAILED, "must have [records]"),
+        (["ann"], {}, Exit.FAILED, "needs [records]"),
         (["ann"], {"identities": "none"}, Exit.FAILED, "ann.pem cannot be read"),
         (["result"], {"listen": {"result": "nowhere"}}, Exit.FAILED, "result cannot listen at nowhere"),
         (["result"], {"keys": {"result": "identities/ann.pem"}}, Exit.FAILED, "holds a secret key"),
@@ -194,7 +194,7 @@ def test_a_source_that_reaches_nobody_says_so(folder: Path, capsys: pytest.Captu
     code = main(["node", "start", config(folder, "ann", records=records, status="status.json")])
     said = capsys.readouterr()
     assert code == Exit.FAILED
-    assert "hushuffle: ann: nobody took any of its 1 messages (slow)" in said.err
+    assert "hushuffle: ann: none of its 1 messages was accepted (slow)" in said.err
     status = json.loads((folder / "status.json").read_text())
     assert status["nodes"]["ann"]["rejected"] == {"slow": 1}
     (state,) = (folder / "state").iterdir()

@@ -222,7 +222,7 @@ def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "more alike" not in said
     assert {path.name for path in (folder / "run").iterdir()} == {"run.json", *(one.split()[-1] for one in commands)}
     assert main(run) == Exit.FAILED
-    assert "run is there already, and not empty" in capsys.readouterr().err
+    assert "run exists, and is not empty" in capsys.readouterr().err
     hosts(5, 20)
     text = SMALL.replace("batch = 10", "batch = 30")
     (folder / "small.toml").write_text(text, encoding="utf-8")
@@ -238,5 +238,5 @@ def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
         assert "say either --network" in capsys.readouterr().err
     assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
-    assert "has no guarantee is not run with people's data" in capsys.readouterr().err
+    assert "has no guarantee, so it runs on no people's data" in capsys.readouterr().err
     assert not Path("hushuffle-out").exists()

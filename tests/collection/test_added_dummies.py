@@ -61,7 +61,7 @@ def test_estimates_are_those_of_the_people(place: Path, law: str, capsys: pytest
     capsys.readouterr()
     assert main(["estimate", str(folder)]) == 0
     dummies = f"{manifest.dummies:,} dummies."
-    said = dummies if law == "binomial" else f"{reports.height:,} messages: kept reports, and dummies."
+    said = dummies if law == "binomial" else f"{reports.height:,} messages: sampled reports and dummies."
     assert f"2,000 people, {said}" in capsys.readouterr().out
 
 
@@ -96,14 +96,14 @@ def test_the_same_key_gives_the_same_sample_and_dummies(place: Path, law: str) -
 def test_releases_are_not_added_up(place: Path) -> None:
     """Each has dummies of its own: two have twice as many."""
     folders = [collected(place, "pure", out) for out in ("one", "two")]
-    with pytest.raises(DataError, match="The shuffler drew dummies of its own for each release: estimate each"):
+    with pytest.raises(DataError, match=r"The shuffler drew other dummies for each release\. Estimate each"):
         tally_reports(folders)
 
 
 def test_an_edited_number_of_messages_is_refused(place: Path) -> None:
     folder = collected(place, "pure", "out")
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    for number, words in ((manifest["sampled_messages"] + 1, "it belongs to others"), ("many", "may have been edited")):
+    for number, words in ((manifest["sampled_messages"] + 1, "it belongs to other"), ("many", "may have been edited")):
         text = json.dumps({**manifest, "sampled_messages": number})
         (folder / "manifest.json").write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match=words):
@@ -113,7 +113,7 @@ def test_an_edited_number_of_messages_is_refused(place: Path) -> None:
 def test_a_cluster_takes_no_samples(place: Path) -> None:
     with patch.object(spark, "check_installed"):
         spark.check(parse((place / "binomial.toml").read_text(encoding="utf-8")))
-        with pytest.raises(UnsupportedProtocolError, match="keeps a sample of the reports is run on one machine only"):
+        with pytest.raises(UnsupportedProtocolError, match="samples the reports runs on one machine only"):
             spark.check(parse((place / "pure.toml").read_text(encoding="utf-8")))
 
 
@@ -122,7 +122,7 @@ def test_a_target_that_the_dummies_do_not_meet_lets_nothing_leave(
 ) -> None:
     (place / "pure.toml").write_text(TEXT.format(LAWS["pure"], ", epsilon = 1.0"), encoding="utf-8")
     assert main(["collect", str(place / "pure.toml"), "--out", str(place / "out")]) == 1
-    assert "above targets.epsilon = 1: nothing leaves" in capsys.readouterr().err
+    assert "above targets.epsilon = 1: nothing was released" in capsys.readouterr().err
     assert not (place / "out").exists()
 
 
@@ -142,10 +142,10 @@ def test_an_assessment_says_who_adds_dummies(place: Path, law: str, capsys: pyte
     if law == "pure":
         assert pure["upper"] == pytest.approx(1.5)
     said = json.dumps(result["statement"])
-    assert "It is trusted to add dummies too" in said
-    assert "It adds dummies as is described, and tells nobody how many." in said
+    assert "It is also trusted to sample reports, to draw the number of dummies of each category" in said
+    assert "It adds the described dummies, and keeps their number secret." in said
     warned = {one["key"]: one for one in result["warnings"]}
-    assert "adds fewer dummies or tells how many there are" in warned["no-noise"]["sentence"]
+    assert "adds fewer dummies or reveals their number" in warned["no-noise"]["sentence"]
     assert "Let the shuffler add more dummies" in warned["privacy-target-missed"]["advice"]
 
 
@@ -182,7 +182,7 @@ def test_noise_on_devices_and_what_is_solved_for_are_refused(place: Path, capsys
     text = TEXT.format(LAWS["pure"], ", epsilon = 1.0")
     (place / "pure.toml").write_text(text, encoding="utf-8")
     assert main(["calibrate", str(place / "pure.toml")]) == 2
-    assert "pure_epsilon says the guarantee itself" in capsys.readouterr().err
+    assert "pure_epsilon sets the guarantee itself" in capsys.readouterr().err
     assert main(["minimum-batch", str(place / "pure.toml")]) == 2
     assert "Dummies of the shuffler hide as much in any crowd" in capsys.readouterr().err
     (place / "noisy.toml").write_text(text.replace('"inf"', "2.0"), encoding="utf-8")

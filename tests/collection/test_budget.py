@@ -83,7 +83,7 @@ def test_what_exceeds_the_limit_does_not_leave_and_is_not_noted(folder: Path) ->
     limit(folder, once * 1.1)
     run(folder, "one")
     before = (folder / "panel.toml").read_bytes()
-    with pytest.raises(DataError, match=r"is used; with this collection it would be .*: nothing leaves"):
+    with pytest.raises(DataError, match=r"is used; with this collection it would be .*: nothing was released"):
         run(folder, "two")
     assert not (folder / "two").exists()
     assert (folder / "panel.toml").read_bytes() == before
@@ -150,7 +150,7 @@ def test_a_budget_with_a_second_name_is_refused(folder: Path) -> None:
     """A hard link became a budget of its own as soon as the first name was written anew."""
     (folder / "second.toml").hardlink_to(folder / "panel.toml")
     for _ in range(2):
-        with pytest.raises(DataError, match=r"panel\.toml has 2 names \(hard links\): .* Nothing was released"):
+        with pytest.raises(DataError, match=r"panel\.toml has 2 names \(hard links\), .* Nothing was released"):
             run(folder, "one")
     assert not (folder / "one").exists()
     (folder / "second.toml").unlink()
@@ -170,26 +170,26 @@ def test_a_link_leads_to_the_budget(folder: Path) -> None:
     ("text", "problem"),
     [
         ("epsilon = 1" + "0" * 400 + "\ndelta = 1e-6", "epsilon must be a number"),
-        ("epsilon = 1" + "0" * 5000 + "\ndelta = 1e-6", "no TOML"),
-        ("epsilon = " + "[" * 3000, "no TOML"),
+        ("epsilon = 1" + "0" * 5000 + "\ndelta = 1e-6", "not valid TOML"),
+        ("epsilon = " + "[" * 3000, "not valid TOML"),
         ("epsilon = 1.0\n", "delta must be a number above 0 and below 1"),
         ("epsilon = 1.0\ndelta = 1\n", "delta must be a number above 0 and below 1"),
         ("epsilon = 0\ndelta = 1e-6\n", "epsilon must be a number above 0"),
         ("epsilon = true\ndelta = 1e-6\n", "epsilon must be a number above 0"),
         ("epsilon = inf\ndelta = 1e-6\n", "epsilon must be a number above 0"),
-        ("epsilom = 1.0\ndelta = 1e-6\n", "epsilom is not a known key"),
-        ("epsilon 1.0", "it is no TOML"),
-        ("epsilon = 1.0\ndelta = 1e-6\nreleased = 3\n", "what was released is cut off or was changed"),
-        ("epsilon = 1.0\ndelta = 1e-6\n[[released]]\ndate = 1\n", "what was released is cut off or was changed"),
+        ("epsilom = 1.0\ndelta = 1e-6\n", "epsilom is not a key of a budget"),
+        ("epsilon 1.0", "it is not valid TOML"),
+        ("epsilon = 1.0\ndelta = 1e-6\nreleased = 3\n", "the list of releases is truncated or was changed"),
+        ("epsilon = 1.0\ndelta = 1e-6\n[[released]]\ndate = 1\n", "the list of releases is truncated or was changed"),
         (
             'epsilon = 1.0\ndelta = 1e-6\n[[released]]\ndate = "x"\ncoins = "secure"\n'
             'parts = [{ reports = 0, specification = "" }]\n',
-            "what was released is cut off or was changed",
+            "the list of releases is truncated or was changed",
         ),
         (
             'epsilon = 1.0\ndelta = 1e-6\n[[released]]\ndate = "x"\ncoins = "secure"\n'
             'parts = [{ reports = 9, specification = "nothing" }]\n',
-            "what was released is cut off or was changed",
+            "the list of releases is truncated or was changed",
         ),
     ],
 )
@@ -206,21 +206,23 @@ def test_a_file_names_all_its_faults_at_once(folder: Path) -> None:
     with pytest.raises(DataError) as error:
         run(folder, "one")
     wrong = (
-        "epsilom is not a known key (epsilon, delta, people, released)",
-        "release is not a known key (epsilon, delta, people, released)",
+        "epsilom is not a key of a budget (epsilon, delta, people, released)",
+        "release is not a key of a budget (epsilon, delta, people, released)",
         "epsilon must be a number above 0",
         "delta must be a number above 0 and below 1",
-        "what was released is cut off or was changed: put it back as it was",
+        "the list of releases is truncated or was changed: restore it from a backup",
     )
-    assert f"panel.toml is no budget: {'; '.join(wrong)}. For one group" in str(error.value)
+    assert f"panel.toml is no budget: {'; '.join(wrong)}. To begin one" in str(error.value)
 
 
 def test_places_that_cannot_be_used(folder: Path) -> None:
     (folder / "panel.toml").chmod(0o666)
-    with pytest.raises(DataError, match=r"can be written by others on this machine\. Say: chmod 600"):
+    with pytest.raises(DataError, match=r"other users of this machine can write the budget .*\. Run: chmod 600"):
         run(folder, "one")
     (folder / "panel.toml").unlink()
-    with pytest.raises(DataError, match=r"does not exist\. For one group of people write a file with two lines"):
+    with pytest.raises(
+        DataError, match=r"does not exist\. To begin one for a group of people, write a file with two lines"
+    ):
         run(folder, "one")
     (folder / "panel.toml").mkdir()
     with pytest.raises(DataError, match="cannot be read"):

@@ -198,16 +198,16 @@ def test_coins_are_not_used_again(folder: Path, how: str) -> None:
     specification = (
         survey(randomizer='{ kind = "randomized-response", epsilon = 1.0 }') if how == "randomizer" else None
     )
-    message = "with other values, categories or another randomizer.*new --round"
+    message = "with other values, categories or another randomizer.*new `--round`"
     if how == "edited":
         change_one(folder)
     elif how == "fewer":
         pl.read_csv(folder / "people.csv").head(500).write_csv(folder / "people.csv")
-        message = "500 people are in an earlier batch"
+        message = "500 people are in an earlier, different batch"
     elif how == "twice":
         table = pl.read_csv(folder / "people.csv")
         pl.concat([table, table.head(1)]).write_csv(folder / "people.csv")
-        message = "an id is there twice"
+        message = "records have the same id"
     with pytest.raises(DataError, match=message):
         run(folder, specification, keys=keys, out="again")
     assert names(folder) == ["my.key", "out", "people.csv"]
@@ -244,14 +244,14 @@ def test_a_key_without_a_ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     (folder / "other.key").chmod(0o600)
     with pytest.raises(DataError, match=r"other\.key has no ledger"):
         run(folder, keys=Keys(file=folder / "other.key", ids="id"))
-    with pytest.raises(DataError, match=r"my\.key was used before, says .*used, and its ledger is not at"):
+    with pytest.raises(DataError, match=r"used says that .*my\.key was used before, and its ledger is not at"):
         run(folder, keys=Keys(file=folder / "my.key", ids="id", new=True))
-    with pytest.raises(DataError, match=r"none\.key does not exist\. If a key is to be made, say --new-key"):
+    with pytest.raises(DataError, match=r"none\.key does not exist\. To create a key, pass `--new-key`"):
         run(folder, keys=Keys(file=folder / "none.key", ids="id"))
     assert names(folder) == ["my.key", "other.key", "people.csv"]
     run(folder, keys=Keys(file=folder / "none.key", ids="id", new=True))
     assert (folder / "none.key").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(DataError, match=r"none\.key is not new"):
+    with pytest.raises(DataError, match=r"none\.key is not a new key"):
         run(folder, keys=Keys(file=folder / "none.key", ids="id", new=True), out="again")
     assert run(folder, keys=Keys(file=folder / "none.key", ids="id"), out="again").repeated
 
@@ -298,17 +298,17 @@ def test_a_local_epsilon_above_the_target_is_refused_before_anything_is_read(
     with pytest.raises(DataError) as error:
         run(folder, wanted)
     assert str(error.value).startswith(
-        f"The local epsilon of all that one person sends is {local:.4g}, above targets.local_epsilon = 0.5: nothing was"
+        f"The local epsilon of all reports of one person is {local:.4g}, above targets.local_epsilon = 0.5: no data"
     )
     assert names(folder) == ["my.key", "people.csv"]
 
 
 def test_too_few_people(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"There are 600 people, fewer than the 1,000 that targets\.people asks for"):
+    with pytest.raises(DataError, match=r"600 people are fewer than the 1,000 that targets\.people requires"):
         run(folder, survey(more=", people = 1000"))
-    with pytest.raises(DataError, match="There are 600 people, fewer than the 601 that --min-batch asks for"):
+    with pytest.raises(DataError, match="600 people are fewer than the 601 that --min-batch requires"):
         run(folder, min_batch=601)
-    with pytest.raises(DataError, match=r"above targets.epsilon = 0.01: nothing leaves"):
+    with pytest.raises(DataError, match=r"above targets.epsilon = 0.01: nothing was released"):
         run(folder, survey(more=", epsilon = 0.01"))
     assert names(folder) == ["my.key", "people.csv"]
     assert run(folder, survey(more=", epsilon = 1.0"), min_batch=600).columns[""].manifest.people == 600
@@ -358,12 +358,12 @@ def test_specifications_that_cannot_be_collected(folder: Path) -> None:
 def test_places_that_cannot_be_written(folder: Path) -> None:
     with pytest.raises(DataError, match="cannot be written: Not a directory"):
         run(folder, out="people.csv/deeper/out")
-    with pytest.raises(DataError, match=r"people.csv is there already\. Reports are never overwritten"):
+    with pytest.raises(DataError, match=r"people.csv exists and is not empty\. Reports are never overwritten"):
         run(folder, out="people.csv")
     (folder / "out").mkdir()
     run(folder)  # an empty folder will do
     before = reports(folder)
-    with pytest.raises(DataError, match="is there already"):
+    with pytest.raises(DataError, match="exists and is not empty"):
         run(folder)
     assert reports(folder) == before
     run(folder, out="new/folder")

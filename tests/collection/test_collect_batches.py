@@ -179,7 +179,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, folder: Path, *, released: bool = False
 
 def test_an_interrupted_batch_is_not_randomized_again_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut(monkeypatch, folder)
-    with pytest.raises(DataError, match="Batch 1 was about to be released when a run ended"):
+    with pytest.raises(DataError, match="A run ended while it released batch 1"):
         run(folder)
     before = (folder / "out.state.json").read_bytes()
     assert names(folder / "out") == []
@@ -260,7 +260,7 @@ def test_a_full_disk_before_the_release(folder: Path, monkeypatch: pytest.Monkey
 def test_the_same_batch_with_other_dummies_is_asked_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claim(folder, monkeypatch, keys=keys(folder))
     other = parse_collection(ONE.replace('"uniform"', '"scrambler", dummies = 5'))
-    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+    with pytest.raises(DataError, match="A run ended while it released batch 1"):
         run(folder, specification=other, keys=keys(folder))
     assert run(folder, keys=keys(folder)).number == 1
 
@@ -274,10 +274,10 @@ def test_a_claimed_file_that_has_changed(folder: Path, monkeypatch: pytest.Monke
         with pytest.raises(KeyboardInterrupt):
             run(folder, keys=keys(folder))
     arrive(folder, "day-1", range(70))
-    with pytest.raises(DataError, match="has changed since it was looked at, or is gone: nothing leaves"):
+    with pytest.raises(DataError, match="was changed or removed while it was collected: nothing was released"):
         run(folder, keys=keys(folder))
     (folder / "arrivals" / "day-1.csv").unlink()
-    with pytest.raises(DataError, match="or is gone"):
+    with pytest.raises(DataError, match="was changed or removed"):
         run(folder, keys=keys(folder))
 
 
@@ -318,9 +318,9 @@ def test_an_interrupted_batch_never_gets_other_coins_unasked(
     first, second = options
     claim(folder, monkeypatch, **first)
     before, known = (folder / "out.state.json").read_bytes(), ledgers()
-    with pytest.raises(DataError, match="Batch 1 was about to be released") as found:
+    with pytest.raises(DataError, match="A run ended while it released batch 1") as found:
         run(folder, **second)
-    assert ("It was made with a key" in str(found.value)) is (claimed == "same")
+    assert ("It was collected with a key" in str(found.value)) is (claimed == "same")
     assert (folder / "out.state.json").read_bytes() == before
     assert ledgers() == known  # nothing was admitted
     assert names(folder / "out") == []
@@ -333,7 +333,7 @@ def test_a_claim_of_an_earlier_version_is_asked_about(folder: Path, monkeypatch:
     old = state(folder)
     assert len(old.pop("coins")) == 64
     (folder / "out.state.json").write_text(json.dumps(old), encoding="utf-8")
-    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+    with pytest.raises(DataError, match="A run ended while it released batch 1"):
         run(folder, keys=keys(folder))
 
 
@@ -358,7 +358,7 @@ def test_a_batch_that_was_released_and_moved_at_once_stays_claimed(
         broken.setattr(module, "publish", publish)
         with pytest.raises(KeyboardInterrupt):
             run(folder)
-    with pytest.raises(DataError, match="Batch 1 was about to be released"):
+    with pytest.raises(DataError, match="A run ended while it released batch 1"):
         run(folder)
 
 
@@ -378,7 +378,7 @@ def test_ctrl_c_leaves_nothing_claimed(folder: Path, what: str, monkeypatch: pyt
 def test_the_ledger_knows_people_who_come_again(folder: Path) -> None:
     run(folder, keys=keys(folder))
     arrive(folder, "day-2", range(50, 130))
-    with pytest.raises(DataError, match="10 people are in an earlier batch"):
+    with pytest.raises(DataError, match="10 people are in an earlier, different batch"):
         run(folder, keys=keys(folder))
     assert state(folder)["claimed"] is None
     assert taken(folder) == {"day-1.csv": 1}
@@ -410,16 +410,16 @@ def test_a_ledger_that_took_ids_as_they_are_written(folder: Path) -> None:
     pl.DataFrame({"id": [f"U{one}" for one in range(60)], "answer": ["no"] * 60}).write_csv(
         folder / "arrivals" / "day-3.csv"
     )
-    with pytest.raises(DataError, match="An earlier version of hushuffle noted ids in this ledger as they are written"):
+    with pytest.raises(DataError, match="An earlier version of hushuffle compared the ids in this ledger literally"):
         run(folder, keys=keys(folder))
 
 
 def test_a_state_that_was_lost(folder: Path) -> None:
     run(folder)
     (folder / "out.state.json").unlink()
-    with pytest.raises(DataError, match=r"holds batch-0001, of which .*out.state.json knows nothing"):
+    with pytest.raises(DataError, match=r"holds batch-0001, which .*out.state.json does not list"):
         run(folder)
-    with alone(folder / "out"), pytest.raises(DataError, match="Another collection is putting batches"):
+    with alone(folder / "out"), pytest.raises(DataError, match="Another collection is adding batches"):
         run(folder)
 
 
@@ -458,7 +458,7 @@ def test_several_columns(folder: Path) -> None:
 def test_several_columns_are_repeated_as_they_were(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specification = of_columns("answer", "other")
     claim(folder, monkeypatch, specification=specification, keys=keys(folder))
-    with pytest.raises(DataError, match="It was made with a key"):
+    with pytest.raises(DataError, match="It was collected with a key"):
         run(folder, specification=of_columns("answer"), keys=keys(folder))
     again = run(folder, specification=of_columns("other", "answer"), keys=keys(folder))
     assert again.collected is not None
@@ -477,7 +477,7 @@ def test_what_cannot_be_batches(folder: Path) -> None:
     found = run(folder, specification=counted, sources=[str(folder / "arrivals")], column="answer")
     assert found.number == 1
     mallows = ONE.replace('{ kind = "uniform" }', '{ kind = "mallows", alpha = 2.0, groups = { column = "id" } }')
-    with pytest.raises(DataError, match="with a Mallows shuffle there are no batches"):
+    with pytest.raises(DataError, match="so a Mallows shuffle has no batches"):
         run(folder, specification=parse_collection(mallows.replace('missing = "drop"', 'missing = "refuse"')))
 
 

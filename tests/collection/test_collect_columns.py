@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_local_epsilons_of_all_columns_are_held_against_the_target(folder: Path) -> None:
     with pytest.raises(
-        DataError, match=r"all that one person sends is 3, above targets\.local_epsilon = 2\.9: nothing"
+        DataError, match=r"all reports of one person is 3, above targets\.local_epsilon = 2\.9: no data"
     ):
         run(folder, survey(more=", local_epsilon = 2.9"))
     assert top(folder) == {"people.csv", "my.key"}
@@ -197,9 +197,9 @@ def test_what_is_refused(folder: Path) -> None:
         run(folder, survey(more=", epsilon = 1.9"))
     with pytest.raises(DataError, match=r"this one has \[\[columns\]\]"):
         run(folder, column="smokes")
-    with pytest.raises(DataError, match="fewer than the 290 that --min-batch asks for"):
+    with pytest.raises(DataError, match="fewer than the 290 that --min-batch requires"):
         run(folder, min_batch=290)
-    with pytest.raises(DataError, match="A reference order goes with"):
+    with pytest.raises(DataError, match="A reference order needs"):
         run(folder, reference=folder / "order.npy")
     assert top(folder) == {"my.key", "people.csv"}
 

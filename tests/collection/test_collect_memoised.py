@@ -115,7 +115,7 @@ def test_the_crowd_is_of_those_who_stay_and_is_told_to_nobody_else(
     second = run(folder, 2)
     assert second.rounds is not None
     assert (second.rounds.collections, second.rounds.kept, second.rounds.changed) == (2, PEOPLE, 0)
-    with pytest.raises(DataError, match=r"30 people gave another answer .* up to 2 different .* Nothing leaves"):
+    with pytest.raises(DataError, match=r"30 people gave another answer .* up to 2 different .*: nothing was released"):
         run(folder, 3)
     assert not (folder / "out-3").exists()
     crowds, waves = list[hs.Protocol](), hs.dp.waves
@@ -178,11 +178,13 @@ def test_ids_written_in_another_way_are_noticed(folder: Path) -> None:
     rows.write_csv(folder / "week-2.csv")
     known = run(folder, 2).rounds
     assert known is not None
-    assert known.kept, "spaces and capital letters make no other id"
+    assert known.kept, "differ only in capital letters, spaces"
     rows = rows.with_columns(("person " + pl.col("user")).alias("user"))
     rows.write_csv(folder / "week-2.csv")
     rows.write_csv(folder / "week-3.csv")
-    with pytest.raises(DataError, match=r"Nobody has sent the same report in all 3 rounds so far: are the ids written"):
+    with pytest.raises(
+        DataError, match=r"No person has sent the same report in all 3 rounds so far.* Write the ids as"
+    ):
         run(folder, 3)
     assert not (folder / "out-3").exists()
 
@@ -191,17 +193,15 @@ def test_more_rounds_than_announced_are_refused(folder: Path) -> None:
     run(folder, 1, spec(rounds=2))
     run(folder, 2, spec(rounds=2))
     run(folder, 1, spec(rounds=2), out=folder / "again")
-    with pytest.raises(
-        DataError, match="With this key 2 rounds were collected, as many as the specification announces"
-    ):
+    with pytest.raises(DataError, match="This key has 2 rounds, as many as the specification announces"):
         run(folder, 3, spec(rounds=2))
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"epsilon": 0.9}, "were drawn of another column, other categories or with another randomizer"),
-        ({"head": ""}, r"This key keeps people's reports \(memoised\) and is good for nothing else"),
+        ({"epsilon": 0.9}, "have another column, other categories or another randomizer"),
+        ({"head": ""}, r"This key belongs to memoized reports and has no other use"),
     ],
 )
 def test_another_specification_is_refused(folder: Path, changed: dict[str, Any], message: str) -> None:
@@ -214,13 +214,13 @@ def test_another_specification_is_refused(folder: Path, changed: dict[str, Any],
 def test_another_deployment_takes_another_key(folder: Path) -> None:
     run(folder, 1)
     plain = {**spec().plain(), "population": {**spec().plain()["population"], "categories": ["a", "c", "b"]}}
-    with pytest.raises(DataError, match="another deployment takes another key"):
+    with pytest.raises(DataError, match="use another key for another deployment"):
         run(folder, 2, Specification.model_validate(plain))
 
 
 def test_a_key_of_fresh_reports_keeps_none(folder: Path) -> None:
     run(folder, 1, spec(head="", rounds=1))
-    with pytest.raises(DataError, match="With this key fresh reports were collected"):
+    with pytest.raises(DataError, match="This key was used for fresh reports"):
         run(folder, 2)
 
 
@@ -235,13 +235,13 @@ def test_a_round_is_collected_once(folder: Path) -> None:
     with pytest.raises(DataError, match="3 people have reported under this key and round with other values"):
         run(folder, 2, keys=keys)
     write(folder, 2, list(range(150)), answers())
-    with pytest.raises(DataError, match="150 people are in an earlier batch"):
+    with pytest.raises(DataError, match="150 people are in an earlier, different batch"):
         run(folder, 2, keys=keys)
 
 
 def test_a_person_who_is_there_twice_is_refused(folder: Path) -> None:
     write(folder, 1, [*range(PEOPLE), 7], answers())
-    with pytest.raises(DataError, match=r"or where reports are kept \(memoised\) leave one record of each person"):
+    with pytest.raises(DataError, match=r"for memoized reports, keep one record per person"):
         run(folder, 1)
 
 
@@ -258,16 +258,16 @@ def test_a_copy_of_the_key_elsewhere_gives_the_same_reports(folder: Path, monkey
 
 
 def test_what_keeps_reports_must_be_there(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"are not stored: a key repeats their coins. Say --key-file"):
+    with pytest.raises(DataError, match=r"are not stored: a key repeats their randomness. Pass `--key-file`"):
         run(folder, 1, keys=None)
-    with pytest.raises(SpecificationError, match=r"population.person: must be given to collect reports that are kept"):
+    with pytest.raises(SpecificationError, match=r"population.person: must be given to collect memoized reports"):
         run(folder, 1, spec(person=""))
-    with pytest.raises(DataError, match=r"--id is the column of population.person, 'user', or left out"):
+    with pytest.raises(DataError, match=r"--id is the column of population.person, 'user'. Pass that, or leave it out"):
         run(folder, 1, keys=Keys(file=folder / "my.key", ids="id"))
-    with pytest.raises(DataError, match="leave --budget out"):
+    with pytest.raises(DataError, match="leave `--budget` out"):
         run(folder, 1, budget=folder / "budget.toml")
     request = Request(sources=[str(folder)], keys=Keys(file=folder / "my.key", ids="user"))
-    with pytest.raises(DataError, match="collected at once, and not in batches"):
+    with pytest.raises(DataError, match="at once, not in batches"):
         collect_batch(Collection.of(spec()), out=folder / "batches", request=request)
     with pytest.raises(DataError, match=r"is 2, above targets.local_epsilon = 1.5"):
         run(folder, 1, spec(head="memoised = true\nchanges = 1", targets=", local_epsilon = 1.5"))
@@ -289,10 +289,10 @@ def test_the_program_needs_no_column_of_ids(folder: Path, capsys: pytest.Capture
         command += ["--out", str(folder / f"out-{week}"), "--key-file", str(folder / "my.key"), "--round", str(week)]
         assert main(command) == Exit.DONE
         out = " ".join(capsys.readouterr().out.split())
-        assert ("1 round of reports that are kept" in out) == (week == 1)
+        assert ("1 round of memoized reports" in out) == (week == 1)
     assert "as long as 280 people take part in all of them with the same value" in out
-    assert "2 rounds of reports that are kept: 250 people have sent the same one in all of them" in out
-    assert "30 people gave another answer in an earlier round" in out
+    assert "2 rounds of memoized reports. 250 people sent the same report in all of them" in out
+    assert "30 people changed their answer" in out
 
 
 def test_who_stays_is_counted_as_sets_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

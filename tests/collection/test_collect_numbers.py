@@ -68,7 +68,7 @@ def test_numbers_are_collected_and_their_mean_and_quantiles_estimated(
     assert "Mean" in out
     assert "Median" in out
     assert "Standard error of the mean" in out
-    assert "If 40 fake users (one in a hundred) were among them, they could move the mean up by at most " in (
+    assert "If 40 Sybil clients (1 in 100) took part, they could move the mean up by at most " in (
         " ".join(out.split())
     )
     assert found["fake_users"]["following_the_protocol"] == pytest.approx(0.1)
@@ -116,7 +116,7 @@ def test_assess_tells_the_error_of_the_mean_to_be_expected(folder: Path) -> None
     assert 0.5 < error < 3
     assert step == 2.5
     shown = f"Standard error of the mean: at most {number(error, up=True)}."
-    assert "Values are 5 levels, 2.5 apart, to which a coin rounds numbers from 0 to 10;" in result["deployment"]
+    assert "Numbers from 0 to 10 are rounded stochastically to 5 levels, 2.5 apart;" in result["deployment"]
     assert result["deployment"].endswith(shown)
     assert "small-groups" not in {warned["key"] for warned in result["warnings"]}
 

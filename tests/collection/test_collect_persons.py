@@ -113,10 +113,7 @@ def test_shares_of_reports_are_not_taken_for_people(folder: Path, capsys: pytest
     assert main(["estimate", str(folder / "out"), "--json"]) == Exit.DONE
     several = json.loads(capsys.readouterr().out)
     assert (several["unit"], several["reports"], several["reports_per_person"]) == ("reports", 114, 3)
-    assert (
-        several["meaning"]
-        == "people, people_low and people_high count reports: one person may have given up to 3 of them."
-    )
+    assert several["meaning"] == "people, people_low and people_high count reports, up to 3 of one person."
     assert several["fake_users"]["fakes"] == 1, "of about 38 people"
     assert several["fake_users"]["following_the_protocol"] == 3 / 114
     run(folder, noisy(most=1000), out="many")
@@ -168,7 +165,7 @@ def test_a_key_repeats_the_choice_whatever_the_values(folder: Path, monkeypatch:
 
 
 def test_people_are_counted_where_a_batch_must_have_so_many(folder: Path) -> None:
-    with pytest.raises(DataError, match="There are 40 people, fewer than the 41"):
+    with pytest.raises(DataError, match="40 people are fewer than the 41"):
         run(folder, min_batch=41)
     run(folder, min_batch=40)
 
@@ -185,7 +182,7 @@ def test_every_record_is_somebody_s(folder: Path) -> None:
 def test_where_several_records_of_a_person_are_not_collected(folder: Path) -> None:
     made = collect_batch(Collection.of(survey()), out=folder / "batches", request=Request(base_folder=folder))
     assert made.people == 40
-    with pytest.raises(UnsupportedProtocolError, match="take --engine local"):
+    with pytest.raises(UnsupportedProtocolError, match="pass `--engine local`"):
         run(folder, master="local[1]")
     counted = survey("n = 100, k = 2, reports_per_person = 3")
     with pytest.raises(SpecificationError, match=r"population\.reports_per_person: must go with person"):

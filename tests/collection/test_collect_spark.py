@@ -154,10 +154,10 @@ def test_without_a_key(folder: Path) -> None:
         assert (found.manifest.people, found.entries) == (600, None)
         assert '"coins": "secure"' in (folder / out / "manifest.json").read_text(encoding="utf-8")
     assert reports(folder, "first") != reports(folder, "second")
-    with pytest.raises(DataError, match="A file is there twice"):
+    with pytest.raises(DataError, match="A file is given twice"):
         run(folder, specification, out="third", sources=[*sources, str(folder / "codes-*.parquet")], column="a.b")
     assert not list((folder / "third").glob("*.*"))
-    with pytest.raises(TooFewPeople, match="There are 600 people, fewer than the 601"):
+    with pytest.raises(TooFewPeople, match="600 people are fewer than the 601"):
         run(folder, specification, out="fourth", sources=[str(folder / "codes-*")], column="a.b", min_batch=601)
 
 
@@ -189,7 +189,7 @@ def test_bad_ids(folder: Path) -> None:
     keys = Keys(file=folder / "my.key", ids="id")
     edited = {
         "have no id": people.with_columns(pl.when(pl.col("secret") == 7).then(pl.lit("")).otherwise("id").alias("id")),
-        "have an id that another record has": pl.concat([people, people.head(1)]),
+        "share their id with another record": pl.concat([people, people.head(1)]),
         "Ids must be text or integers": people.with_columns(pl.lit(0.5).alias("id")),
     }
     for number, (message, table) in enumerate(edited.items()):
@@ -200,7 +200,7 @@ def test_bad_ids(folder: Path) -> None:
     (folder / "people").mkdir()
     for part in (1, 2):
         people.write_parquet(folder / "people" / f"{part}.parquet")
-    with pytest.raises(DataError, match=r"1,200 of 1,200 records \(100 %\) have an id that another record has"):
+    with pytest.raises(DataError, match=r"1,200 of 1,200 records \(100 %\) share their id with another record"):
         run(folder, survey(LABELS.replace("people.parquet", "people")), keys=keys)
     with pytest.raises(DataError, match="cannot be its private column"):
         run(folder, keys=Keys(file=folder / "my.key", ids="answer"), out="own")
@@ -277,7 +277,7 @@ def test_csv_of_another_form(folder: Path) -> None:
         (b'answer,id\na,1\n"b,secret\n', "is not a well-formed CSV file"),
         (b"reply,id\na,1\n", "has no column 'answer'"),
         (b"answer,id,answer\na,1,secret\n", "column 'answer' is there twice"),
-        (b"", "1 of 1 files are empty: not even a line"),
+        (b"", "1 of 1 files are empty: they lack even the line"),
         (b"\n\n", "is empty: not even a line"),
         (b"answer,id\n\xe4,secret\n", "is not UTF-8 text"),
         (b"answer,id\nsecret,1\na,2\n", r"1 of 2 records \(50 %\) match no category"),
@@ -308,10 +308,10 @@ def test_csv_files_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyP
 
     refused(r"b\.csv\.gz cannot be unpacked", plain, packed)
     refused("1 of 2 files are empty", plain, written(folder, "c.csv", ""))
-    refused("A file is there twice", plain, str(folder / "a*.csv"))
-    refused("either all CSV or all Parquet", plain, str(folder / "people.parquet"))
+    refused("A file is given twice", plain, str(folder / "a*.csv"))
+    refused("all files must be CSV, or all Parquet", plain, str(folder / "people.parquet"))
     monkeypatch.setattr(spark_files, "_LARGEST_CSV", 8)
-    refused("a CSV file is read whole with Spark", plain)
+    refused("with Spark a CSV file may have", plain)
 
 
 COLUMNS = """

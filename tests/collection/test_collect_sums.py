@@ -103,19 +103,17 @@ def test_a_report_says_who_adds_up_and_what_nobody_sees() -> None:
     assert figures["central-dp"].kind == "bracket"
     assert figures["vulnerability"].kind == "upper"
     assert figures["identity-information"].kind == "upper"
-    assert (
-        next(row for row in report.findings if row.question == "local-dp").adversary == "All servers, working together"
-    )
+    assert next(row for row in report.findings if row.question == "local-dp").adversary == "All servers, colluding"
     bare = assess(survey('{ kind = "unary-encoding", epsilon = "inf" }', "{ n = 20, k = 4 }"))
-    assert "if all servers work together, nothing protects it" in " ".join(row.sentence for row in bare.findings)
+    assert "if all servers collude, nothing protects it" in " ".join(row.sentence for row in bare.findings)
     assert not report.unanswered
     assert report.statement is not None
     words = " ".join([*report.statement.threats, *report.statement.respondents])
-    assert "The servers that add reports up (say who runs them) are trusted not to put what they hold together" in words
-    assert "If all servers work together, the noise of the device bounds it" in words
+    assert "The servers that add reports up (name them in [statement]) are trusted not to combine their shares" in words
+    assert "If all servers collude, the noise on the device limits the change of odds to a factor" in words
     assert "Servers add up the messages of all 20 people; none of them can read yours alone." in words
     assert "shuffler" not in words
-    assert report.statement.scenarios[-1].case == "All servers work together"
+    assert report.statement.scenarios[-1].case == "All servers collude"
 
 
 COINS = ", coins = 4000, servers = 3"
@@ -150,10 +148,10 @@ def test_sums_whose_coins_are_missing_are_refused(folder: Path) -> None:
     document = json.loads(file.read_text())
     for coins in (0, 11_999, 5):
         file.write_text(json.dumps({**document, "server_coins": coins, "counts": [1, 1, 1]}))
-        with pytest.raises(DataError, match="coins and specification do not fit together"):
+        with pytest.raises(DataError, match="`coins` and `specification` contradict each other"):
             tally_reports([file])
     file.write_text(json.dumps({**document, "server_coins": "many"}))
-    with pytest.raises(DataError, match="it may have been edited"):
+    with pytest.raises(DataError, match="the file may have been edited"):
         tally_reports([file])
 
 

@@ -57,11 +57,11 @@ def test_columns_are_added_up_one_by_one(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_together(tmp_path: Path) -> None:
     one, other = collected(tmp_path, "one", "a", "b"), collected(tmp_path, "other", "a", "c")
-    with pytest.raises(DataError, match="Some of these have columns that others have not"):
+    with pytest.raises(DataError, match="The sources have different columns"):
         tally_columns([one, other])
-    with pytest.raises(DataError, match="Some of these have columns that others have not"):
+    with pytest.raises(DataError, match="The sources have different columns"):
         tally_columns([one, one / "a" / "reports.parquet"])
-    with pytest.raises(DataError, match="none can be given for all"):
+    with pytest.raises(DataError, match="Leave the manifest out"):
         tally_columns([one], manifest=one / "manifest.json")
     with pytest.raises(DataError, match="does not exist"):
         tally_columns([tmp_path / "none"])

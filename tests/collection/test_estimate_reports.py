@@ -85,9 +85,9 @@ def test_one_manifest_for_the_parts_of_a_collection(tmp_path: Path) -> None:
     table.tail(300).write_parquet(tmp_path / "two.parquet")
     parts = [tmp_path / "one.parquet", tmp_path / "two.parquet"]
     assert tally_reports(parts, manifest=out / "manifest.json").counts == tally_reports([out]).counts
-    with pytest.raises(DataError, match="speaks of 400 reports, but there are 100: it belongs to others"):
+    with pytest.raises(DataError, match="describes 400 reports, but there are 100: it belongs to other"):
         tally_reports(parts[:1], manifest=out / "manifest.json")
-    with pytest.raises(DataError, match=r"manifest.json does not exist\. Reports are read with the manifest"):
+    with pytest.raises(DataError, match=r"manifest.json does not exist\. Reports need the manifest"):
         tally_reports(parts)
 
 
@@ -111,10 +111,10 @@ def test_counts_that_no_reports_give(tmp_path: Path) -> None:
         file.write_text(json.dumps(document))
         (first, *_) = tally_reports([file]).warnings(confidence=0.95)
         assert first.key == "implausible-shares"
-        assert "so far outside 0 to 1 that chance hardly brings them there" in first.sentence
+        assert "so far outside 0 to 1: the reports do not fit the manifest" in first.sentence
         document["counts"][0] -= 7
         file.write_text(json.dumps(document))
-        with pytest.raises(DataError, match="the counts are not those of 3,000 reports: it may have been edited"):
+        with pytest.raises(DataError, match="the counts do not fit 3,000 reports: the file may have been edited"):
             tally_reports([file])
 
 
@@ -127,7 +127,7 @@ def test_what_does_not_fit_together(tmp_path: Path) -> None:
     manifest = out / "manifest.json"
     document = json.loads(manifest.read_text(encoding="utf-8"))
     for change, message in (
-        ({"people": 399}, "people and specification do not fit together"),
+        ({"people": 399}, "`people` and `specification` contradict each other"),
         ({"specification": "a = 1"}, "the specification in .*manifest.json: "),
     ):
         manifest.write_text(json.dumps(document | change), encoding="utf-8")

@@ -97,8 +97,8 @@ def test_a_batch_may_be_repeated_and_others_follow(key_file: Path, batch: Batche
     [
         ([1, 2, 3], [0, 1, 1], {}, "^1 people have reported .* with other values"),
         ([1, 2, 3], [0, 1, 0], {"mechanism": "other"}, "^3 people have reported"),
-        ([1, 2], [0, 1], {}, "^2 people are in an earlier batch"),
-        ([1, 2, 3, 4], [0, 1, 0, 0], {}, "^3 people are in an earlier batch"),
+        ([1, 2], [0, 1], {}, "^2 people are in an earlier, different batch"),
+        ([1, 2, 3, 4], [0, 1, 0, 0], {}, "^3 people are in an earlier, different batch"),
         ([1, 2, 3], [0, 1, 0], {"shuffler": "Scrambler(dummies=0)"}, "with another shuffler or another number of dumm"),
         ([1, 2, 3], [0, 1, 0], {"shuffler": "UniformShuffle()"}, "with another shuffler or another number of dummies"),
     ],
@@ -117,7 +117,7 @@ def test_hundreds_of_text_ids_are_people_of_their_own(key_file: Path, batch: Bat
     numbers = record_numbers(pl.Series([f"{one}@example.org" for one in range(600)]), key=KEY).tolist()
     assert admit(key_file, batch(numbers[:300], [0] * 300)) == (True,)
     assert admit(key_file, batch(numbers[300:], [0] * 300)) == (True,)
-    with pytest.raises(DataError, match=r"^1 people are in an earlier batch"):
+    with pytest.raises(DataError, match=r"^1 people are in an earlier, different batch"):
         admit(key_file, batch(numbers[:1], [0]))
 
 
@@ -150,14 +150,16 @@ def test_a_key_has_one_ledger_wherever_it_lies(key_file: Path, batch: Batches, w
     with pytest.raises(DataError, match="with other values"):
         admit(other, batch([1, 2, 3], [0, 1, 1]))
     assert admit(other, batch([1, 2, 3], [0, 1, 0])) == (False,)
-    with pytest.raises(DataError, match=r"is not new: batches were collected with it"):
+    with pytest.raises(DataError, match=r"is not a new key: .* lists batches collected with it"):
         begin(KEY, other, new=True)
 
 
 def test_a_key_without_a_ledger_must_be_said_to_be_new(tmp_path: Path) -> None:
     path = tmp_path / "found.key"
     path.write_text(KEY.hex(), encoding="ascii")
-    with pytest.raises(DataError, match=r"has no ledger: .* never used, here or elsewhere, say --new-key\. If it was"):
+    with pytest.raises(
+        DataError, match=r"has no ledger, so .* never been used anywhere, pass `--new-key`\. Otherwise restore"
+    ):
         begin(KEY, path)
     assert not key_folder(KEY).exists()  # nothing has happened
     begin(KEY, path, new=True)
@@ -188,7 +190,7 @@ def test_a_lost_ledger_is_noticed(key_file: Path, batch: Batches, loss: Callable
     """Even of a key that is said to be new."""
     admit(key_file, batch([1], [0]))
     loss()
-    with pytest.raises(DataError, match=r"was used before, says .*, and its ledger is not at|is damaged"):
+    with pytest.raises(DataError, match=r"says that .* was used before, and its ledger is not at|is damaged"):
         begin(KEY, key_file, new=new)
 
 
@@ -207,7 +209,7 @@ def test_tags_that_are_cut_off(key_file: Path, batch: Batches, size: int) -> Non
     admit(key_file, batch([1, 2, 3], [0, 1, 0]))
     tags = key_folder(KEY) / "000001.tags"
     os.truncate(tags, size)
-    with pytest.raises(DataError, match=r"000001\.tags is damaged\. Without it nobody knows"):
+    with pytest.raises(DataError, match=r"000001\.tags is damaged, so the uses of this key are unknown"):
         admit(key_file, batch([9], [0]))
     tags.unlink()
     with pytest.raises(DataError, match=r"000001\.tags is damaged"):
@@ -313,7 +315,7 @@ def test_several_columns_are_admitted_together_or_not(key_file: Path, batch: Bat
     assert admit(key_file, first, other) == (False, False)
     with pytest.raises(DataError, match="with other values"):
         admit(key_file, batch([8], [0]), batch([1, 2], [1, 1]))
-    with pytest.raises(DataError, match="in an earlier batch"):
+    with pytest.raises(DataError, match="in an earlier, different batch"):
         admit(key_file, batch([10, 11], [0, 0]), batch([10], [0]))
     assert contents() == before
     same = batch([20], [0])
@@ -356,7 +358,7 @@ def test_a_ledger_of_an_earlier_version_is_taken_over_once(tmp_path: Path, batch
     old_ledger(tmp_path / "my.key.ledger", [batch([1, 2], [0, 1]), batch([3], [0], round_number=1)])
     link = tmp_path / "link.key"
     link.symlink_to(path)
-    with pytest.raises(DataError, match=r"is not new: batches were collected with it, says .*my\.key\.ledger"):
+    with pytest.raises(DataError, match=r"is not a new key: .*my\.key\.ledger.* lists batches collected with it"):
         begin(KEY, link, new=True)
     with pytest.raises(DataError, match="2 people have reported under this key and round to an earlier version"):
         admit(link, batch([1, 2], [0, 1]))

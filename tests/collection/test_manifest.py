@@ -41,10 +41,10 @@ def test_figures() -> None:
     [
         ({"content": "other"}, "holds no manifest of hushuffle collect"),
         ({"schema_version": 2}, "written by another version"),
-        ({"people": 0}, "must say specification, people and dummies"),
-        ({"people": True}, "must say"),
-        ({"dummies": -1}, "must say"),
-        ({"specification": 3}, "must say"),
+        ({"people": 0}, "must have `specification`, `people` and `dummies`"),
+        ({"people": True}, "must have"),
+        ({"dummies": -1}, "must have"),
+        ({"specification": 3}, "must have"),
     ],
 )
 def test_what_is_no_manifest(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -64,7 +64,7 @@ def test_what_are_no_counts(tmp_path: Path, counts: Any) -> None:
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
-    with pytest.raises(DataError, match=r"does not exist\. Reports are read with the manifest"):
+    with pytest.raises(DataError, match=r"does not exist\. Reports need the manifest"):
         read_manifest(path)
     with pytest.raises(DataError, match="cannot be read"):
         read_manifest(tmp_path)

@@ -83,7 +83,7 @@ def test_an_id_twice(tmp_path: Path, parts: list[list[int]], memory: int) -> Non
             sorter.add(pairs_of(part, [0] * len(part)))
         return sorter.entries()
 
-    with pytest.raises(DataError, match="an id is there twice"):
+    with pytest.raises(DataError, match="records have the same id"):
         collected()
 
 

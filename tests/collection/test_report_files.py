@@ -93,11 +93,11 @@ def test_files_that_are_no_reports(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a readable Parquet file"):
         list(read_reports(path, layout=ONE))
     pl.DataFrame({"report": ["a"]}).write_parquet(path)
-    with pytest.raises(DataError, match=r"has other columns than its manifest says. It must have: report\."):
+    with pytest.raises(DataError, match=r"must have the columns of its manifest: report\. It has others"):
         list(read_reports(path, layout=ONE))
     for wrong in (300, None):
         pl.DataFrame({"report": [1, wrong]}, schema=schema_of(ONE)).write_parquet(path)
-        with pytest.raises(DataError, match="'report' holds something else than integers from 0 to 299"):
+        with pytest.raises(DataError, match="'report' must hold integers from 0 to 299"):
             list(read_reports(path, layout=ONE))
 
     path.unlink()

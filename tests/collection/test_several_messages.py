@@ -82,7 +82,7 @@ def test_a_target_that_too_few_people_meet_lets_nothing_leave(
 ) -> None:
     (place / f"{kind}.toml").write_text(TEXT.format(KINDS[kind], ", epsilon = 0.01"), encoding="utf-8")
     assert collected(place, kind, "out") != 0
-    assert "nothing leaves" in capsys.readouterr().err
+    assert "nothing was released" in capsys.readouterr().err
     assert not (place / "out").exists()
 
 
@@ -137,7 +137,7 @@ def test_an_assessment_says_what_a_person_sends_and_what_is_left_without_the_shu
     assert [row[1] for row in tables["messages"]["rows"]] == [2.0, {"blanket": 3, "fakes": 5}[kind], 2.0, 4.0]
     assert {chart["key"] for chart in result["charts"]} >= {"privacy-against-messages", "accuracy-against-messages"}
     assert any("answers can be read" in warned["sentence"] for warned in result["warnings"])
-    assert "a share of 0.5 of the people send their further messages" in json.dumps(result["statement"])
+    assert "a share of 0.5 of the people send their additional messages" in json.dumps(result["statement"])
 
 
 def test_the_smallest_batch_is_one_whose_messages_are_enough(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

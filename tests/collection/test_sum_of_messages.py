@@ -112,7 +112,7 @@ def test_too_few_people_and_what_is_not_offered_leave_nothing(folder: Path) -> N
     few = parse_sum(TEXT + "[targets]\npeople = 4000")
     with pytest.raises(TooFewPeople, match=r"targets\.people"):
         collect_sum(few, out=folder / "out", request=Request(base_folder=folder))
-    with pytest.raises(DataError, match="mixed without any order"):
+    with pytest.raises(DataError, match="released without any order"):
         collected(folder, reference=folder / "r")
     (folder / "people.csv").write_text("hours\n1\n", encoding="utf-8")
     with pytest.raises(TooFewPeople, match="fewer than the 2"):
@@ -199,7 +199,9 @@ def test_a_budget_with_too_small_a_delta_says_so(folder: Path) -> None:
     budget = folder / "budget.toml"
     budget.write_text("epsilon = 9.0\ndelta = 1e-14\n", encoding="utf-8")
     budget.chmod(0o600)
-    with pytest.raises(DataError, match="fail with up to 1e-08 in all, with this collection"):
+    with pytest.raises(
+        DataError, match="With this collection, sums by several messages fail with up to 1e-08 in total"
+    ):
         collect_sum(parse_sum(TEXT), out=folder / "x", request=Request(base_folder=folder, budget=budget))
     assert not (folder / "x").exists()
 
@@ -215,7 +217,7 @@ def test_coins_of_a_key_serve_one_sum_of_a_round(folder: Path, change: str) -> N
     elif change == "honest":
         text = TEXT.replace("0.9", "0.8")
     table.write_csv(folder / "people.csv")
-    with pytest.raises(DataError, match="Take a new --round"):
+    with pytest.raises(DataError, match="Use a new `--round`"):
         with_key(folder, "second", text=text)
     assert not (folder / "second").exists()
 
@@ -225,7 +227,7 @@ def test_a_survey_takes_no_coins_of_a_sum(folder: Path) -> None:
     asked = 'randomizer = { kind = "randomized-response", epsilon = 1.0 }\nshuffler = { kind = "uniform" }\n'
     survey = TEXT.replace("sum = { epsilon = 1.0, delta = 1e-8, honest = 0.9 }", f"{asked}targets = {{ delta = 1e-6 }}")
     specification = parse(survey.replace("levels = 97", "levels = 9"))
-    with pytest.raises(DataError, match="Take a new --round"):
+    with pytest.raises(DataError, match="Use a new `--round`"):
         collect(specification, out=folder / "x", keys=Keys(file=folder / "key", ids="name"), base_folder=folder)
     keys = Keys(file=folder / "key", ids="name", round=1)
     made = collect(specification, out=folder / "second", keys=keys, base_folder=folder)
@@ -237,7 +239,7 @@ def test_a_survey_takes_no_coins_of_a_sum(folder: Path) -> None:
 
 def test_ids_must_be_distinct_and_no_numbers(folder: Path) -> None:
     (folder / "people.csv").write_text("hours,name\n1,a\n2,a\n", encoding="utf-8")
-    with pytest.raises(DataError, match="an id is there twice"):
+    with pytest.raises(DataError, match="records have the same id"):
         with_key(folder, "out")
     keys = Keys(file=folder / "key", ids="hours")
     with pytest.raises(DataError, match="cannot be its private column"):
@@ -256,7 +258,7 @@ def test_a_budget_adds_sums_and_surveys_up(folder: Path) -> None:
     assert 1.9 < spent.epsilon <= 2.001
     assert spent.collections == 2
     before = budget.read_bytes()
-    with pytest.raises(DataError, match="nothing leaves"):
+    with pytest.raises(DataError, match="nothing was released"):
         collect_sum(parse_sum(TEXT), out=folder / "three", request=Request(base_folder=folder, budget=budget))
     assert budget.read_bytes() == before
     assert not (folder / "three").exists()
@@ -280,16 +282,16 @@ def test_the_program_says_what_a_key_was_used_for(folder: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (lambda facts: facts.update(people=2_999), "do not fit together"),
-        (lambda facts: facts.update(people="many"), "must say specification and people"),
+        (lambda facts: facts.update(people=2_999), "contradict each other"),
+        (lambda facts: facts.update(people="many"), "must have `specification` and `people`"),
         (lambda facts: facts.update(content="manifest"), "holds no manifest of a sum"),
         (lambda facts: facts.update(specification="sum = 3"), "sum: must be a table"),
         (
             lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-12")),
-            "messages and spec",
+            "`messages` and `spec",
         ),
-        (lambda facts: facts.update(modulus=2**20), "modulus and specification do not fit together"),
-        (lambda facts: facts.update(specification=facts["specification"].replace("24", "240")), "numbers and spec"),
+        (lambda facts: facts.update(modulus=2**20), "`modulus` and `specification` contradict each other"),
+        (lambda facts: facts.update(specification=facts["specification"].replace("24", "240")), "`numbers` and `spec"),
         (lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-300")), "sum.delta"),
         (lambda facts: facts.update(people=0), "population.n"),
     ],

@@ -274,7 +274,7 @@ def test_groups_with_different_noise_and_messages_of_people_are_refused() -> Non
     groups = [(50, hs.RandomizedResponse(k=3, epsilon=1.0)), (50, hs.RandomizedResponse(k=3, epsilon=2.0))]
     for p in (0.5, 1.0):
         crowd = hs.MixedProtocol(groups=groups, shuffler=hs.BlanketMessages(p=p))
-        with pytest.raises(UnsupportedProtocolError, match="People with different randomizers are understood"):
+        with pytest.raises(UnsupportedProtocolError, match="People with different randomizers need a shuffler"):
             hs.dp.epsilon(crowd, delta=1e-3)
 
 

@@ -73,7 +73,7 @@ def test_one_person_alone() -> None:
     exact = 9 / 16 - math.exp(0.5) / 16  # only the report a + b is likelier under a by more than e**0.5
     assert law.lower(0.5)[0] == pytest.approx(exact, rel=1e-12)
     assert law.upper(0.5) == pytest.approx(exact, rel=1e-12)
-    assert law.witness.family == "all others at a third logo"
+    assert law.witness.family == "all others at a third bit pattern"
 
 
 def test_mixed_datasets_are_covered() -> None:

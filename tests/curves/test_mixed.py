@@ -207,7 +207,7 @@ def test_dummies_of_one_law_help_and_of_two_are_refused() -> None:
         mixed((1, answers(1.0)), (1, answers(math.inf)), shuffler=hs.Scrambler(dummies=999)), delta=0.01
     )
     two_laws = mixed((3, answers(1.0, 2)), (3, matrix([[0.9, 0.1], [0.5, 0.5]])), shuffler=hs.Scrambler(dummies=5))
-    with pytest.raises(UnsupportedProtocolError, match="Dummies need one law"):
+    with pytest.raises(UnsupportedProtocolError, match="Dummies need one distribution"):
         hs.dp.epsilon(two_laws, delta=1e-6)
 
 

@@ -119,7 +119,7 @@ def test_a_known_number_of_blanket_messages_is_divided_too() -> None:
 def test_a_shuffler_that_does_not_say_how_its_dummies_are_divided_is_refused() -> None:
     augmented = hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 0.5, 2: 0.5}))
     survey = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 9, augmented)
-    with pytest.raises(UnsupportedProtocolError, match="No figures are known for several reports of one person"):
+    with pytest.raises(UnsupportedProtocolError, match="There is no bound for several reports of one person"):
         person_curve(survey, 2)
 
 

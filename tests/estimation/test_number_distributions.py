@@ -158,6 +158,6 @@ def test_what_cannot_be_is_refused() -> None:
     fine = hs.RoundedResponse(levels=2000, epsilon=8.0, low=0, high=1)
     survey = hs.Protocol(randomizer=fine, shuffler=hs.UniformShuffle(), n=10)
     many = hs.estimate_numbers(np.arange(10), protocol=survey, grid=fine.grid)
-    with pytest.raises(UnsupportedProtocolError, match="at most 1,024 levels, not 2,000"):
+    with pytest.raises(UnsupportedProtocolError, match="at most 1,024 levels; the grid has 2,000"):
         many.cumulative()
     assert many.shares.size == 2000

@@ -36,7 +36,9 @@ def test_estimates_are_unbiased_and_as_accurate_as_predicted() -> None:
 
 
 def test_a_number_that_never_occurs_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"`reports` must be n = 300 reports and dummies of DummyLaw"):
+    with pytest.raises(
+        InvalidInputError, match=r"`reports` must be n = 300 reports plus a number of dummies possible under DummyLaw"
+    ):
         hs.estimate(np.zeros(301, dtype=np.int64), protocol=SURVEY)
 
 

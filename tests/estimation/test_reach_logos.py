@@ -95,14 +95,14 @@ def test_what_is_refused() -> None:
     counts = hs.Histogram(counts=[5, 5])
     with pytest.raises(InvalidInputError, match=r"n = 11 columns in all, got reports=10"):
         true_logos(counts, protocol=columns(1, 11))
-    with pytest.raises(InvalidInputError, match=r"counts of 2\*\*2 logos"):
+    with pytest.raises(InvalidInputError, match=r"counts of 2\*\*2 bit patterns"):
         true_logos(counts, protocol=columns(2, 10))
-    with pytest.raises(InvalidInputError, match="n = 3 logos, got reports=<2 logos>"):
+    with pytest.raises(InvalidInputError, match="n = 3 bit patterns, got reports=<2 bit patterns>"):
         true_logos(np.array([0, 1]), protocol=columns(1, 3))
     with pytest.raises(UnsupportedProtocolError, match="at most 20 publishers"):
         true_logos(np.array([0, 1]), protocol=columns(21, 2))
     answers = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=10)
-    with pytest.raises(UnsupportedProtocolError, match="needs bits that are flipped"):
+    with pytest.raises(UnsupportedProtocolError, match="needs the randomizer BitFlipping, not"):
         true_logos(counts, protocol=answers)
     dummies = hs.Protocol(randomizer=hs.BitFlipping(width=1, p=0.1), shuffler=hs.Scrambler(dummies=1), n=9)
     with pytest.raises(UnsupportedProtocolError, match="dummy columns"):

@@ -32,7 +32,7 @@ def test_refusals_fall_with_the_limit_and_end_at_k() -> None:
 
 
 def test_what_has_no_ones_is_refused() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="one-hot encodings, not RandomizedResponse"):
+    with pytest.raises(UnsupportedProtocolError, match="needs a one-hot encoding, not RandomizedResponse"):
         refused(hs.RandomizedResponse(k=3, epsilon=1.0), most_ones=1)
     with pytest.raises(InvalidInputError, match="`most_ones` must be"):
         refused(hs.UnaryEncoding(k=3, epsilon=1.0, kind="symmetric"), most_ones=4)

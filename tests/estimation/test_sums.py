@@ -54,7 +54,7 @@ def test_who_drops_out_makes_less_noise_but_never_too_little() -> None:
     assert protocol.standard_error() == pytest.approx(central * math.sqrt(1000 / 800), rel=1e-9)
     messages = protocol.collect(np.ones(799 + 1, dtype=int))
     assert hs.estimate_sum(messages, protocol=protocol).people == 800
-    with pytest.raises(InvalidInputError, match="too small: nothing may be released"):
+    with pytest.raises(InvalidInputError, match=r"too small\. Release nothing"):
         hs.estimate_sum(messages[:, : -protocol.messages], protocol=protocol)
 
 
@@ -106,7 +106,7 @@ def test_a_message_lost_and_one_doubled_are_noticed_as_often_as_is_said() -> Non
 def test_too_many_people_are_not_told_that_they_are_too_few() -> None:
     protocol = hs.SplitAndMix(low=0, high=1, n=10, epsilon=1.0, delta=1e-3)
     messages = np.zeros(11 * protocol.messages, dtype=np.int64)
-    with pytest.raises(InvalidInputError, match=r"got people=11. The modulus is made for n people: somebody answered"):
+    with pytest.raises(InvalidInputError, match=r"got people=11. The modulus is for n people"):
         hs.estimate_sum(messages, protocol=protocol)
     with pytest.raises(InvalidInputError, match=r"got people=9. The noise of fewer people is too small"):
         hs.estimate_sum(messages[: 9 * protocol.messages], protocol=protocol)
@@ -129,7 +129,7 @@ def test_messages_of_a_person_that_are_missing_or_wrong_are_refused() -> None:
     protocol = hs.SplitAndMix(low=0, high=1, n=10, epsilon=1.0, delta=1e-3)
     messages = protocol.collect([1] * 10)
     for wrong, word in [
-        (messages[:, 1:], "Somebody's messages are missing"),
+        (messages[:, 1:], "Messages are missing"),
         (messages - protocol.modulus, "residues from 0"),
         (messages + protocol.modulus, "residues from 0"),
         (messages.astype(float), "array of integers"),

@@ -34,7 +34,7 @@ def test_where_memory_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         raise RuntimeError
 
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(DataError, match="set HUSHUFFLE_STATE to a folder that lasts"):
+    with pytest.raises(DataError, match="Set HUSHUFFLE_STATE to a permanent folder"):
         state_folder()
 
 
@@ -52,7 +52,9 @@ def test_only_the_owner_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with (
-        pytest.raises(DataError, match=r"cannot be written: Not a directory\. HUSHUFFLE_STATE names another"),
+        pytest.raises(
+            DataError, match=r"cannot be written: Not a directory\. To use another folder, set HUSHUFFLE_STATE"
+        ),
         locked(tmp_path / "file" / "folder"),
     ):
         pass

@@ -24,13 +24,13 @@ def test_places_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("kept", encoding="utf-8")
     Path("away").symlink_to("nowhere")
-    with pytest.raises(DataError, match=r"^file/a/b cannot be made: .*/file is a file\.$"):
+    with pytest.raises(DataError, match=r"^file/a/b is no folder: .*/file is a file\.$"):
         outputs.refuse_folder(Path("file/a/b"))
     with pytest.raises(DataError, match=r"^file is a file, not a folder\.$"):
         outputs.refuse_folder(Path("file"))
     with pytest.raises(DataError, match=r"^away is a file, not a folder\.$"):
         outputs.refuse_folder(Path("away"))
-    with pytest.raises(DataError, match=r"^none/x\.csv cannot be written: there is no folder none\.$"):
+    with pytest.raises(DataError, match=r"^none/x\.csv cannot be written: the folder none does not exist\.$"):
         outputs.refuse_file(Path("none/x.csv"))
     with pytest.raises(DataError, match=r"^\. cannot be written: it is a folder\.$"):
         outputs.refuse_file(Path())

@@ -49,7 +49,7 @@ def test_what_is_no_key(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPat
 )
 def test_a_key_that_others_can_read(tmp_path: Path, mode: int, others: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, DIGITS, mode)
-    with pytest.raises(DataError, match=rf"{others} can read it\. Say: chmod 600 reach\.key .*install -m 600"):
+    with pytest.raises(DataError, match=rf"{others} can read it\. Run: chmod 600 reach\.key .*install -m 600"):
         key_in_file(path)
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(os, "name", "nt")  # where modes say nothing
@@ -57,7 +57,7 @@ def test_a_key_that_others_can_read(tmp_path: Path, mode: int, others: str, monk
 
 
 def test_keys_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"does not exist\. Make one with"):
+    with pytest.raises(DataError, match=r"does not exist\. Create one with"):
         key_in_file(tmp_path / "other.key")
     with pytest.raises(DataError, match="cannot be read"):
         key_in_file(tmp_path)
@@ -73,4 +73,4 @@ def test_a_key_given_in_place_of_a_file_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         key_in_file(tmp_path / key)
     assert key not in str(caught.value)
-    assert "is a key, not the name of a file" in str(caught.value)
+    assert "A key was given instead of the name of a key file" in str(caught.value)

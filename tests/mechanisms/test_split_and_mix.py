@@ -318,7 +318,7 @@ def test_several_coordinates_have_messages_of_their_own() -> None:
 
 
 def test_the_page_prints_what_it_costs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "private-sums.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "estimation-benchmark.md").read_text(encoding="utf-8")
     for people in (100, 1_000, 10_000, 1_000_000):
         made = hs.SplitAndMix(low=0, high=1, levels=1001, n=people, epsilon=1.0, delta=1e-9)
         assert f"| {people:,} | {made.messages} | {round(made.bits_per_person / 8)} |" in page

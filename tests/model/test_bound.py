@@ -95,7 +95,7 @@ def test_a_bound_is_a_frozen_value() -> None:
 def test_a_witness_reads_as_a_dataset() -> None:
     witness = Witness(family="one value", others=(0, 1234, 3), target=(0, 2))
     assert str(witness) == "one value (others: 1,234 at 1, 3 at 2; target 0 against 2)"
-    assert str(Witness(family="alone", others=(0, 0), target=(0, 1))) == "alone (others: nobody; target 0 against 1)"
+    assert str(Witness(family="alone", others=(0, 0), target=(0, 1))) == "alone (others: none; target 0 against 1)"
     assert Bound.exact(1.0, unit="nats", witness=witness).witness == witness
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.errors import InvalidInputError
-from hushuffle.model import Table, Target, Warned
+from hushuffle.errors import InvalidInputError, MissingDependencyError
+from hushuffle.model import Chart, Table, Target, Warned
 from hushuffle.specification import parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -137,3 +140,39 @@ def test_several_columns_are_assessed_together(monkeypatch: pytest.MonkeyPatch) 
 def test_arguments_without_names_are_refused_with_the_names(call: Callable[[], object], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_a_chart_shows_itself() -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100)
+    profile = hs.dp.profile(survey)
+    for chart in (profile.chart(), profile.tests_chart()):
+        text = chart._repr_html_()
+        root = ET.fromstring(text)  # noqa: S314 - our own
+        assert root.tag == "figure"
+        places = [line.get("points", "") for line in root.iter("polyline")]
+        assert len(places) == 2 * len(chart.series)
+        for line in places:
+            for place in line.split():
+                x, y = map(float, place.split(","))
+                assert 0 <= x <= 560
+                assert 0 <= y <= 300
+        for words in (chart.title, chart.x_label, chart.y_label, *(one.label for one in chart.series)):
+            assert words in text
+    empty = Chart(key="k", title="<b>", caption="", x_label="x", y_label="y", series=(), y_log=True)
+    assert "&lt;b&gt;" in empty._repr_html_()
+
+
+def test_a_chart_is_drawn_by_matplotlib_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=100)
+    chart = hs.dp.profile(survey).chart()
+    axes = MagicMock()
+    axes.plot.return_value = (MagicMock(),)
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, MagicMock())
+    assert chart.plot(axes) is axes
+    axes.set.assert_called_once_with(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
+    axes.set_yscale.assert_called_once_with("log")
+    axes.fill_between.assert_called_once()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingDependencyError, match="pip install matplotlib"):
+        chart.plot()

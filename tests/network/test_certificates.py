@@ -56,7 +56,7 @@ def test_an_authority_is_used_again_and_nothing_is_overwritten(tmp_path: Path) -
 @pytest.mark.parametrize("ending", [".pem", ".key", ".seal", ".seal.pub"])
 def test_no_file_of_a_node_is_overwritten_and_nothing_is_half_done(ending: str, tmp_path: Path) -> None:
     (tmp_path / f"b{ending}").write_text("mine")
-    with pytest.raises(DataError, match=f"b{ending} is there already"):
+    with pytest.raises(DataError, match=f"b{ending} exists"):
         make_certificates(["a", "b"], out=tmp_path)
     assert contents(tmp_path) == {f"b{ending}": b"mine"}
 
@@ -76,7 +76,7 @@ def test_days_must_be_positive(tmp_path: Path) -> None:
 
 def test_an_authority_without_its_key_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "authority.pem").write_text("somebody else's")
-    with pytest.raises(DataError, match=r"is there without authority\.key"):
+    with pytest.raises(DataError, match=r"exists without authority\.key"):
         make_certificates(["a"], out=tmp_path)
     assert contents(tmp_path) == {"authority.pem": b"somebody else's"}
 

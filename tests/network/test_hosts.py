@@ -128,7 +128,7 @@ def test_what_every_node_would_refuse_is_not_handed_out(
 
 @pytest.mark.parametrize("names", ["", "Ann", "ann\nann.example\n"])
 def test_names_in_a_file_must_be_names(names: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"names\.txt must hold names of lower-case letters"):
+    with pytest.raises(DataError, match=r"names\.txt must hold one name on each line, of lower-case letters"):
         made(tmp_path, PLAN, hosts(tmp_path, names=names))
 
 
@@ -161,7 +161,7 @@ def test_a_seal_key_that_is_missing_or_none(content: str | None, tmp_path: Path)
         public.unlink()
     else:
         public.write_text(content)
-    words = "64 hexadecimal digits" if content == "00" else r"`hushuffle node certs` makes seal keys"
+    words = "64 hexadecimal digits" if content == "00" else r"`hushuffle node certs` creates seal keys"
     with pytest.raises(DataError, match=words):
         made(tmp_path, PLAN, path)
 
@@ -171,7 +171,7 @@ def test_nothing_is_written_into_a_folder_that_is_in_use(tmp_path: Path) -> None
     out.mkdir()
     made(tmp_path, PLAN, path)  # an empty one will do
     before = {one.name: one.read_bytes() for one in out.iterdir()}
-    with pytest.raises(DataError, match="is there already, and not empty"):
+    with pytest.raises(DataError, match="exists, and is not empty"):
         made(tmp_path, PLAN, path)
     assert {one.name: one.read_bytes() for one in out.iterdir()} == before
 
@@ -193,7 +193,7 @@ def test_first_centroids_are_public_and_the_same_for_all(tmp_path: Path) -> None
 
 def test_points_must_come_from_tables(tmp_path: Path) -> None:
     text = POINTS.replace('data = "points.csv"\ncolumns = { x = [0, 10], y = [-5, 5] }', "generated = { people = 9 }")
-    with pytest.raises(UnsupportedProtocolError, match=r"must have \[query.columns\]"):
+    with pytest.raises(UnsupportedProtocolError, match=r"needs \[query.columns\]"):
         made(tmp_path, text, hosts(tmp_path, CLUSTERS))
 
 

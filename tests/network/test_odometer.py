@@ -25,12 +25,12 @@ def test_spendings_add_up_to_the_budget(odometer: Odometer) -> None:
     for number in range(3):
         assert odometer.spend(Spending(run=f"run {number}", epsilon=0.1, delta=1e-7), max_epsilon=0.3)
     message = (
-        "Run more would spend epsilon 0.1 and delta 0. Spent are epsilon 0.3 and delta 3e-07 of a budget of epsilon "
-        "0.3 and delta 1. Nothing leaves"
+        "Run more would spend epsilon 0.1 and delta 0. Epsilon 0.3 and delta 3e-07 are spent, of a budget of epsilon "
+        "0.3 and delta 1. Nothing was sent"
     )
     with pytest.raises(DataError, match=message):
         odometer.spend(Spending(run="more", epsilon=0.1), max_epsilon=0.3)
-    with pytest.raises(DataError, match="Nothing leaves"):
+    with pytest.raises(DataError, match=r"[Nn]othing was sent"):
         odometer.spend(Spending(run="more", epsilon=0.0, delta=1e-7), max_delta=3e-7)
     assert odometer.total() == (0.3, 3e-7)
     assert odometer.spend(Spending(run="more", epsilon=0.1), max_epsilon=0.4)
@@ -45,7 +45,7 @@ def test_the_same_run_is_for_the_same_use(odometer: Odometer) -> None:
     assert odometer.spend(Spending(run="a", epsilon=0.5, use="01"), max_epsilon=0.5)
     assert not odometer.spend(Spending(run="a", epsilon=0.5, use="01"), max_epsilon=0.5)
     for other in (Spending(run="a", epsilon=0.5, use="02"), Spending(run="a", epsilon=0.4, use="01")):
-        with pytest.raises(DataError, match="Run a was noted before, with other figures or for other records"):
+        with pytest.raises(DataError, match="Run a is already on record with other figures or other records"):
             odometer.spend(other)
     assert odometer.total() == (0.5, 0.0)
 
@@ -55,7 +55,7 @@ def test_a_record_that_is_lost(odometer: Odometer) -> None:
     path = odometer.folder / "odometer.json"
     whole = path.read_bytes()
     path.unlink()
-    with pytest.raises(DataError, match="is missing: nobody knows how much privacy this key has spent"):
+    with pytest.raises(DataError, match="is missing, so the privacy loss of this key is unknown"):
         odometer.spend(Spending(run="b", epsilon=0.5))
     for damage in (whole[:-1], whole.replace(b'"0.5"', b"0.5"), whole.replace(b'"0.5"', b'"-0.5"')):
         path.write_bytes(damage)
@@ -69,7 +69,7 @@ def test_a_full_disk(odometer: Odometer, monkeypatch: pytest.MonkeyPatch) -> Non
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full)
-        with pytest.raises(DataError, match=r"cannot be written: No space left on device\. Nothing leaves"):
+        with pytest.raises(DataError, match=r"cannot be written: No space left on device\. Nothing was sent"):
             odometer.spend(Spending(run="a", epsilon=0.5))
     assert odometer.total() == (0.0, 0.0)
 

@@ -94,7 +94,7 @@ def test_runs_add_up_until_the_budget_is_spent(tmp_path: Path) -> None:
     second, again = drawn(SCRAMBLED, seed=2)
     assert spent(second, again[name], tmp_path, budget=budget) == pytest.approx((2 * each, 2e-6))
     third, more = drawn(SCRAMBLED, seed=3)
-    with pytest.raises(DataError, match="Nothing leaves"):
+    with pytest.raises(DataError, match=r"[Nn]othing was sent"):
         spent(third, more[name], tmp_path, budget=budget)
     assert spent(second, again[name], tmp_path, budget=budget) == pytest.approx((2 * each, 2e-6))
 
@@ -104,7 +104,7 @@ def test_deltas_add_up_too(tmp_path: Path) -> None:
     name = next(iter(document.places))
     spent(document, entries[name], tmp_path, max_delta=1.5e-6)
     second, again = drawn(SCRAMBLED, seed=2)
-    with pytest.raises(DataError, match="Nothing leaves"):
+    with pytest.raises(DataError, match=r"[Nn]othing was sent"):
         spent(second, again[name], tmp_path, max_delta=1.5e-6)
 
 
@@ -113,7 +113,7 @@ def test_another_record_is_not_sent_with_the_coins_of_the_first(tmp_path: Path) 
     name = next(iter(document.places))
     spent(document, entries[name], tmp_path)
     (first,) = entries[name]
-    with pytest.raises(DataError, match="for other records"):
+    with pytest.raises(DataError, match="other records"):
         spent(document, (replace(first, row=first.row + 1),), tmp_path)
 
 
@@ -121,5 +121,5 @@ def test_a_source_that_has_sent_and_lost_its_record_is_refused(tmp_path: Path) -
     document, entries = drawn(SCRAMBLED)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "old.messages").touch()
-    with pytest.raises(DataError, match="nobody knows how much privacy this key has spent"):
+    with pytest.raises(DataError, match="the privacy loss of this key is unknown"):
         spent(document, next(iter(entries.values())), tmp_path)

@@ -111,7 +111,9 @@ def test_a_run_without_a_result_says_what_was_counted() -> None:
 
 def test_a_plan_with_a_cascade_is_for_phones(tmp_path: Path) -> None:
     text = plan_text().replace("[traffic]", "[traffic]\nscramblers = 2")
-    with pytest.raises(UnsupportedProtocolError, match=r"traffic\.scramblers = 2: .* are for the network of phones"):
+    with pytest.raises(
+        UnsupportedProtocolError, match=r"traffic\.scramblers = 2\. Chains of scramblers run on the network of phones"
+    ):
         run_on_network(parse_plan(text), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -222,7 +224,7 @@ def test_one_of_several_scramblers_killed_is_a_batch_lost(tmp_path: Path) -> Non
     ((_, batch),) = made.deployment.document.batches_of("scrambler-1-2")
     assert made.failures.keys() == {"scrambler-nodes-2", *batch.holders}
     assert made.failures["scrambler-nodes-2"] == "killed by signal 9"
-    assert made.failures[batch.holders[0]].startswith("nobody took any of its 1 messages (slow)")
+    assert made.failures[batch.holders[0]].startswith("none of its 1 messages was accepted (slow)")
     assert received(made) == arrived(made.deployment, lost=batch.holders)
     (answer,) = made.result["answers"]
     assert (answer["sources"], answer["planned"], answer["lost_batches"]) == (40, 60, 1)
@@ -259,7 +261,7 @@ def test_a_compute_node_killed(tmp_path: Path) -> None:
 
     with pytest.raises(RunFailedError) as failed:
         run(tmp_path / "out", interfere=interfere, collect=8.0, patience=5.0)
-    assert "no word from 3 of 3 compute nodes (compute-1-1, compute-1-2, compute-1-3)" in str(failed.value)
+    assert "3 of 3 compute nodes did not report (compute-1-1, compute-1-2, compute-1-3)" in str(failed.value)
     assert "compute-nodes-1: killed by signal 9" in str(failed.value)
     assert nothing(tmp_path / "out")
 
@@ -272,7 +274,7 @@ def test_a_compute_node_that_stands_still(tmp_path: Path) -> None:
 
     with pytest.raises(RunFailedError) as failed:
         run(tmp_path / "out", interfere=interfere, collect=8.0, patience=5.0)
-    assert "no word from 3 of 3 compute nodes" in str(failed.value)
+    assert "3 of 3 compute nodes did not report" in str(failed.value)
     assert nothing(tmp_path / "out")
 
 

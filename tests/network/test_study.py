@@ -114,7 +114,7 @@ def test_all_came_through() -> None:
     study = network_study(specification, run)
     assert study.title == "Ages"
     assert study.answers[0] == "12 of 12 messages of sources came through to the result."
-    assert study.answers[1].startswith("On the wire 28 messages were seen, all of 1,024 bytes")
+    assert study.answers[1].startswith("An observer of the connections saw 28 messages, all of 1,024 bytes")
     assert not any("lost" in sentence for sentence in study.answers)
     assert ("run", run.deployment.document.run) in study.settings
     (finding,) = study.findings

@@ -13,7 +13,7 @@ from hushuffle.papers import Request, reproduce
 from hushuffle.papers.ladjel2021 import deltas, traffic
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = (ROOT / "docs/reference/traffic-results.md").read_text("utf-8")
+PAGE: Final = (ROOT / "docs/reference/network-results.md").read_text("utf-8")
 ERRATA: Final[list[dict[str, Any]]] = json.loads((ROOT / "docs/explanation/errata.json").read_text("utf-8"))["errata"]
 CLAIMS: Final[list[dict[str, Any]]] = json.loads((ROOT / "docs/reference/verdicts.json").read_text("utf-8"))["claims"]
 

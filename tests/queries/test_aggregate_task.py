@@ -162,5 +162,5 @@ def test_nodes_with_fewer_groups_have_room_for_as_many() -> None:
 def test_impossible_counts_are_refused(count: float) -> None:
     told = np.zeros(TASK.width(1))
     told[0] = count
-    with pytest.raises(DataError, match="counts records that cannot be"):
+    with pytest.raises(DataError, match="counts of impossible records"):
         TASK.part(1, 0, told)

@@ -73,7 +73,7 @@ def test_private_centroids_use_honest_messages_only_and_noise() -> None:
     [
         (points(1, 9), points(2, 3), None, "`points` must be 10, one for each person"),
         (points(1, 10), points(2, 2), None, r"`initial` must be of shape \(3, 2\)"),
-        (points(1, 10), points(2, 3), NOISE, "`noise` must be what the plan was made with"),
+        (points(1, 10), points(2, 3), NOISE, "`noise` must be that of the plan"),
     ],
 )
 def test_inputs_that_do_not_fit(data: Any, initial: Any, noise: Any, message: str) -> None:
@@ -86,7 +86,7 @@ def test_a_private_plan_needs_its_noise() -> None:
     plan = k_means(people=10, centroids=3, iterations=1, variant="private-centroids", sigma=0.5, noise=NOISE)
     other = CentroidNoise(kind="gaussian", radius=12.0, scale=20.0)
     for noise in (None, other):
-        with pytest.raises(InvalidInputError, match="`noise` must be what the plan was made with"):
+        with pytest.raises(InvalidInputError, match="`noise` must be that of the plan"):
             run_k_means(plan, points(1, 10), points(2, 3), noise=noise)
 
 

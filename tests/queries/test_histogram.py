@@ -182,7 +182,7 @@ def test_only_records_of_the_node_are_taken(content: bytes, node: int) -> None:
 
 @pytest.mark.parametrize("count", [-1.0, np.nan, np.inf])
 def test_impossible_counts_are_refused(count: float) -> None:
-    with pytest.raises(DataError, match="counts records that cannot be"):
+    with pytest.raises(DataError, match="counts of impossible records"):
         TASK.part(1, 0, np.array([0.0, count, 0.0]))
 
 

@@ -83,14 +83,14 @@ def test_costs_are_counted_and_agree() -> None:
 
 def test_without_loss_the_answer_is_exact() -> None:
     made = study(SETS, sigma=0.0, traffic="")
-    assert made.answers[0].startswith("Half of the estimated counts are off by 0 %")
+    assert made.answers[0].startswith("Half of the estimated counts are wrong by at most 0 %")
     assert {row[4] for row in table(made, "errors").rows} == {0.0}
     assert "+0.00 standard deviations" in table(made, "costs").caption
 
 
 def test_groups_that_vanish_are_said() -> None:
     made = study(SETS.replace("people = 4000", "people = 60"), sigma=1.0, traffic="")
-    assert "groups with records got no tuple" in made.answers[1]
+    assert "groups with records received no tuple" in made.answers[1]
     assert any(cell == "-" for row in table(made, "result-2").rows for cell in row)
 
 

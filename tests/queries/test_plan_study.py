@@ -90,12 +90,12 @@ def test_scramblers_one_after_the_other() -> None:
     assert shown.rows == tuple((f"{row.honest} of 2", row.curious, row.active) for row in rows)
     finding = analysis.study.findings[0]
     assert finding.bound == rows[1].curious
-    assert finding.adversary == "Anyone who watches all traffic and holds all scramblers of a cascade but one"
+    assert finding.adversary == "Anyone who observes all traffic and controls all scramblers of a cascade but one"
     said = " ".join(analysis.study.answers)
     for figure in (rows[0].curious, rows[1].active, rows[2].curious):
         assert str(figure) in said
     assert "Every batch passes 2 scramblers one after the other." in said
-    assert "Scramblers that do not keep their secrets" in show(analysis)
+    assert "Scramblers that collude with the observer" in show(analysis)
     (one,) = (table(analyse_plan(spec(traffic="dummies = 20\nbatch = 100")), "scramblers"),)
     assert one.rows == tuple((f"{row.honest} of 1", row.curious, row.active) for row in rows[1:])
     assert not [made for made in analyse_plan(spec()).study.tables if made.key == "scramblers"]
@@ -158,7 +158,7 @@ def test_one_answer_for_each_person() -> None:
     assert analysis.study.findings[0].bound.kind == "exact"
     (warned,) = analysis.study.warnings
     assert warned.key == "assumption"
-    assert "without looking at any data" in warned.sentence
+    assert "chosen independently of all data" in warned.sentence
 
 
 def test_hidden_k_means_is_drawn_and_priced_and_refused() -> None:
@@ -190,7 +190,7 @@ def test_private_centroids_count_their_noise() -> None:
     analysis = analyse_plan(spec(query, traffic="dummies = 10\nbatch = 100"))
     assert "the traffic and what is released with noise" in analysis.study.answers[0]
     assert [row[2] for row in table(analysis, "releases").rows] == ["rho = 0.005 (concentrated)"] * 2
-    assert "even if the others' coins are known" in table(analysis, "guarantees").caption
+    assert "even if the randomness of the other sources is known" in table(analysis, "guarantees").caption
     assert [warned.key for warned in analysis.study.warnings] == ["floating-point"]
     assert "first 2 of" not in analysis.study.diagrams[0].caption
     # 2 S + 10 d messages each; redirected messages never carry data: 1 - sigma of the tuples are used.

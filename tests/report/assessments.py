@@ -292,6 +292,6 @@ def with_first_page(made: Report) -> Report:
             Anonymity(key="singling-out", question="Singling out?", sentence="Not analysed.", bound=None),
         ),
         unprotected=("What is true of the people as a whole.",),
-        facts=(("Answers for it", "Example Ltd."), ("Specification, SHA-256", "ab" * 32)),
+        facts=(("Author", "Example Ltd."), ("Specification, SHA-256", "ab" * 32)),
     )
     return replace(made, targets=targets, statement=statement)

@@ -82,7 +82,7 @@ def test_z_is_read_as_chance_or_as_disagreement() -> None:
     fine, wrong = " ".join(read(assessment(7)).sentences), " ".join(read(assessment(7, wrong=True)).sentences)
     assert "Measured and predicted errors agree." in fine
     assert "Measured and predicted errors differ by more than chance: do not rely" in wrong
-    assert "goes beyond 3.2" in fine
+    assert "exceeds 3.2" in fine
 
 
 def test_the_threshold_grows_with_the_number_of_values() -> None:

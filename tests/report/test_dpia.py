@@ -41,9 +41,9 @@ def test_the_first_page_prints_who_is_responsible_or_lists_what_is_missing() -> 
     page = words(report.html(named))
     for shown in ("Controller Example | &lt;b&gt;Insurance", "Legal basis consent", "Approved on 2026-11-02"):
         assert shown in page
-    assert "Not written yet" not in page
+    assert "Missing in [statement]" not in page
     missing = "controller, purpose, legal_basis, retention, contact, impact_assessment, approved_by, approved_on"
-    assert f"Not written yet, in [statement]: {missing}." in words(report.html(bare))
+    assert f"Missing in [statement]: {missing}." in words(report.html(bare))
     assert json.loads(report.to_json(named))["statement"]["responsible"][1] == ["Purpose", "prevention"]
 
 
@@ -95,7 +95,7 @@ def test_a_sum_knows_the_same_names() -> None:
 
 
 def test_true_answers_are_said_at_the_top_and_once() -> None:
-    internal = "This report was made with the true answers"
+    internal = "This report uses the true answers"
     found = assessment(2)
     warned = replace(
         found.warnings[0], key="true-values-shown", sentence=f"{internal} and shows them.", advice="Internal use only."

@@ -27,6 +27,7 @@ from hushuffle.model import Bound, number
 from hushuffle.model.bound import percent
 from hushuffle.model.explorer import Explorer
 from hushuffle.questions import pie, qif
+from hushuffle.questions.qif.guessing import guarantee_vulnerability
 from hushuffle.specification import build_protocol, parse
 
 SURVEY = """
@@ -184,7 +185,8 @@ def test_every_slider_is_moved_with_the_keyboard_alone(browser: Page, tmp_path: 
         held(found, library(found["toml"], found["at"]["hidden"]))
         kind = {"exact": "exact", "bracket": "certified bracket", "upper": "upper bound"}
         row = browser.run("document.querySelector('#row-colluders .kind').textContent")
-        assert row == kind[found["figures"]["colluders"]["kind"]]
+        shown = found["figures"]["colluders"]
+        assert row == kind[shown["kind"]] + ("" if shown["computed"] else ", between grid points")
     assert browser.run("document.getElementById('row-central').innerText") != before
     while browser.run("document.activeElement.id") != "reset":
         browser.press("Tab")
@@ -242,11 +244,11 @@ def test_messages_of_people_slide_and_are_downloaded(browser: Page, tmp_path: Pa
     assert "nothing protects it" in row
     assert "infinity" in row
     titles = browser.run("[...document.querySelectorAll('figure h3')].map(one => one.textContent)")
-    assert "Privacy against the messages besides" in titles
-    assert "Accuracy against the messages besides" in titles
+    assert "Privacy against the number of additional messages" in titles
+    assert "Accuracy against the number of additional messages" in titles
     proven = browser.run("document.querySelector('[aria-labelledby=between] p').textContent")
     assert ("more messages" in proven) == (text is SENDING)
-    assert ("the number of fakes" in proven) == (text is FAKES)
+    assert ("the number of fake reports" in proven) == (text is FAKES)
     for axis in made.axes:
         for place in {0, len(axis.stops) - 1}:
             stand = {**own(made), axis.key: place}
@@ -291,6 +293,65 @@ def test_it_fits_a_phone_and_a_sheet(browser: Page, tmp_path: Path) -> None:
         text = subprocess.run([reader, tmp_path / "page.pdf", "-"], capture_output=True, text=True, check=True).stdout
         for words in ("certified bracket", "Colluders", "Accuracy against the noise on each device", "randomizer"):
             assert words in text
+
+
+WEEKLY = """
+rounds = 4
+population = { n = 200, k = 3 }
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-3 }
+"""
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_guesses_from_all_rounds_are_those_of_the_assessment(browser: Page, tmp_path: Path) -> None:
+    made = opened(browser, WEEKLY, tmp_path)
+    assert browser.complaints == []
+    found = at(browser, own(made))["figures"]["strong"]
+    protocol = build_protocol(parse(WEEKLY), n=200, k=3)
+    central = hs.dp.compose([(protocol, 4)], delta=1e-3)
+    assert found["upper"] == pytest.approx(guarantee_vulnerability(3, epsilon=central.upper, delta=1e-3).upper)
+    row = browser.run("document.getElementById('row-strong').innerText")
+    assert "from all 4 rounds" in row
+    assert "upper bound" in row
+    assert "Guessing against the number of people" in browser.run("document.getElementById('pictures').innerText")
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_a_factor_above_a_thousand_is_words(browser: Page, tmp_path: Path) -> None:
+    opened(browser, WEEKLY.replace("epsilon = 1.0", "epsilon = 6.0").replace("n = 200", "n = 3"), tmp_path)
+    for row in ("local", "central"):
+        text = browser.run(f"document.querySelector('#row-{row} .sentence').innerText")
+        assert "practically readable" in text
+        assert "factor" not in text
+
+
+@needs_chromium
+@pytest.mark.browser
+def test_the_summary_stays_in_sight_on_a_phone_and_figures_between_grid_points_are_marked(
+    browser: Page, tmp_path: Path
+) -> None:
+    made = opened(browser, SURVEY, tmp_path, width=390)
+    for place in ("0", "document.body.scrollHeight"):
+        browser.run(f"window.scrollTo(0, {place})")
+        summary = "document.getElementById('summary').getBoundingClientRect()"
+        box = [browser.run(f"{summary}.top"), browser.run(f"{summary}.bottom"), browser.run("innerHeight")]
+        assert 0 <= box[0] < box[1] <= box[2] + 1
+        assert box[1] - box[0] <= 0.33 * box[2]
+    marks = set()
+    for stop in range(len(made.axes[0].stops)):
+        found = at(browser, {**own(made), "n": stop})
+        slider = "document.getElementById('n')"
+        browser.run(f"{slider}.value = {stop}")
+        browser.run(f"{slider}.dispatchEvent(new Event('input', {{ bubbles: true }}))")
+        text = browser.run("document.querySelector('#row-central .kind').textContent")
+        computed = found["figures"]["central"]["computed"]
+        assert text.endswith("between grid points") != computed
+        marks.add(computed)
+    assert True in marks
 
 
 @needs_chromium

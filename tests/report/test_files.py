@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hushuffle import report
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import DataError
 from report.assessments import assessment
 
 NAMES = ["report.html", "result.json", "specification.toml"]
@@ -102,9 +102,9 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
 
 def test_an_assessment_that_cannot_be_rendered_makes_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(_: object) -> str:
-        raise InvalidInputError
+        raise DataError
 
     monkeypatch.setattr("hushuffle.report.files.to_json", refuse)
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(DataError):
         report.write(SMALL, tmp_path / "out")
     assert names(tmp_path) == []

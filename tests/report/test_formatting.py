@@ -100,7 +100,7 @@ def test_witness_names_values_by_their_labels_and_counts_out_six() -> None:
 
 def test_witness_over_other_values_than_the_labels_names_codes() -> None:
     witness = Witness(family="alone", others=(0, 0, 0), target=(0, 2))
-    assert attained(witness, ("no", "yes")) == 'alone (others: nobody; target "0" against "2")'
+    assert attained(witness, ("no", "yes")) == 'alone (others: none; target "0" against "2")'
 
 
 def test_population_in_one_sentence() -> None:

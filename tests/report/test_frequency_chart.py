@@ -25,7 +25,7 @@ def test_a_picture_of_its_own() -> None:
     assert picture.count("http") == 1  # the name of the format; nothing is fetched
     shown = texts(picture)
     assert "Smokes <often> & much" in shown
-    assert shown[1:3] == ["1,000 people; estimate and 90% interval; after the colon", "how many people"]
+    assert shown[1:3] == ["1,000 people; estimate and 90% interval; the number of", "people follows the colon"]
     assert {"label 0: 0", "label 1: 333", "label 2: 667", "Second"} < set(shown)
     identifiers = [one.attrib["id"] for one in ET.fromstring(picture).iter() if "id" in one.attrib]  # noqa: S314
     assert len(set(identifiers)) == len(identifiers)
@@ -35,7 +35,7 @@ def test_the_largest_of_many() -> None:
     many = part(31)
     assert many.rows == tuple(range(30, 0, -1))
     most = "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
-    assert many.caption == f"{most}; after the colon how many people"
+    assert many.caption == f"{most}; the number of people follows the colon"
     shown = texts(frequency_svg([many]))
     assert "label 30: 65" in shown
     assert "label 0" not in shown

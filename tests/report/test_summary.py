@@ -67,7 +67,7 @@ def test_nothing_to_warn_of_and_nothing_asked() -> None:
     made = replace(assessment(2, warnings=False), findings=(), utility=None)
     text = report.terminal(made)
     assert "No warnings." in text
-    assert "No adversary was asked for." in text
+    assert "The specification names no adversary." in text
 
 
 def test_many_values_are_counted() -> None:

@@ -27,8 +27,8 @@ def test_both_kinds_of_files(tmp_path: Path) -> None:
         (np.array([0, 1, 3]), "must hold record numbers from 0 to 2"),
         (np.array([0, 1, -1]), "must hold record numbers from 0 to 2"),
         (np.array([0, 1, 1]), "is no order of all records: 1 do not occur"),
-        (np.array([0.0, 1.0, 2.0]), "one list of integers is expected"),
-        (np.array([[0, 1, 2]]), "one list of integers is expected"),
+        (np.array([0.0, 1.0, 2.0]), "must hold one list of integers"),
+        (np.array([[0, 1, 2]]), "must hold one list of integers"),
     ],
 )
 def test_no_orders(content: Any, message: str, tmp_path: Path) -> None:
@@ -44,10 +44,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a whole number of 64-bit integers"):
         load_reference(tmp_path / "order.bin", n=3)
     (tmp_path / "order.bin").write_bytes(b"")
-    with pytest.raises(DataError, match="is no file of NumPy with an array, or it is empty"):
+    with pytest.raises(DataError, match="is no NumPy file with an array, or it is empty"):
         load_reference(tmp_path / "order.bin", n=3)
     (tmp_path / "order.npy").write_bytes(b"something else")
-    with pytest.raises(DataError, match="is no file of NumPy"):
+    with pytest.raises(DataError, match="is no NumPy file"):
         load_reference(tmp_path / "order.npy", n=3)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         load_reference(tmp_path, n=3)
@@ -58,5 +58,5 @@ def test_a_header_that_is_no_python_is_said_to_be_so(tmp_path: Path) -> None:
     np.save(path, np.arange(5))
     content = path.read_bytes()
     path.write_bytes(content.replace(b"'fortran_order': False", b"'fortran_order': (((((").replace(b"}", b" "))
-    with pytest.raises(DataError, match="no file of NumPy"):
+    with pytest.raises(DataError, match="no NumPy file"):
         load_reference(path, n=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -97,7 +98,7 @@ def test_an_end_that_is_one_per_cent_too_good_is_refuted(randomizer: Any, place:
     given["epsilon"][1 - place] = given["epsilon"][1] * 2 if place == 0 else 0.0
     row = answered(given)
     assert row.verdict == CONTRADICTED
-    assert ("lower end" in row.reason, "upper end" in row.reason) == (place == 0, place == 1)
+    assert ("lower bound" in row.reason, "upper bound" in row.reason) == (place == 0, place == 1)
 
 
 def halved(given: dict[str, Any]) -> None:
@@ -257,6 +258,7 @@ def test_no_certificate_is_written_for_what_is_not_understood() -> None:
         (encoding, hs.UniformShuffle()),
         (hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"), hs.SecureAggregation()),
         (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=law)),
+        (hs.RandomizedResponse(k=2, epsilon=math.inf), hs.UniformShuffle()),
     ):
         with pytest.raises(hs.errors.UnsupportedProtocolError):
             hs.dp.certificate(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=20), delta=1e-2)

@@ -1,4 +1,4 @@
-// What a phone gives at most: its owner's limits, and a running total that is written before anything is sent.
+// A phone's limits, set by its owner, and a running total that is written before anything is sent.
 
 import { base64, type Document, hex, PhoneError, sha256 } from "./task";
 
@@ -20,7 +20,7 @@ const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors", "issuers"];
 const SLACK = 1 + 1e-9;
 
 const amount = (value: unknown): value is number => typeof value === "number" && value >= 0 && value < Infinity;
-function decline(why: string): never { throw new PhoneError(`${why}: this phone takes no part, nothing is sent.`); }
+function decline(why: string): never { throw new PhoneError(`${why}: this phone takes no part, nothing was sent.`); }
 
 function filled(limits: Limits): Limits & typeof DEFAULTS {
   const { scramblers, collectors, issuers, max_epsilon_with, ...amounts } = { ...DEFAULTS, ...limits };
@@ -30,7 +30,7 @@ function filled(limits: Limits): Limits & typeof DEFAULTS {
   for (const [name, keys] of Object.entries({ scramblers, collectors, issuers })) {
     if (keys !== undefined && !(Array.isArray(keys) && keys.every((one) => typeof one === "string" && one.length === 64))) wrong.push(name);
   }
-  if (wrong.length) throw new PhoneError(`the limits have ${wrong.join(", ")}, which is no limit or has no value of one: nothing is sent.`);
+  if (wrong.length) throw new PhoneError(`the limits have invalid names or values: ${wrong.join(", ")}. Nothing was sent.`);
   return { ...DEFAULTS, ...limits };
 }
 
@@ -42,7 +42,7 @@ function filled(limits: Limits): Limits & typeof DEFAULTS {
  */
 export async function checkLimits(given: Limits, document: Document): Promise<Cost> {
   const limits = filled(given), { epsilon, delta, issuer } = document.figures ?? {};
-  if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task says no epsilon that it keeps");
+  if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task states no epsilon that it keeps");
   const words = `epsilon is up to ${epsilon} at delta = ${delta}`;
   if (epsilon > limits.max_epsilon) decline(`${words}, above max_epsilon = ${limits.max_epsilon}`);
   if (delta > limits.max_delta) decline(`${words}, above max_delta = ${limits.max_delta}`);
@@ -56,10 +56,10 @@ export async function checkLimits(given: Limits, document: Document): Promise<Co
     }
   }
   const trusted = limits.scramblers;
-  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of its chain is one of those that are trusted");
-  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("its result is none of the collectors that are trusted");
+  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of its chain is a trusted one");
+  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("its result is not a trusted collector");
   for (const key of document.steps.flatMap((step) => [step.token_key, step.ticket_key])) {
-    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("its keys for tokens and tickets are not those of the issuers that are trusted");
+    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("its keys for tokens and tickets are not those of the trusted issuers");
   }
   return { epsilon, delta };
 }
@@ -80,7 +80,7 @@ function fixed(document: Document): string {
   if (about === undefined) return "";
   const [{ name, token_key, ticket_key, ...step }, ...more] = document.steps as [Document["steps"][0] & { name?: string }, ...Document["steps"]];
   const keys = about.keys.length === about.rounds ? about.keys[about.number - 1] : undefined;
-  if (more.length || keys?.[0] !== token_key || keys[1] !== ticket_key) decline("an iteration is not one of those that its run has keys for");
+  if (more.length || keys?.[0] !== token_key || keys[1] !== ticket_key) decline("its run has no keys for this iteration");
   const { number, start, steps, round, ...same } = document as Document & { number?: string; start?: string };
   const { rounds, scaled, norm, radius } = about;
   return JSON.stringify([same, step, rounds, scaled, norm ?? null, radius ?? null, about.keys]);
@@ -97,7 +97,7 @@ export function follows(document: Document, former: Document, formerId: string):
 /** Refuses a document that is not of the next iteration of a run that this phone takes part in. */
 export function checkFollows(text: string | undefined, document: Document): void {
   const { number, run = "", former } = document.round!, known = read(text)[run];
-  if (former === undefined || known?.tasks[number - 2] !== former || known.fixed !== fixed(document)) decline("it does not follow from the iteration that was answered");
+  if (former === undefined || known?.tasks[number - 2] !== former || known.fixed !== fixed(document)) decline("it does not follow from the iteration that this phone answered");
 }
 
 /**
@@ -116,10 +116,10 @@ export function spent(text: string | undefined, task: string, document: Document
     runs[run] = { ...cost, fixed: same, tasks: [] };
   }
   const { tasks } = runs[run]!, again = tasks[number - 1] === task;
-  if (runs[run]!.fixed !== same) decline("it is no iteration of the run that it names: more than its centroids has changed");
-  if (number <= tasks.length && !again) decline("another document of this iteration was answered, or a later one");
+  if (runs[run]!.fixed !== same) decline("it is no iteration of its run: more than the centroids has changed");
+  if (number <= tasks.length && !again) decline("this phone answered another document of this iteration, or a later one");
   if (again) return text!;
-  if (tasks.length && tasks.length === number - 1 && tasks.at(-1) !== former) decline("it does not follow from the iteration that was answered");
+  if (tasks.length && tasks.length === number - 1 && tasks.at(-1) !== former) decline("it does not follow from the iteration that this phone answered");
   while (tasks.length < number - 1) tasks.push(null);
   tasks.push(task);
   return JSON.stringify(runs);
@@ -130,5 +130,5 @@ function read(text: string | undefined): Runs {
     const runs = JSON.parse(text ?? "{}") as Runs;
     if (Object.values(runs).every((one) => amount(one.epsilon) && amount(one.delta) && Array.isArray(one.tasks))) return runs;
   } catch { /* said below */ }
-  throw new PhoneError("the total of what was spent is damaged: nothing is sent.");
+  throw new PhoneError("the total of the spent privacy is damaged: nothing was sent.");
 }

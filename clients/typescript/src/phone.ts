@@ -38,7 +38,7 @@ function opened(name: string, failed: () => void): IDBOpenDBRequest {
 export function browserStore(name = "hushuffle"): Store {
   const run = <T>(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> =>
     new Promise((done, failed) => {
-      const opening = opened(name, () => failed(new PhoneError("the browser keeps nothing: nothing is sent.")));
+      const opening = opened(name, () => failed(new PhoneError("the browser stores nothing: nothing was sent. Allow storage for this page.")));
       opening.onsuccess = () => {
         const transaction = opening.result.transaction("kept", mode, { durability: "strict" });
         const asked = ask(transaction.objectStore("kept"));
@@ -50,7 +50,7 @@ export function browserStore(name = "hushuffle"): Store {
   return {
     read,
     change: (key, make) => new Promise((done, failed) => {
-      let why: unknown = new PhoneError("the browser keeps nothing: nothing is sent.");
+      let why: unknown = new PhoneError("the browser stores nothing: nothing was sent. Allow storage for this page.");
       const opening = opened(name, () => failed(why));
       opening.onsuccess = () => {
         const transaction = opening.result.transaction("kept", "readwrite", { durability: "strict" }), store = transaction.objectStore("kept");
@@ -63,7 +63,7 @@ export function browserStore(name = "hushuffle"): Store {
     async create(key, text) {
       try { await run("readwrite", (store) => store.add(text, key)); } catch { /* it was there, or is not */ }
       const found = await read(key);
-      if (found === undefined) throw new PhoneError("the browser keeps nothing: nothing is sent.");
+      if (found === undefined) throw new PhoneError("the browser stores nothing: nothing was sent. Allow storage for this page.");
       return found;
     },
   };
@@ -85,7 +85,7 @@ export class Phone {
       const { steps, values } = task.document;
       const asked = [...new Set([...steps.flatMap((step) => step.columns), ...values.map((column) => column.name)])].sort();
       const missing = asked.filter((column) => !(column in answers));
-      if (missing.length) throw new PhoneError(`the answers lack ${missing.join(", ")} (null is an answer): nothing is sent.`);
+      if (missing.length) throw new PhoneError(`the answers lack ${missing.join(", ")} (null is an answer): nothing was sent.`);
       given = JSON.stringify(asked.map((column) => [column, answers[column]]));
       if (text === undefined) {
         await checkLimits(limits, task.document);
@@ -93,10 +93,10 @@ export class Phone {
         text = await store.create(name, JSON.stringify(kept));
       }
     }
-    if (text === undefined) throw new PhoneError("nothing was sent for this task.");
+    if (text === undefined) throw new PhoneError("nothing was sent for this task. Send answers first.");
     const kept = JSON.parse(text) as Kept;
     if (given !== undefined && kept.answers !== given) {
-      throw new PhoneError("another answer was given for this task before: only that one is sent.");
+      throw new PhoneError("another answer was given for this task before: only that one is sent. Send it again unchanged.");
     }
     return new Phone(task, store, kept.parts, limits);
   }
@@ -171,7 +171,7 @@ export class Phone {
   async following(): Promise<Bytes> {
     const [status, content] = await asking()(trimmed(this.task.document.result.url) + this.task.path("next"));
     const task = await Task.read(good(status === 404 ? 408 : status, content, "the result"));
-    if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("what the result answered is not the next iteration.");
+    if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("the answer of the result is not the next iteration of this task.");
     return content;
   }
 
@@ -211,7 +211,7 @@ type Ask = typeof post;
 function asking(): Ask {
   const last = performance.now() + ALL;
   return async (...request) => {
-    if (performance.now() > last) throw new TryAgainError(`the answers take more than ${ALL / 1000} seconds together.`);
+    if (performance.now() > last) throw new TryAgainError(`the answers took more than ${ALL / 1000} seconds together: try again later.`);
     return post(...request);
   };
 }
@@ -221,14 +221,14 @@ const trimmed = (url: string): string => url.replace(/\/$/, "");
 /** Sends a POST with a body, or a GET without one; follows no redirection and sends no cookies. */
 async function post(url: string, body?: Bytes, headers: Record<string, string> = {}): Promise<[number, Bytes]> {
   if (!/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/.test(url)) throw new PhoneError("an address of the task is not https.");
-  if (!URL.canParse(url)) throw new PhoneError("an address of the task is of no form that HTTP knows.");
+  if (!URL.canParse(url)) throw new PhoneError("an address of the task does not have the form that HTTP requires.");
   let answer: Response;
   try {
     const shared = { headers, credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer", signal: AbortSignal.timeout(EACH) } as const;
     answer = await fetch(url, body === undefined ? shared : { ...shared, method: "POST", body });
     return [answer.status, await contentOf(answer)];
   } catch (error) {
-    throw error instanceof PhoneError ? error : new TryAgainError("there is no connection, or no answer in time.");
+    throw error instanceof PhoneError ? error : new TryAgainError("there is no connection, or no answer in time: try again later.");
   }
 }
 
@@ -239,7 +239,7 @@ async function contentOf(answer: Response): Promise<Bytes> {
     if (done) break;
     parts.push(value);
     size += value.length;
-    if (size > MOST) { await reader.cancel(); throw new PhoneError(`an answer has more than ${MOST} bytes.`); }
+    if (size > MOST) { await reader.cancel(); throw new PhoneError(`an answer has more than ${MOST} bytes: nothing of it was used.`); }
   }
   return joined(...parts);
 }

@@ -73,7 +73,7 @@ const SEED = "302e020100300506032b657004220420";  // a private key of Ed25519 (R
 
 /** Shows that a phone has the code of an invitation, for one request in one step of one task; the code itself is never sent. */
 export async function proof(code: string, task: Bytes, step: number, kind: string, spki: Bytes, request: Bytes): Promise<string> {
-  if (!/^[0-9a-f]{32,}$/.test(code)) throw new PhoneError("the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing is sent.");
+  if (!/^[0-9a-f]{32,}$/.test(code)) throw new PhoneError("the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing was sent.");
   const seed = await sha256(utf8(`hushuffle code 2|${code}`));
   const key = await crypto.subtle.importKey("pkcs8", joined(unhex(SEED), seed), "Ed25519", true, ["sign"]);
   const half = base64((await crypto.subtle.exportKey("jwk", key)).x!.replace(/-/g, "+").replace(/_/g, "/"));
@@ -101,6 +101,6 @@ export async function finalize(spki: Bytes, { message, inverse }: Blinded, respo
   try {
     return joined(unhex(message), await RSABSSA.SHA384.PSS.Deterministic().finalize(key, unhex(message), response, unhex(inverse)));
   } catch {
-    throw new PhoneError("what the issuer answered is no signature of its key.");
+    throw new PhoneError("the answer of the issuer is no signature of its key.");
   }
 }

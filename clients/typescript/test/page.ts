@@ -77,7 +77,7 @@ async function iterations([first, second, third, fork, late, more]: Task[]): Pro
   same("again", [add(three, first), add(two, second)], [three, two]);
   for (const [what, total, task, why] of [
     ["a fork", two, fork, "another document of this iteration"], ["too late", three, fork, "or a later one"],
-    ["not of the one before", two, late, "does not follow"], ["more people", one, more, "more than its centroids"],
+    ["not of the one before", two, late, "does not follow"], ["more people", one, more, "more than the centroids"],
   ] as const) await refused(what, async () => add(total, task), PhoneError, why);
   const missed = add(undefined, second);
   same("missed", Object.values(JSON.parse(missed) as Record<string, { tasks: unknown }>)[0]!.tasks, [null, hex(second!.id)]);

@@ -1,1 +1,1 @@
-"""The main job: what a collection promises and how accurate it is, a chapter for each question."""
+"""Assesses, compares, calibrates and chooses deployments: the privacy and the accuracy of each."""

@@ -1,4 +1,4 @@
-"""What would have to change where nothing meets the targets: each change is tried before it is given."""
+"""Suggests changes to the targets or the collection if no deployment meets the targets; each change is verified."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any, Final
 import tomli_w
 
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, rounded
-from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.questions.dp.calibration import MOST_PEOPLE
 
 _NEAREST: Final = 2
-"""So many of those that come nearest are looked at."""
+"""The number of deployments, those nearest to the targets, for which changes are tried."""
 
 _USEFUL: Final = 0.25
-"""A share that is off by more than this, typically, tells nobody anything."""
+"""Estimated shares with a larger standard error are useless: no change is suggested that allows one."""
 
 _RELAXED: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One change that is enough: a sentence, and the changed wishes (TOML), which something meets.
+    """One sufficient change: a sentence that describes it, and the changed request (TOML), which a deployment meets.
 
-    `most_messages`: how many messages a person must be allowed to send on average, where that is the change.
+    `most_messages`: the average number of messages per person that must be allowed, if the limit is what changes.
     """
 
     sentence: str
@@ -36,30 +36,42 @@ class Advice:
 
 
 def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
-    """Yield what would have to change: targets of privacy, that of accuracy, the number of people, or of messages."""
+    """Yield sufficient changes: memoized reports, a relaxed target, more people or more messages."""
     tried = [miss for miss in missed if not miss.over][:_NEAREST]
-    for change in (_less_private, _less_accurate, _more_people):
+    for change in (_memoized, _less_private, _less_accurate, _more_people):
         for miss in tried:
             try:
-                found = change(wishes, miss)
+                advice = change(wishes, miss)
             except (UnsupportedProtocolError, InvalidInputError, NumericalError):
                 continue
-            if found is not None:
-                yield found
+            if advice is not None:
+                yield advice
                 break
-    # Those that take the fewest messages come first.
+    # Deployments that need the fewest messages come first.
     yield from [_more_messages(wishes, miss) for miss in missed if miss.over == "messages"][:1]
 
 
+def _memoized(wishes: Wishes, miss: Miss) -> Advice | None:
+    """Suggest memoized reports: a person whose value does not change sends the same report in every round."""
+    tables = wishes.tables
+    if tables.get("rounds", 1) == 1 or tables.get("memoised") or "reports_per_person" in tables["population"]:
+        return None
+    try:
+        changed = replace(wishes, tables={**tables, "memoised": True, "changes": 0})
+        return _checked(changed, miss.search, "memoised = true and changes = 0 (values that never change are rare)")
+    except SpecificationError:
+        return None
+
+
 def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
-    """Allow what the mechanism gives where it is accurate enough."""
+    """Suggest privacy targets relaxed to the figures of the mechanism at the noise that meets the accuracy target."""
     if miss.local is None:
         return None
     given = miss.candidate or miss.search.candidate(miss.local)
     if any(target.key not in _RELAXED or target.got is None for target in given.unmet):
         return None
     allowed = {one.key: rounded(one.got.upper, up=True) for one in given.unmet if one.got is not None}
-    # A local epsilon above what a file may say protects nothing: the target goes.
+    # A local epsilon above the largest value that a file may contain protects nothing: the target is dropped.
     dropped = "local_epsilon" if allowed.get("local_epsilon", 0.0) > LARGEST_EPSILON else ""
     words = " and ".join(
         f"no targets.{key}" if key == dropped else f"targets.{key} = {value:g}" for key, value in allowed.items()
@@ -69,35 +81,35 @@ def _less_private(wishes: Wishes, miss: Miss) -> Advice | None:
 
 
 def _less_accurate(wishes: Wishes, miss: Miss) -> Advice | None:
-    """Allow the error that the mechanism has where it is private enough."""
+    """Suggest an accuracy target relaxed to the error of the mechanism at the noise that meets the privacy targets."""
     if "standard_error" not in wishes.tables["targets"]:
         return None
     private = _asking(wishes, {}, without="standard_error")
     if not any(key in private.tables["targets"] for key in _RELAXED):
         return None
-    found = replace(miss.search, wishes=private).run()
-    if not isinstance(found, Candidate):
+    candidate = replace(miss.search, wishes=private).run()
+    if not isinstance(candidate, Candidate):
         return None
-    error = rounded(found.point.standard_error, up=True)
+    error = rounded(candidate.point.standard_error, up=True)
     if not 0 < error <= max(_USEFUL, wishes.tables["targets"]["standard_error"]):
         return None
     return _checked(_asking(wishes, {"standard_error": error}), miss.search, f"targets.standard_error = {error:g}")
 
 
 def _more_people(wishes: Wishes, miss: Miss) -> Advice | None:
-    """Ask more people, where nobody has been asked yet: to two digits."""
+    """Suggest more people, if no data is collected yet; the number is rounded up to two significant digits."""
     search = miss.search
     if "n" not in wishes.tables["population"] or "standard_error" not in wishes.tables["targets"]:
         return None
-    few, many = wishes.n, _two_digits(2 * wishes.n)
-    while (found := _with_people(wishes, search, many)) is None:
+    lower, many = wishes.n, _two_digits(2 * wishes.n)
+    while (advice := _with_people(wishes, search, many)) is None:
         if many >= MOST_PEOPLE:
             return None
-        few, many = many, min(_two_digits(4 * many), MOST_PEOPLE)
-    while (middle := _two_digits(math.sqrt(few * many))) < many and middle > few:
-        one = _with_people(wishes, search, middle)
-        few, many, found = (middle, many, found) if one is None else (few, middle, one)
-    return found
+        lower, many = many, min(_two_digits(4 * many), MOST_PEOPLE)
+    while (middle := _two_digits(math.sqrt(lower * many))) < many and middle > lower:
+        attempt = _with_people(wishes, search, middle)
+        lower, many, advice = (middle, many, advice) if attempt is None else (lower, middle, attempt)
+    return advice
 
 
 def _with_people(wishes: Wishes, search: Search, n: int) -> Advice | None:
@@ -107,17 +119,17 @@ def _with_people(wishes: Wishes, search: Search, n: int) -> Advice | None:
 
 
 def _more_messages(wishes: Wishes, miss: Miss) -> Advice:
-    """Let people send as many messages as it takes: that the targets are met then has been found out."""
+    """Suggest a limit that allows the number of messages with which the candidate meets all targets."""
     assert miss.candidate is not None
     allowed = rounded(miss.candidate.messages, up=True)
     sentence = (
-        f"With {allowed:g} messages of each person (most_messages): {miss.candidate.sentence}, meets all targets."
+        f"With {allowed:g} messages of each person (most_messages), this meets all targets: {miss.candidate.sentence}."
     )
     return Advice(sentence=sentence, wishes=tomli_w.dumps(dict(wishes.tables)), most_messages=allowed)
 
 
 def _two_digits(value: float) -> int:
-    """Return a whole number of two digits and zeros, rounded up."""
+    """Return `value` as a whole number with two significant digits, rounded up."""
     unit = int(10 ** max(len(str(math.ceil(value))) - 2, 0))
     return -(-math.ceil(value) // unit) * unit
 
@@ -128,9 +140,9 @@ def _asking(wishes: Wishes, changed: Mapping[str, Any], *, without: str = "") ->
 
 
 def _checked(changed: Wishes, search: Search, words: str) -> Advice | None:
-    """Return the advice if it is true."""
-    found = replace(search, wishes=changed).run()
-    if not isinstance(found, Candidate):
+    """Return the advice if a deployment meets the changed targets, else None."""
+    result = replace(search, wishes=changed).run()
+    if not isinstance(result, Candidate):
         return None
-    sentence = f"With {words}: {found.sentence}, meets all targets."
+    sentence = f"With {words}, this meets all targets: {result.sentence}."
     return Advice(sentence=sentence, wishes=tomli_w.dumps(dict(changed.tables)))

@@ -1,4 +1,4 @@
-"""Assess one deployment: every adversary's figure, the collection run on the data, what was predicted measured."""
+"""Assess one deployment: what each adversary learns, and the error as predicted and as measured on the data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from hushuffle.specification.order_setup import arranged
 
 
 def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
-    """Return everything there is to say about one deployment.
+    """Return the report on one deployment.
 
-    A question that has no answer for this mechanism becomes a row that says why.
+    If a question has no answer for the mechanism, the report has a row with the reason.
 
     Args:
         specification: the deployment, as `hushuffle.specification.load` reads it.
-        base_folder: the folder that relative paths of data are relative to.
-        progress: told what is going on.
+        base_folder: the folder against which relative paths of data are resolved.
+        progress: receives the current step and the share done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -57,7 +57,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             software=software("polars", "cryptography"),
         )
     tell("reading the data", 0.0)
-    # Which of a person's records are kept is drawn as the rest of the run is.
+    # The same randomness as for the rest of the run chooses which records of a person are kept.
     rng = secure() if specification.run.seed == "secure" else reproducible(int(specification.run.seed))
     people = specification.population.read(base_folder, rng=rng)
     arrangement = arranged(specification, people, base_folder)
@@ -67,13 +67,13 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     exposure = Exposure.of(specification, k=people.k)
     questions, delta = findings.Questions(), specification.targets.delta
     if arrangement is None:
-        asked = build_adversaries(specification)
+        adversaries = build_adversaries(specification)
         order = OrderReport(
             findings=findings.learned(
                 questions,
                 protocol,
-                guessers=asked.guessers,
-                linking=asked.linker,
+                guessers=adversaries.guessers,
+                linking=adversaries.linker,
                 delta=delta,
                 exposure=exposure,
             )
@@ -100,7 +100,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     cases = scenarios(
         [protocol], delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
     )
-    kept = kept_or_fresh(questions, protocol, delta=delta, exposure=exposure)
+    comparison = kept_or_fresh(questions, protocol, delta=delta, exposure=exposure)
     tell("running the collection", 0.6)
     utility = questions.ask(
         "accuracy",
@@ -154,7 +154,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         citations=protocol.randomizer.sources,
         tables=(
             *order.tables,
-            *kept,
+            *comparison,
             *((message_table(protocol),) if sends_more(protocol) else ()),
             *((dummy_table(protocol, delta=specification.targets.delta),) if adds_dummies(protocol) else ()),
             *(() if mean is None or grid is None else (number_table(mean, grid),)),

@@ -1,4 +1,4 @@
-"""From targets to parameters: which local epsilons meet the privacy target, which the accuracy target."""
+"""Calibrate: the local epsilons that meet the privacy target and the accuracy target."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 _FEW_STEPS: Final = 24
-"""As many halvings find a local epsilon to one part in a million."""
+"""The number of bisection steps that determines a local epsilon to one part in a million."""
 
 _MOST_PEOPLE: Final = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One local epsilon (nats) with what it gives: central epsilon at the target's delta, and the standard error.
+    """The figures at one local epsilon (nats): the central epsilon at the target's delta, and the standard error.
 
-    The central epsilon is that of all that one person gives.
-    `standard_error` is that of an estimated share, at the worst true share.
+    The central epsilon covers everything that one person sends.
+    `standard_error` is the standard error of an estimated share, at the worst true share.
     """
 
     local_epsilon: float
@@ -53,13 +53,13 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the targets allow, for one collection.
+    """The result of the calibration of one collection: the local epsilons that its targets allow.
 
-    `most` is the largest local epsilon that meets the privacy targets, and `binding` the one of them that allows no
-    more; `least` is the smallest that meets the accuracy target (None: no such target, or out of reach of every local
-    epsilon). `people` is how many it takes for privacy and accuracy (None: those there are will do, or no number up to
-    10**9). `reports` are how many are drawn of one person in all. `targets` are all that are asked, with what is got
-    with the local epsilon of `most`, which `warnings` are about too.
+    `most` is the point with the largest local epsilon that meets the privacy targets; `binding` is the target that
+    limits it. `least` is the point with the smallest local epsilon that meets the accuracy target (None: there is no
+    such target, or no local epsilon meets it). `people` is the number of people needed for privacy and accuracy (None:
+    the present number suffices, or no number up to 10**9 does). `reports` counts all reports of one person. `targets`
+    and `warnings` are evaluated at `most`.
     """
 
     title: str
@@ -79,25 +79,25 @@ class Choice:
 
     @property
     def met(self) -> bool:
-        """Whether one local epsilon meets all targets."""
+        """Whether a single local epsilon meets all targets."""
         return all(target.met for target in self.targets)
 
 
 def calibrate(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Choice:
-    """Return which noise meets the targets of a specification, and how many people it takes if none does.
+    """Return the local epsilons that meet the targets of a specification, or how many people are needed if none does.
 
-    Values in the data are not looked at: people and categories are counted, and the standard error is the one at the
-    worst true share, so that nothing about the answers shows in the parameters.
+    Values in the data are not used: only people and categories are counted. Standard errors are computed at the worst
+    true share, so the parameters reveal nothing about the answers.
 
     Args:
         specification: the deployment, with targets.epsilon.
-        base_folder: the folder that relative paths of data are relative to.
-        progress: told what is going on.
+        base_folder: the folder against which relative paths of data are resolved.
+        progress: receives the current step and the share done.
 
     Raises:
         SpecificationError: no targets.epsilon, or one that no local epsilon meets.
         DataError, MissingDependencyError: the data cannot be used.
-        UnsupportedProtocolError: the randomizer has no epsilon to choose, or no certified figure.
+        UnsupportedProtocolError: the randomizer has no parameter epsilon, or no certified central epsilon.
 
     >>> from hushuffle.specification import parse
     >>> choice = calibrate(parse('''
@@ -116,7 +116,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     exposure = Exposure.of(specification, k=people.k)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None:
-        hint = "Calibration looks for the largest local epsilon; assess says what this mechanism promises."
+        hint = "Calibration searches for the largest local epsilon. Run assess for the guarantee of this mechanism."
         rule = "must be a mechanism with an epsilon to choose"
         unfit("randomizer.kind", rule, f'"{specification.randomizer.kind}"', hint)
     tell("looking for the least noise", 0.1)
@@ -133,7 +133,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         if best.standard_error > wanted:
             tell("looking for the number of people", 0.5)
             if binding == "local_epsilon" or exposure.drawn_again:
-                needed = _people_with(chosen, standard_error=wanted)  # this local epsilon is allowed in any crowd
+                needed = _people_with(chosen, standard_error=wanted)  # this local epsilon is allowed for any n
             elif binding == "epsilon":
                 needed = _people(
                     protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure
@@ -160,10 +160,10 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
 
 
 def wished_epsilon(specification: Specification) -> float:
-    """Return targets.epsilon, or refuse a specification without."""
+    """Return targets.epsilon; a specification without this target raises SpecificationError."""
     epsilon = specification.targets.epsilon
     if epsilon is None:
-        hint = "For example epsilon = 0.5: the central epsilon that is wanted, at most."
+        hint = "Write the largest acceptable central epsilon, for example epsilon = 0.5."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     return epsilon
 
@@ -176,7 +176,7 @@ def solved(
     parameter: Literal["epsilon", "messages"],
     name: str,
 ) -> Calibration:
-    """Return the value of a parameter that meets targets.epsilon, or refuse a target that none meets."""
+    """Return the value of a parameter that meets targets.epsilon; raise SpecificationError if no value does."""
     epsilon = wished_epsilon(specification)
     if exposure.drawn_again:
         return _of_kept_reports(protocol, exposure, epsilon=epsilon, delta=specification.targets.delta)
@@ -194,7 +194,7 @@ def solved(
 
 
 def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, delta: float) -> Calibration:
-    """Return the largest local epsilon where a person keeps several reports: their local epsilons add up."""
+    """Return the largest local epsilon if a person has several memoized reports, whose local epsilons add up."""
     value = min(epsilon / exposure.total, LARGEST_LOCAL) * (1 - 1e-9)
     chosen, beyond = with_local_epsilon(protocol, value), value * (1 + 1e-4)
     above = exposure.epsilon(with_local_epsilon(protocol, beyond), delta=delta)
@@ -211,44 +211,46 @@ def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, 
 
 
 def _people_with(protocol: Protocol, *, standard_error: float) -> int | None:
-    """Return the smallest n with which this noise is accurate enough; None if none up to 10**9 is."""
+    """Return the smallest n at which the protocol's noise meets `standard_error`; None if no n up to 10**9 does."""
 
     def accurate(n: int) -> bool:
         return error_of(replace(protocol, n=n)) <= standard_error
 
-    few, many = protocol.n, _MOST_PEOPLE
+    lower, many = protocol.n, _MOST_PEOPLE
     if not accurate(many):
         return None
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if accurate(middle) else (middle, many)
+    while many - lower > 1:
+        middle = (lower + many) // 2
+        lower, many = (lower, middle) if accurate(middle) else (middle, many)
     return many
 
 
-def _point(found: Calibration) -> Point:
-    return Point(local_epsilon=found.value, central=found.bound, standard_error=error_of(found.protocol))
+def _point(calibration: Calibration) -> Point:
+    return Point(
+        local_epsilon=calibration.value, central=calibration.bound, standard_error=error_of(calibration.protocol)
+    )
 
 
 def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
-    """Return what one protocol gives."""
+    """Return the figures of a protocol with this local epsilon."""
     central = exposure.epsilon(protocol, delta=delta)
     return Point(local_epsilon=local_epsilon, central=central, standard_error=error_of(protocol))
 
 
 def learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
-    """Return what the adversaries learn who have a target, from one report: nothing where a person gives several."""
+    """Return the findings for adversaries with a target who see one report; empty if a person sends several reports."""
     if Exposure.of(specification).total > 1:
         return ()
-    asked, adversaries = specification.targets, build_adversaries(specification)
-    guessers = adversaries.guessers if asked.guessing is not None else ()
+    targets, adversaries = specification.targets, build_adversaries(specification)
+    guessers = adversaries.guessers if targets.guessing is not None else ()
     guessed = [findings.guesser(protocol, adversary) for adversary in guessers]
-    return (*guessed, *([findings.identified(protocol)] if asked.reidentification is not None else []))
+    return (*guessed, *([findings.identified(protocol)] if targets.reidentification is not None else []))
 
 
 def held(
     specification: Specification, protocol: Protocol, exposure: Exposure, point: Point, people: int
 ) -> tuple[Target, ...]:
-    """Return every target with what is got at one local epsilon."""
+    """Return all targets, each with the figure at the local epsilon of `point`."""
     central = Finding(question="central-dp", adversary="", sentence="", bound=point.central, proof="")
     rows = [central, findings.local(protocol, exposure=exposure), *learned(specification, protocol)]
     if exposure.total > 1 and specification.targets.guessing is not None:
@@ -264,14 +266,14 @@ def held(
 
 
 def _binding(specification: Specification, protocol: Protocol, exposure: Exposure, most: float) -> tuple[str, float]:
-    """Return the privacy target that allows least, and the largest local epsilon, at most `most`, that meets all."""
-    asked, binding = specification.targets, "epsilon"
-    if asked.local_epsilon is not None and asked.local_epsilon < most * exposure.total:
-        # The local epsilon of what is implemented is rounded up.
-        binding, most = "local_epsilon", asked.local_epsilon / exposure.total * (1 - 1e-12)
+    """Return the most restrictive privacy target, and the largest local epsilon, up to `most`, that meets all."""
+    targets, binding = specification.targets, "epsilon"
+    if targets.local_epsilon is not None and targets.local_epsilon < most * exposure.total:
+        # The local epsilon of the implemented probabilities is rounded up.
+        binding, most = "local_epsilon", targets.local_epsilon / exposure.total * (1 - 1e-12)
     least = _least_that_exists(protocol, most)
     for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
-        limit = getattr(asked, key)
+        limit = getattr(targets, key)
         if limit is None or exposure.total > 1:
             continue
 
@@ -281,7 +283,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
 
         if not meets(least):
             rule = "must be a target that some local epsilon meets"
-            unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than is right by chance.")
+            unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than a blind guess achieves.")
         if not meets(math.log(most)):
             binding = key
             most = math.exp(halved(meets, good=least, bad=math.log(most), times=_FEW_STEPS))
@@ -289,7 +291,7 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
 
 
 def _least_that_exists(protocol: Protocol, most: float) -> float:
-    """Return the logarithm of the smallest local epsilon that is tried and that the mechanism can have."""
+    """Return the logarithm of the smallest local epsilon to try: the mechanism exists with it."""
 
     def exists(exponent: float) -> bool:
         try:
@@ -303,7 +305,7 @@ def _least_that_exists(protocol: Protocol, most: float) -> float:
 
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
-    """Return the smallest local epsilon with a standard error of at most `wanted`, rounded up, or None."""
+    """Return the smallest local epsilon whose standard error is at most `wanted`, rounded up; None if there is none."""
     least = least_accurate(partial(with_local_epsilon, protocol), wanted)
     return None if least is None else least * (1 + 1e-12)
 
@@ -311,7 +313,7 @@ def _least(protocol: Protocol, wanted: float) -> float | None:
 def _people(
     protocol: Protocol, *, epsilon: float, delta: float, standard_error: float, exposure: Exposure
 ) -> int | None:
-    """Return the smallest n at which one local epsilon meets both targets; None if none up to 10**9 does."""
+    """Return the smallest n at which a local epsilon meets privacy and accuracy; None if no n up to 10**9 does."""
 
     def short_of(n: int) -> float:
         crowd = replace(protocol, n=n)

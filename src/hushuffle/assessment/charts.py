@@ -1,4 +1,4 @@
-"""The charts of an assessment: other sizes and other noise, and guessing against the number of people."""
+"""The charts of an assessment: privacy, accuracy and guessing against the number of people and the noise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hushuffle.questions.dp.calibration import with_local_epsilon
 
 _LARGEST = 10**9
 _MOST_GUESSED = 10**6
-"""Most people on a chart of guessing: beyond, a figure may take a second."""
+"""The largest n on a chart of guessing: with more people, one figure may take a second to compute."""
 _TIMES = tuple(10 ** (half / 2) for half in range(-4, 5))
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
@@ -37,14 +37,14 @@ def privacy_charts(
     central: Bound | None = None,
     exposure: Exposure = ONCE,
 ) -> tuple[Chart, ...]:
-    """Return privacy against n and against epsilon_0, and accuracy against epsilon_0 (buckets fixed).
+    """Return charts of central epsilon against n and against epsilon_0, and of the standard error against epsilon_0.
 
-    Privacy is that of all that one person gives. `central`: the deployment's own epsilon, where it is known; its point
-    is drawn from it.
+    The number of buckets is fixed. Central epsilon covers everything that one person sends. `central` is the central
+    epsilon of the deployment, if it is already computed: the charts show it at the deployment's point.
     """
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    # A noisy order and a cap belong to these people: there is none for others.
+    # A noisy order and a cap are defined for these people only: there is no figure for another n.
     sized = protocol.reveals in (Reveals.MULTISET, Reveals.SUMS)
     charts: list[Chart | None] = []
     if noisy and sized:
@@ -60,7 +60,7 @@ def privacy_charts(
         both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
         return both or ()
     own = protocol.randomizer.chosen_epsilon
-    if own is not None and protocol.shuffler.value_law is None:  # else noise does not go with it
+    if own is not None and protocol.shuffler.value_law is None:  # dummies of each value exclude noise
         noises = sorted({*_NOISES, own}) if noisy else list(_NOISES)
         variants = [with_local_epsilon(protocol, noise) for noise in noises]
         here = own if noisy else None
@@ -87,10 +87,10 @@ def _against_people(protocol: Protocol, delta: float, own: Bound | None, exposur
     return Chart(
         key="privacy-against-people",
         title="Privacy against the number of people",
-        caption=f"More people hide each one better: epsilon at delta = {delta:g}, smaller is more private.",
+        caption=f"Epsilon at delta = {delta:g} falls as the number of people grows; smaller is more private.",
         x_label="people" if exposure.reports == 1 else "reports of all people",
         y_label="epsilon (nats)",
-        series=(central, _flat("with the sender known", sizes, local)),
+        series=(central, _flat("unshuffled", sizes, local)),
         x_log=True,
         y_log=True,
         here=float(protocol.n),
@@ -106,12 +106,12 @@ def _against_noise(
     exposure: Exposure,
 ) -> Chart:
     released = _band(noises, variants, delta, here=here, own=own, exposure=exposure)
-    known = Series.through("with the sender known", noises, [exposure.total * noise for noise in noises])
-    series = (released, known) if hides_senders(variants[0]) else (known,)
+    unshuffled = Series.through("unshuffled", noises, [exposure.total * noise for noise in noises])
+    series = (released, unshuffled) if hides_senders(variants[0]) else (unshuffled,)
     return Chart(
         key="privacy-against-noise",
         title="Privacy against the noise on each device",
-        caption=f"Less noise (larger local epsilon) protects less: epsilon at delta = {delta:g} for this many people.",
+        caption=f"Epsilon at delta = {delta:g} grows with the local epsilon (less noise), for this number of people.",
         x_label="local epsilon of one report (nats)",
         y_label="epsilon (nats)",
         series=series,
@@ -122,15 +122,14 @@ def _against_noise(
 
 def _accuracy(variants: Sequence[Protocol], noises: Sequence[float], here: float | None) -> Chart:
     worst = [float(predicted_standard_error(variant, frequency=np.array([0.0, 1.0])).max()) for variant in variants]
-    # As the noise, so the best number of buckets: the deployment's own is kept.
-    kept = variants[0].randomizer.besides_epsilon
-    fixed = f" The {kept} stays the same." if kept else ""
+    # The best number of buckets depends on the noise; the deployment's own number is used throughout.
+    settings = variants[0].randomizer.besides_epsilon
+    fixed = f" The {settings} stays the same." if settings else ""
     line = Series.through("standard error", noises, worst)
     return Chart(
         key="accuracy-against-noise",
         title="Accuracy against the noise on each device",
-        caption="What the noise costs: predicted standard error of an estimated share, at the worst true share."
-        + fixed,
+        caption="Predicted standard error of an estimated share, at the worst true share." + fixed,
         x_label="local epsilon of one report (nats)",
         y_label="standard error of a share",
         series=(line,),
@@ -148,9 +147,9 @@ def _band(
     own: Bound | None,
     exposure: Exposure,
 ) -> Series:
-    """Return epsilon of the release against x; at `here` it is `own`, if that is known."""
-    asked = zip(x, protocols, strict=True)
-    figures = (own if own is not None and at == here else exposure.epsilon(one, delta=delta) for at, one in asked)
+    """Return the series of central epsilon against x; at x = `here` the figure is `own`, if given."""
+    points = zip(x, protocols, strict=True)
+    figures = (own if own is not None and at == here else exposure.epsilon(one, delta=delta) for at, one in points)
     return Series.through("released, after the shuffler", x, figures)
 
 
@@ -159,10 +158,10 @@ def _flat(label: str, x: Sequence[float], value: float) -> Series:
 
 
 def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ...]:
-    """Return how often a guesser is right against n, by mechanism and by what the guesser knows.
+    """Return charts of the success probability of an adversary against n, by mechanism and by adversary's knowledge.
 
-    Nothing for a randomizer that treats values differently, or a release that says who sent what. About
-    a second for up to 10 values and 10**5 people.
+    The result is empty for a randomizer that treats values differently, or a release with senders. The computation
+    takes about a second for up to 10 values and 10**5 people.
 
     >>> from hushuffle.mechanisms.shufflers import UniformShuffle
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=1000)
@@ -177,7 +176,7 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
     charts: list[Chart | None] = []
     truth = float(law.truth)
 
-    @cache  # on both charts
+    @cache  # used by each of the two charts
     def uninformed(n: int) -> Bound:
         return qif.quick_vulnerability(replace(protocol, n=n), adversary=Uninformed())
 
@@ -185,22 +184,22 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
         topic = "The chart of what noise and shuffling each do"
         mechanism = partial(_by_mechanism, protocol, sizes, truth, uninformed)
         charts.append(questions.ask("guessing-by-mechanism", topic, mechanism))
-    topic = "The chart of guessers who know more and more"
+    topic = "The chart of guessing by the adversary's knowledge"
     charts.append(questions.ask("guessing-by-knowledge", topic, partial(_by_knowledge, protocol, sizes, uninformed)))
     return tuple(chart for chart in charts if chart is not None)
 
 
 def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninformed: Callable[[int], Bound]) -> Chart:
-    """Return noise, shuffle, and both, for a guesser who knows nobody."""
+    """Return the success of an uninformed adversary against n, with noise only, with shuffling only, with both."""
     open_answers = RandomizedResponse(k=protocol.randomizer.inputs, epsilon=math.inf)
     bare = replace(protocol, randomizer=open_answers)
     return Chart(
         key="guessing-by-mechanism",
         title="What noise and shuffling each do",
         caption=(
-            "Somebody who knows nobody's answer guesses yours. Without the release this guesser is right "
+            "An adversary who knows no answer guesses yours. Without the release the guess is right "
             f"{percent(1 / protocol.randomizer.inputs)} of the time. Shuffling protects more as the number of people "
-            "grows; noise does not depend on it."
+            "grows; the protection of noise does not depend on it."
         ),
         x_label="people",
         y_label="probability of a right guess",
@@ -217,24 +216,24 @@ def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninfo
 
 
 def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable[[int], Bound]) -> Chart:
-    """Return this deployment for guessers who know nobody, a tenth of the others, and all of them."""
+    """Return the success of adversaries who know none, a tenth or all of the other answers, against n."""
 
-    def knowing(guesser: Callable[[int], Informed | Strong]) -> Callable[[int], Bound]:
-        return lambda n: qif.quick_vulnerability(replace(protocol, n=n), adversary=guesser(n))
+    def knowing(adversary: Callable[[int], Informed | Strong]) -> Callable[[int], Bound]:
+        return lambda n: qif.quick_vulnerability(replace(protocol, n=n), adversary=adversary(n))
 
     return Chart(
         key="guessing-by-knowledge",
         title="When noise matters, and when shuffling alone is enough",
         caption=(
-            "The same deployment for guessers who know more and more (worst case over what the others answered). "
-            "Without noise or dummies, whoever knows everybody else's answer is always right."
+            "The same deployment against adversaries who know more of the other answers (worst case over these). "
+            "Without noise or dummies, an adversary who knows all other answers is always right."
         ),
         x_label="people",
         y_label="probability of a right guess",
         series=(
-            _guessed("knows nobody's answer", sizes, uninformed),
-            _guessed("knows one in ten", sizes, knowing(lambda n: Informed(m=n // 10))),
-            _guessed("knows everybody else's", sizes, knowing(lambda _: Strong())),
+            _guessed("knows no answer", sizes, uninformed),
+            _guessed("knows one answer in ten", sizes, knowing(lambda n: Informed(m=n // 10))),
+            _guessed("knows all other answers", sizes, knowing(lambda _: Strong())),
         ),
         x_log=True,
         here=_here(protocol, sizes),
@@ -242,7 +241,7 @@ def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable
 
 
 def _here(protocol: Protocol, sizes: Sequence[int]) -> float | None:
-    """Return the deployment's n if it is on the chart."""
+    """Return the deployment's n if it is within the range of the chart, else None."""
     return float(protocol.n) if protocol.n <= sizes[-1] else None
 
 

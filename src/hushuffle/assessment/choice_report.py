@@ -1,9 +1,10 @@
-"""What was chosen among, as a report: the deployments that meet the targets, and why others do not."""
+"""The report of `choose`: the deployments that meet the targets, and why other deployments do not."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from hushuffle.assessment.candidates import Candidate, Miss
 from hushuffle.assessment.choose import Choices
@@ -11,31 +12,32 @@ from hushuffle.model import Cell, Report, Table
 from hushuffle.model.report import software
 
 _COLUMNS = ("deployment", "best", "local epsilon", "central epsilon", "standard error")
+_ORDER: Final = "by central epsilon, Pareto-optimal rows (best) first"
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
 def choice_report(choices: Choices) -> Report:
-    """Return the report of a choice; rows have the numbers of their specifications.
+    """Return the report on the result of `choose`; row i of its table is the deployment of specification file i.
 
     >>> from hushuffle.assessment.choose import choose
     >>> wishes = {"population": {"n": 900, "k": 2}, "targets": {"delta": 1e-6, "standard_error": 0.03}}
     >>> choice_report(choose(wishes)).answers[0].partition(".")[0]
-    '11 deployments meet all targets, and 6 of them are beaten by no other'
+    '8 deployments meet all targets, and 3 of them are Pareto-optimal'
     """
     population = choices.population
     tables = [_met(choices.rows)] if choices.rows else []
     return Report(
         title=choices.title,
         key="choice",
-        question=f"{population.n:,} people, {len(population.labels):,} values. {choices.asked}",
+        question=f"{population.n:,} people, {len(population.labels):,} values{_rounds(choices)}. {choices.asked}",
         answers=tuple(_answers(choices)),
-        tables=(*tables, *([_missed(choices.missed)] if choices.missed else [])),
+        tables=(*tables, *choices.repeated, *([_missed(choices.missed)] if choices.missed else [])),
         software=software("polars"),
     )
 
 
 def specifications(choices: Choices) -> dict[str, str]:
-    """Return the specification of each row (TOML) by the name of its file."""
+    """Return a mapping from file name to specification (TOML), one for each row."""
     return {
         f"{place}-{row.mechanism.partition(' (')[0].replace(' ', '-')}.toml": row.specification
         for place, row in enumerate(choices.rows, start=1)
@@ -50,11 +52,41 @@ def _answers(choices: Choices) -> Iterator[str]:
         yield from (advice.sentence for advice in choices.advice)
         return
     yield (
-        f"{len(rows)} deployments meet all targets, and {best} of them are beaten by no other."
+        f"{len(rows)} deployments meet all targets, and {best} of them are Pareto-optimal."
         if len(rows) > 1
         else "One deployment meets all targets."
     )
     yield f"First: {rows[0].sentence}."
+    yield f"Order: {_ORDER}."
+    if choices.rounds > 1:
+        yield f"Central epsilon is that of all {choices.rounds:,} rounds together."
+
+    yield from useless(
+        {f"row {place}": row.point.standard_error for place, row in enumerate(rows, 1)}, _values(choices)
+    )
+
+
+def _rounds(choices: Choices) -> str:
+    return f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""
+
+
+def _values(choices: Choices) -> int:
+    return len(choices.population.labels)
+
+
+def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:
+    """Yield a warning that names the deployments whose standard error exceeds 1/k, if there are any.
+
+    >>> list(useless({"row 1": 0.01, "row 2": 0.53}, 4))
+    ['The standard error of row 2 is larger than an even share (1/4 = 0.25): most shares cannot be estimated.']
+    """
+    names = [name for name, error in errors.items() if error > 1 / k]
+    if names:
+        shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        yield (
+            f"The standard error of {shown} is larger than an even share (1/{k:,} = {1 / k:.4g}): most shares cannot "
+            "be estimated."
+        )
 
 
 def _met(rows: tuple[Candidate, ...]) -> Table:
@@ -64,14 +96,20 @@ def _met(rows: tuple[Candidate, ...]) -> Table:
         key="deployments",
         title="Deployments that meet all targets",
         caption=(
-            "Best are those that no other beats in all of central epsilon, local epsilon, error, messages, bits, "
-            "dummies and shuffler; then by central epsilon. Central epsilon is that of the worst dataset, the error "
-            "that of a share at the worst true share; messages and bits are those of one person, on average. With no "
-            "local epsilon nothing is left if the shuffler fails."
+            f"Order: {_ORDER}. Criteria are central epsilon, local epsilon, error, messages, bits, dummies and "
+            "shuffler. Central epsilon is that of the worst dataset; the error is that of a share at the worst true "
+            "share. Messages and bits are averages for one person. Without a local epsilon, no protection remains if "
+            "the shuffler fails."
         ),
-        columns=(*_COLUMNS, *several, "bits", "dummies", *(_LEARNED[key] for key in learned)),
+        columns=(*_columns(rows), *several, "bits", "dummies", *(_LEARNED[key] for key in learned)),
         rows=tuple(_row(place, row, learned, several=bool(several)) for place, row in enumerate(rows, start=1)),
     )
+
+
+def _columns(rows: tuple[Candidate, ...]) -> tuple[str, ...]:
+    if rows[0].all_reports is None:
+        return _COLUMNS
+    return (*_COLUMNS[:2], "local epsilon of one report", "local epsilon of all reports", *_COLUMNS[3:])
 
 
 def _row(place: int, row: Candidate, learned: list[str], *, several: bool) -> tuple[Cell, ...]:
@@ -81,6 +119,7 @@ def _row(place: int, row: Candidate, learned: list[str], *, several: bool) -> tu
         f"{place}. {row.mechanism}{''.join(f' = {name}' for name in row.also)}, {row.shuffler}",
         "yes" if row.best else "",
         "none" if math.isinf(point.local_epsilon) else point.local_epsilon,
+        *([] if (total := row.all_reports) is None else ["none" if math.isinf(total.upper) else total]),
         point.central,
         point.standard_error,
         *([row.messages] if several else []),

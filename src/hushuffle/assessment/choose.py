@@ -1,4 +1,4 @@
-"""From what people know to deployments: every mechanism behind every shuffler that meets the targets, ranked."""
+"""Choose deployments: try every mechanism behind every shuffler, and rank those that meet the targets."""
 
 from __future__ import annotations
 
@@ -13,27 +13,35 @@ from typing import Any, Final
 from hushuffle import _checks
 from hushuffle.assessment.advice import Advice, advise
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, searches, with_dummies
+from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.memoised import compared_reports
 from hushuffle.assessment.message_candidates import message_searches
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.model import Population, Progress, notebook, number, silent
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import RandomizedResponse, SubsetSelection
+from hushuffle.model import Population, Progress, Table, notebook, number, silent
 from hushuffle.numerics.roots import farthest
 from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification._base import unfit
 from hushuffle.specification.reading import read_text, text_of
 
 _FACTOR: Final = 4
-"""Numbers of dummies that are tried: 1, and each this many times the one before."""
+"""The numbers of dummies that are tried are the powers of this factor: 1, 4, 16, ..."""
 
 _MOST_DUMMIES: Final = 10**9
+_SUMS: Final = "secure-aggregation"
 _ASKED: Final = ("standard_error", "epsilon", "local_epsilon", "guessing")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """`rows` meet all targets, those that nothing else beats first, then by central epsilon.
+    """The result of `choose`: the deployments that meet the targets, and the reasons why others do not.
 
-    `missed` are the others, those that come nearest first, each with why. `advice`: what would have to change, where
-    nothing meets the targets; each by itself is enough.
+    `rows` are the deployments that meet all targets, Pareto-optimal deployments first, then by central epsilon.
+    `missed` are the other candidates, those nearest to the targets first, each with its reason. `advice`: changes that
+    each suffice, if no deployment meets the targets. `rounds` is the number of rounds, and `reports` says whether
+    reports are fresh or memoized. `repeated` compares fresh and memoized reports for the first row (empty for one
+    round).
     """
 
     title: str
@@ -42,10 +50,13 @@ class Choices:
     rows: tuple[Candidate, ...]
     missed: tuple[Miss, ...]
     advice: tuple[Advice, ...] = ()
+    rounds: int = 1
+    reports: str = ""
+    repeated: tuple[Table, ...] = ()
 
     def _repr_html_(self) -> str:
         if not self.rows:
-            return notebook.table(("what would do",), [(advice.sentence,) for advice in self.advice])
+            return notebook.table(("change that suffices",), [(advice.sentence,) for advice in self.advice])
         shown = [
             (
                 f"{row.mechanism}, {row.shuffler}",
@@ -56,7 +67,7 @@ class Choices:
             )
             for row in self.rows
         ]
-        columns = ("deployment", "beaten by no other", "central epsilon", "local epsilon", "standard error")
+        columns = ("deployment", "Pareto-optimal", "central epsilon", "local epsilon", "standard error")
         return notebook.table(columns, shown, more=self.asked)
 
 
@@ -67,32 +78,35 @@ def choose(
     most_messages: float = 1.0,
     most_bits: float = math.inf,
     honest: float = 1.0,
+    secure_aggregation: bool | None = None,
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Choices:
-    """Return the deployments that meet what people know they need: an accuracy, a privacy, a crowd.
+    """Return the deployments that meet targets of accuracy, privacy and population size.
 
-    `wishes` is a specification in which [randomizer] and [shuffler] may be left out; they are not looked at. With
-    `targets.standard_error` every mechanism gets the smallest local epsilon that is accurate enough; with targets of
-    privacy alone the largest that they allow. Further messages of people (`BlanketMessages`, `FakesPerValue`), or of a
-    scrambler, beside true reports are as few as meet the targets of privacy; with `targets.local_epsilon` blanket
-    messages go with reports as noisy as it demands. Values in the data are not looked at.
+    `wishes` is a specification in which [randomizer] and [shuffler] may be left out. If present, only
+    `shuffler.kind` is used (see `secure_aggregation`). With `targets.standard_error`, every mechanism gets the smallest
+    local epsilon that meets this target. With privacy targets alone, it gets the largest local epsilon that they allow.
+    Where true reports are hidden by additional messages, of people (`BlanketMessages`, `FakesPerValue`) or of a
+    scrambler, the fewest messages that meet the privacy targets are chosen. With `targets.local_epsilon`, blanket
+    messages accompany reports with the required noise. Values in the data are not used.
 
     Args:
         wishes: the name of a TOML file, or its tables.
-        most_dummies: how many dummy reports a scrambler may add, at most; the fewest of 1, 4, 16, ... that will do,
-            and the fewest of all where reports are true.
-        most_messages: how many messages a person may send on average, the report among them.
-        most_bits: how many bits a person may send on average.
-        honest: the share of people who keep their further messages to themselves, as in `BlanketMessages`.
-        base_folder: the folder that relative paths of data are relative to; that of the file by default.
-        progress: told what is going on.
+        most_dummies: the largest number of dummy reports of a scrambler. For noisy reports, the fewest of 1, 4, 16, ...
+            that suffice are chosen; for true reports, the fewest that suffice.
+        most_messages: the largest average number of messages of a person, including the report.
+        most_bits: the largest average number of bits that a person sends.
+        honest: the share of clients that send additional messages and do not collude, as in `BlanketMessages`.
+        secure_aggregation: whether secure aggregation is tried; by default unless [shuffler] is of another kind.
+        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
+        progress: receives the current step and the share done.
 
     Raises:
-        SpecificationError: the file is wrong, or asks for neither accuracy nor privacy, is about numbers or reach, or
-            for something that no mechanism changes: more people than there are, a delta of 1/n or more.
+        SpecificationError: the file is wrong, has no target of accuracy or privacy, is about numbers or reach, or has
+            a target that every mechanism misses: more people than there are, or a delta of 1/n or more.
         DataError, MissingDependencyError: the data cannot be used.
-        InvalidInputError: `wishes` is neither, or a limit out of range: `most_dummies` is a whole number from 0 to
+        InvalidInputError: `wishes` is neither name nor tables, or a limit is out of range: `most_dummies` is 0 to
             10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
 
     >>> found = choose({
@@ -105,7 +119,7 @@ def choose(
     True
     >>> many = {"population": {"n": 10**6, "k": 1000}, "targets": {"delta": 1e-7, "standard_error": 1e-4, "epsilon": 1}}
     >>> choose(many, most_messages=1.1).rows[1].sentence
-    'true reports with no local epsilon, blanket messages, 0.05229 of each person besides'
+    'true reports with no local epsilon, blanket messages (0.05229 per person)'
     """
     _checks.integer("most_dummies", most_dummies, low=0, high=_MOST_DUMMIES)
     if _checks.positive("most_messages", most_messages, allow_infinite=True) < 1:
@@ -115,12 +129,12 @@ def choose(
     tell = progress or silent
     tables, folder, file = _read(wishes, base_folder)
     tell("counting people", 0.0)
-    asked = Wishes(tables=tables, n=1, k=2, people=1, file=file, folder=folder)
-    first = asked.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
+    request = Wishes(tables=tables, n=1, k=2, people=1, file=file, folder=folder)
+    first = request.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
     _refuse(first, file)
     people = first.population.read(folder)
-    asked = replace(
-        asked,
+    request = replace(
+        request,
         n=people.n,
         k=people.k,
         people=people.population.least_people,
@@ -128,25 +142,48 @@ def choose(
         most_messages=most_messages,
         most_bits=most_bits,
         honest=honest,
+        shufflers=_shufflers(tables, secure_aggregation=secure_aggregation),
     )
-    _refuse_hopeless(first, asked.people, file)
-    rows, missed = _tried(asked, tell)
+    _refuse_hopeless(first, request.people, file)
+    tried, missed = _tried(request, tell)
+    rows, exposure = _ranked(tried), Exposure.of(first, k=people.k)
     tell("what would have to change", 0.9)
     return Choices(
         title=first.title or "A choice of deployments",
         population=people.population,
         asked=_asked(first),
-        rows=_ranked(rows),
+        rows=rows,
         missed=tuple(sorted(missed, key=_lack)),
-        advice=() if rows else tuple(advise(asked, sorted(missed, key=_lack))),
+        advice=() if rows else tuple(advise(request, sorted(missed, key=_lack))),
+        rounds=exposure.rounds,
+        reports=_reports(exposure),
+        repeated=compared_reports(rows[0].protocol, delta=first.targets.delta, exposure=exposure) if rows else (),
     )
+
+
+def _shufflers(tables: Mapping[str, Any], *, secure_aggregation: bool | None) -> tuple[str, ...]:
+    """Return the names of the shufflers without dummies that are tried."""
+    if secure_aggregation is None:
+        section = tables.get("shuffler")
+        kind = section.get("kind", _SUMS) if isinstance(section, Mapping) else _SUMS
+        secure_aggregation = kind == _SUMS
+    return ("uniform", *([_SUMS] if secure_aggregation else []), "none")
+
+
+def _reports(exposure: Exposure) -> str:
+    """Return in words whether reports are fresh in every round or memoized; "" for one round."""
+    if exposure.rounds == 1:
+        return ""
+    if exposure.memoised:
+        return f"memoized reports, for people whose value {exposure.stays}"
+    return "fresh reports in every round"
 
 
 def _read(
     wishes: str | os.PathLike[str] | Mapping[str, Any], base_folder: str | os.PathLike[str] | None
 ) -> tuple[dict[str, Any], Path, str]:
     if isinstance(wishes, Mapping):
-        text_of("wishes", wishes)  # or refused
+        text_of("wishes", wishes)  # raises InvalidInputError for other types
         return dict(wishes), Path(base_folder or "."), "wishes"
     _checks.of_type("wishes", wishes, str, os.PathLike, Mapping)
     path = Path(wishes)
@@ -154,13 +191,13 @@ def _read(
     try:
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        parse(text, file=str(path))  # says where
+        parse(text, file=str(path))  # raises an error that names the line
         raise
     return tables, path.parent if base_folder is None else Path(base_folder), str(path)
 
 
 def _refuse(first: Specification, file: str) -> None:
-    """Complain about wishes that no choice among mechanisms for categories answers."""
+    """Raise SpecificationError for a request that is not about one column of categories, or has no targets."""
     targets = first.targets
     if all(getattr(targets, key) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
@@ -171,9 +208,9 @@ def _refuse(first: Specification, file: str) -> None:
 
 
 def _refuse_hopeless(first: Specification, people: int, file: str) -> None:
-    """Complain about targets that are missed whatever the mechanism is."""
+    """Raise SpecificationError for targets that every mechanism misses."""
     if first.targets.delta >= 1 / people:
-        hint = "Commonly it is well below."
+        hint = "Choose a delta well below it."
         rule = f"must be below one over the number of people, {people:,}, to be met"
         unfit("targets.delta", rule, f"{first.targets.delta:g}", hint, where=file)
     if first.targets.people is not None and first.targets.people > people:
@@ -182,7 +219,7 @@ def _refuse_hopeless(first: Specification, people: int, file: str) -> None:
 
 
 def _asked(first: Specification) -> str:
-    """Return what is asked, in one sentence."""
+    """Return the targets in one sentence."""
     targets = first.targets
     wanted = [
         (targets.standard_error, "standard error of a share at most {:g}"),
@@ -192,30 +229,38 @@ def _asked(first: Specification) -> str:
         (targets.reidentification, "a sender named with probability at most {:g}"),
         (targets.people, "at least {:,} people"),
     ]
-    return f"Asked: {'; '.join(words.format(limit) for limit, words in wanted if limit is not None)}."
+    return f"Targets: {'; '.join(words.format(limit) for limit, words in wanted if limit is not None)}."
 
 
 def _tried(wishes: Wishes, tell: Progress) -> tuple[list[Candidate], list[Miss]]:
-    """Return every candidate that meets the targets, and the misses."""
+    """Return all deployments that meet the targets, and all misses."""
     (noisy, missed), (several, misfits) = searches(wishes), message_searches(wishes)
     most_dummies, waiting, missed = wishes.most_dummies, [*noisy, *several], [*missed, *misfits]
     rows: list[Candidate] = []
     for place, search in enumerate(waiting):
         tell(search.name, 0.9 * place / len(waiting))
-        found = _run(search)
-        if most_dummies and isinstance(found, Miss) and search.shuffler["kind"] == "uniform" and _central_alone(found):
-            missed.append(found)
-            found = _scrambled(search, most_dummies)
-        if isinstance(found, Miss):
-            missed.append(found)
+        trial = _run(search)
+        if most_dummies and isinstance(trial, Miss) and search.shuffler["kind"] == "uniform" and _central_alone(trial):
+            missed.append(trial)
+            trial = _scrambled(search, most_dummies)
+        if isinstance(trial, Miss):
+            missed.append(trial)
             continue
-        # What a mechanism chooses by itself may be what is tried by name as well.
-        same = next((at for at, row in enumerate(rows) if row.protocol == found.protocol), None)
+        # A default setting of a mechanism may equal a setting that is also tried by name.
+        same = next((at for at, row in enumerate(rows) if _plain(row) == _plain(trial)), None)
         if same is None:
-            rows.append(found)
+            rows.append(trial)
         else:
-            rows[same] = replace(rows[same], also=(*rows[same].also, found.mechanism))
+            rows[same] = replace(rows[same], also=(*rows[same].also, trial.mechanism))
     return rows, missed
+
+
+def _plain(row: Candidate) -> Protocol:
+    """Return the simplest equivalent protocol: subset selection with one value is randomized response."""
+    protocol, randomizer = row.protocol, row.protocol.randomizer
+    if isinstance(randomizer, SubsetSelection) and randomizer.w == 1:
+        return replace(protocol, randomizer=RandomizedResponse(k=randomizer.k, epsilon=randomizer.epsilon))
+    return protocol
 
 
 def _run(search: Search) -> Candidate | Miss:
@@ -226,37 +271,37 @@ def _run(search: Search) -> Candidate | Miss:
 
 
 def _central_alone(miss: Miss) -> bool:
-    """Return whether nothing but the central target is missed: more dummies may help."""
+    """Return whether the target for central epsilon is the only one missed, so that more dummies may help."""
     return miss.candidate is not None and {target.key for target in miss.candidate.unmet} == {"epsilon"}
 
 
 def _scrambled(search: Search, most: int) -> Candidate | Miss:
-    """Return the same mechanism with the fewest dummies that will do."""
+    """Return the deployment of the same mechanism with the fewest sufficient dummies (up to `most`), or a `Miss`."""
     powers = [power for power in range(most.bit_length()) if _FACTOR**power <= most]
-    found: dict[int, Candidate | Miss] = {}
+    results: dict[int, Candidate | Miss] = {}
 
     def enough(power: int) -> bool:
-        found[power] = one = _run(with_dummies(search, _FACTOR**power))
-        return isinstance(one, Candidate) or not _central_alone(one)
+        results[power] = result = _run(with_dummies(search, _FACTOR**power))
+        return isinstance(result, Candidate) or not _central_alone(result)
 
-    return found[farthest(enough, good=powers[-1], bad=-1)] if enough(powers[-1]) else found[powers[-1]]
+    return results[farthest(enough, good=powers[-1], bad=-1)] if enough(powers[-1]) else results[powers[-1]]
 
 
-def _ranked(found: list[Candidate]) -> tuple[Candidate, ...]:
-    marked = [replace(one, best=not any(_beats(other, one) for other in found)) for one in found]
+def _ranked(candidates: list[Candidate]) -> tuple[Candidate, ...]:
+    marked = [replace(one, best=not any(_beats(other, one) for other in candidates)) for one in candidates]
     return tuple(sorted(marked, key=lambda one: (not one.best, one.costs)))
 
 
-def _beats(other: Candidate, one: Candidate) -> bool:
-    pairs = list(zip(other.costs, one.costs, strict=True))
+def _beats(other: Candidate, candidate: Candidate) -> bool:
+    pairs = list(zip(other.costs, candidate.costs, strict=True))
     return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
 
-def _lack(one: Miss) -> tuple[int, int, float]:
-    """Return how far a miss is from the targets: whether it was tried, how many it misses, and by how much."""
-    if one.candidate is None:
-        return (2 if one.local is None else 1, 0, one.local or 0.0)
-    if one.over:
-        return 0, 0, one.candidate.messages
-    ratios = [target.got.upper / target.asked for target in one.candidate.unmet if target.got is not None]
-    return 0, len(one.candidate.unmet), max(ratios, default=float("inf"))
+def _lack(miss: Miss) -> tuple[int, int, float]:
+    """Return a sort key, smaller if nearer to the targets: whether figures exist, number of missed targets, excess."""
+    if miss.candidate is None:
+        return (2 if miss.local is None else 1, 0, miss.local or 0.0)
+    if miss.over:
+        return 0, 0, miss.candidate.messages
+    ratios = [target.got.upper / target.asked for target in miss.candidate.unmet if target.got is not None]
+    return 0, len(miss.candidate.unmet), max(ratios, default=float("inf"))

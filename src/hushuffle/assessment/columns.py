@@ -1,4 +1,4 @@
-"""Assess several columns of the same people: what all of them come to first, then each."""
+"""Assess several columns of the same people: all columns together, then each column."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ALL: Final = "Anyone who sees the releases of all columns"
 
 @dataclass(frozen=True, kw_only=True)
 class _Column:
-    """What is known of one column."""
+    """The name, the protocol and the results of one column."""
 
     name: str
     protocol: Protocol
@@ -54,19 +54,19 @@ class _Column:
 
     @property
     def error(self) -> float | None:
-        """The standard error of a share, the largest of all categories, at the worst true share."""
+        """The standard error of an estimated share at the worst true share, the largest over all categories."""
         return None if self.utility is None else trials.worst_error(self.protocol)
 
 
 def assess_columns(collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
-    """Return what the columns of a collection say together about one person, then what each says, and how accurate.
+    """Return the guarantee of all columns of a collection together, then that of each column, and the accuracy.
 
-    The guarantees are composed as rounds with the same people; nothing is assumed of how the answers hang together.
+    The guarantees are composed as rounds with the same people; answers may depend on each other in any way.
 
     Args:
         collection: two columns or more, as `hushuffle.specification.load_collection` reads them.
-        base_folder: the folder that relative paths of data are relative to.
-        progress: told what is going on.
+        base_folder: the folder against which relative paths of data are resolved.
+        progress: receives the current step and the share done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -79,14 +79,14 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
     for place, (name, specification) in enumerate(collection.columns.items()):
         tell(f"column {name}", place / (len(collection.columns) + 1))
         columns.append(_assessed(name, specification, base_folder))
-    tell("what all columns come to", len(columns) / (len(columns) + 1))
+    tell("all columns together", len(columns) / (len(columns) + 1))
     questions, whole, protocols = Questions(), collection.whole, [column.protocol for column in columns]
     together = [
         questions.ask("central-dp", _ALL, lambda: _central(collection, all_central(collection, protocols))),
         questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols)),
     ]
-    asked, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
-    if asked.guessers:
+    adversaries, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
+    if adversaries.guessers:
         for column in columns:
             row = partial(
                 findings.guessed,
@@ -96,10 +96,10 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
                 what=f'your answer to "{column.name}"',
                 source=several,
             )
-            found = questions.ask("vulnerability", findings.GUESSER, row)
-            together.append(found and replace(found, adversary=f"{column.name}: {found.adversary}"))
-    if asked.linker:
-        reason = f"Who sent a report is analysed for one report of each person; here it is one in each of {several}."
+            finding = questions.ask("vulnerability", findings.GUESSER, row)
+            together.append(finding and replace(finding, adversary=f"{column.name}: {finding.adversary}"))
+    if adversaries.linker:
+        reason = f"Linking is analysed for one report of each person; here a person sends one in each of {several}."
         questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
     total = tuple(row for row in together if row is not None)
     unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
@@ -190,19 +190,16 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
 
 
 def _named(name: str, row: Finding, labels: tuple[str, ...]) -> Finding:
-    """Say which column a row is about; a guarantee of one column is not that of all.
-
-    Where a lower end is attained is said with the categories of the column: those of the report are all columns.
-    """
+    """Return a finding that names its column; the witness of its lower bound names the column's categories."""
     adversary, witness = f"{name}: {row.adversary}", row.bound.witness
     if witness is not None:
-        proof = f"{row.proof}; lower end attained at {attained(witness, labels)}"
+        proof = f"{row.proof}; lower bound attained at {attained(witness, labels)}"
         row = replace(row, bound=replace(row.bound, witness=None), proof=proof)
     return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
 
 
 def _warned(name: str, warned: Warned) -> Warned:
-    """Say which column a warning is about, unless it is about the run."""
+    """Return a warning that names its column; a warning about the whole run stays unchanged."""
     return (
         warned
         if warned.key in ("true-values-shown", "fixed-seed")
@@ -224,7 +221,7 @@ def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
 
 
 def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound | None) -> tuple[Finding, ...]:
-    """Return what all columns come to, with the shuffler (if `central` is known) and without."""
+    """Return findings on all columns together: with the shuffler (if `central` is given), and without the shuffler."""
     with_it = () if central is None else (_central(collection, central),)
     return (*with_it, _local(collection, protocols))
 
@@ -232,13 +229,13 @@ def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bo
 def _central(collection: Collection, bound: Bound) -> Finding:
     times = factor(bound.upper)
     sentence = (
-        f"Whatever else they know, what is released of {_words(collection)} changes the odds of any conclusion about "
-        f"you by at most {times} (delta = {collection.delta:g})."
+        f"Whatever else they know, the releases of {_words(collection)} change the odds of any conclusion about you by "
+        f"at most {times} (delta = {collection.delta:g})."
         if times
-        else f"What is released makes {_words(collection)} practically readable."
+        else f"The releases make {_words(collection)} practically readable."
     )
     if math.isinf(bound.upper):
-        sentence = f"No differential privacy: one of {_words(collection)} can be read off."
+        sentence = f"No differential privacy: the releases can show one of {_words(collection)}."
     return Finding(
         question="central-dp",
         adversary=_ALL,
@@ -268,8 +265,8 @@ def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
 
 def _table(collection: Collection, columns: list[_Column]) -> Table:
     def figure(column: _Column, question: str) -> Bound | str:
-        found = (row.bound for row in column.findings if row.question == f"{question}-of-a-column")
-        return next(found, "not known")
+        bounds = (row.bound for row in column.findings if row.question == f"{question}-of-a-column")
+        return next(bounds, "not known")
 
     rounds, of_rounds = "", ""
     if collection.rounds > 1:

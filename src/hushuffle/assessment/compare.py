@@ -1,4 +1,4 @@
-"""Several deployments side by side: what each gives, what differs, and which targets each meets."""
+"""Compare deployments side by side: the figures of each, the targets that it meets, and differing settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from hushuffle import _checks
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.choice_report import useless
+from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
 from hushuffle.mechanisms.shufflers.base import Reveals
@@ -40,7 +42,7 @@ _COLLUDING: Final = "central epsilon, {:,} colluders"
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One deployment: the name of its file, its specification as tables, its assessment, and `facts` by row."""
+    """One compared deployment: its file name, its specification as tables, its assessment, and `facts` by row name."""
 
     name: str
     plain: Mapping[str, Any]
@@ -49,21 +51,21 @@ class Compared:
 
     @property
     def figures(self) -> dict[str, Bound]:
-        """What is learned, by question; "guessing" is that of the strongest adversary who guesses."""
+        """The figures by question; "guessing" is the success rate of the most successful adversary."""
         findings = self.report.findings
-        found = {one.question: one.figure for one in findings if one.question not in GUESSES}
+        figures = {one.question: one.figure for one in findings if one.question not in GUESSES}
         guessed = strongest(findings)
-        return found if guessed is None else {**found, "guessing": guessed}
+        return figures if guessed is None else {**figures, "guessing": guessed}
 
 
 def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | None = None) -> tuple[Compared, ...]:
     """Assess several deployments, each of one column or of one sum; errors are predicted, collections are not run.
 
-    Where sums hold against some people who work with the reader, the others are held against as many.
+    If a sum is specified with a number of colluders, the other deployments are assessed with the same number.
 
     Args:
         files: the names of two TOML files or more.
-        progress: told what is going on.
+        progress: receives the current step and the share done.
 
     Raises:
         InvalidInputError: fewer than two files.
@@ -77,14 +79,14 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
     sums = [(path, one) for path, one in read if isinstance(one, SumSpecification)]
     sizes = {path: one.asked.read(path.parent).n for path, one in sums}
     colluders = max((sizes[path] - one.build(sizes[path]).needed for path, one in sums), default=0)
-    found = []
+    compared = []
     for place, (path, specification) in enumerate(read):
         tell(f"assessing {names[place]}", place / len(read))
         if isinstance(specification, SumSpecification):
-            found.append(_of_sum(names[place], specification, path.parent, colluders))
+            compared.append(_of_sum(names[place], specification, path.parent, colluders))
         else:
-            found.append(_of_column(names[place], specification, path.parent, colluders))
-    return tuple(found)
+            compared.append(_of_column(names[place], specification, path.parent, colluders))
+    return tuple(compared)
 
 
 def _of_column(name: str, specification: Specification, folder: Path, colluders: int) -> Compared:
@@ -96,6 +98,7 @@ def _of_column(name: str, specification: Specification, folder: Path, colluders:
         "mechanism": _mechanism(specification),
         "shuffler": specification.shuffler.kind,
         "delta": f"{specification.targets.delta:g}",
+        **_rounds(specification.rounds or 1, Exposure.of(specification)),
         "standard error": _error(report),
     }
     population, of_mean = report.population, next((one for one in report.tables if one.key == "mean-of-numbers"), None)
@@ -120,12 +123,13 @@ def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders:
     report = assess_sum(specification, base_folder=folder)
     assert report.population is not None
     protocol, grid = specification.build(report.population.n), specification.asked.grid
-    assert grid is not None  # a rule
+    assert grid is not None  # ensured by the validation of the specification
     facts: dict[str, Cell] = {
         "mechanism": "sum by several messages",
         "shuffler": "uniform",
         "delta": f"{specification.delta:g}",
         "numbers": _numbers(grid),
+        **_rounds(specification.times, Exposure(rounds=specification.times)),
         **_errors(protocol.standard_error() / protocol.n, protocol.n),
         **_sent(protocol.bits_per_message, protocol.messages, times=specification.times),
     }
@@ -135,12 +139,20 @@ def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders:
     return Compared(name=name, plain=specification.plain(), report=report, facts=facts)
 
 
+def _rounds(rounds: int, exposure: Exposure) -> dict[str, Cell]:
+    """Return the number of rounds, and whether the reports of several rounds are fresh."""
+    if rounds == 1:
+        return {"rounds": "1", "reports": "one round"}
+    reports = f"memoized, value {exposure.stays}" if exposure.memoised else "fresh in every round"
+    return {"rounds": f"{rounds:,}", "reports": reports}
+
+
 def _numbers(grid: NumberGrid) -> str:
     return f"{grid.low:g} to {grid.high:g}, {grid.levels:,} levels"
 
 
 def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
-    """Return what a person sends who gives so many reports, in all rounds together, as epsilon is of all of them."""
+    """Return table rows on what a person sends in all rounds together: `times` reports, their messages and bits."""
     return {
         "bits of a report": f"{bits:.4g}",
         "reports of each person": f"{times:,}",
@@ -150,7 +162,7 @@ def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
 
 
 def _errors(of_mean: float, n: int) -> dict[str, Cell]:
-    """Return the errors of mean and sum, in the unit of the numbers."""
+    """Return the standard errors of the mean and the sum, in the unit of the numbers."""
     errors = {"mean": of_mean, "sum": of_mean * n}
     return {
         f"standard error of the {name}": Bound(lower=0.0, upper=error, kind="upper", unit="")
@@ -159,18 +171,21 @@ def _errors(of_mean: float, n: int) -> dict[str, Cell]:
 
 
 def _against(scenarios: Sequence[Scenario]) -> Cell:
-    """Return what is left where so many people tell their reports."""
-    found = next((one for one in scenarios if one.key == "colluders"), None)
-    return _NONE if found is None or found.central is None else found.central
+    """Return the cell with the central epsilon in the scenario with colluders."""
+    scenario = next((one for one in scenarios if one.key == "colluders"), None)
+    return _NONE if scenario is None or scenario.central is None else scenario.central
 
 
 def comparison_report(compared: Sequence[Compared]) -> Report:
-    """Return one table of what the deployments give, and one of what their specifications say differently."""
+    """Return a report with a table of figures and a table of the keys in which the specifications differ."""
     return Report(
         title="Deployments compared",
         key="comparison",
         question=f"Compared: {', '.join(one.name for one in compared)}.",
-        answers=tuple(f"{one.name}: {_verdict(one.report.targets)} {one.report.question}" for one in compared),
+        answers=tuple(
+            " ".join([f"{case.name}: {_verdict(case.report.targets)}", case.report.question, *_useless(case)])
+            for case in compared
+        ),
         tables=(
             _table("figures", "What each gives", _gives(compared), compared, caption=_caption(compared)),
             _table("targets", "Targets", _targets(compared), compared),
@@ -181,18 +196,24 @@ def comparison_report(compared: Sequence[Compared]) -> Report:
     )
 
 
+def _useless(compared: Compared) -> Iterator[str]:
+    population, error = compared.report.population, compared.facts.get("standard error")
+    if population is not None and isinstance(error, Bound):
+        yield from useless({"a share": error.upper}, len(population.labels))
+
+
 def _one(path: Path) -> Specification | SumSpecification:
     collection = load_deployment(path)
     if isinstance(collection, SumSpecification):
         return collection
     if collection.several:
-        hint = "Compare files of one column; assess says what several come to together."
+        hint = "Compare files of one column. Run assess for several columns together."
         unfit("columns", "must not be several in a comparison", f"{len(collection.columns)}", hint, where=str(path))
     return collection.columns[""]
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return short names that tell the files apart."""
+    """Return a short, distinct name for each file."""
     names = [path.stem for path in paths]
     return names if len(set(names)) == len(names) else [f"{place}. {name}" for place, name in enumerate(names, start=1)]
 
@@ -206,16 +227,16 @@ def _caption(compared: Sequence[Compared]) -> str:
     if not any("numbers" in one.facts for one in compared):
         return ""
     return (
-        "Colluders tell the reader their own reports. "
-        "Errors of mean and sum: over all coins if all answer, in the unit of the numbers, for those that are worst; "
-        "the standard error below is that of the share of a level."
+        "Colluders reveal their own reports to the analyst. Errors of mean and sum cover all randomness, for the worst "
+        "numbers and if all people answer, in the unit of the numbers. The standard error below is that of the share "
+        "of a level."
     )
 
 
 def _table(
     key: str, title: str, rows: Iterator[tuple[str, list[Cell]]], compared: Sequence[Compared], *, caption: str = ""
 ) -> Table:
-    """Return a table with a column for each deployment, whose last column marks the rows that differ."""
+    """Return a table with one column for each deployment; the last column marks rows whose values differ."""
     return Table(
         key=key,
         title=title,
@@ -237,6 +258,9 @@ def _gives(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
     yield facts("shuffler")
     yield "people", [f"{one.report.population.n:,}" if one.report.population else _NONE for one in compared]
     yield facts("delta")
+    yield facts("rounds")
+    if any(one.facts.get("rounds") != "1" for one in compared):
+        yield facts("reports")
     for question, words in _ASKED:
         yield words, [one.figures.get(question, _NONE) for one in compared]
     beside = [row for one in compared for row in one.facts if row in _OF_NUMBERS or row.startswith("central epsilon")]
@@ -258,9 +282,9 @@ def _error(report: Report) -> Cell:
 def _targets(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
     keys = dict.fromkeys(target.key for one in compared for target in one.report.targets)
     for key in keys:
-        found = [next((target for target in one.report.targets if target.key == key), None) for one in compared]
-        topic = next(target.topic for target in found if target is not None)
-        yield topic.partition(",")[0], [_held(target) for target in found]
+        row = [next((target for target in one.report.targets if target.key == key), None) for one in compared]
+        topic = next(target.topic for target in row if target is not None)
+        yield topic.partition(",")[0], [_held(target) for target in row]
 
 
 def _held(target: Target | None) -> str:
@@ -268,7 +292,7 @@ def _held(target: Target | None) -> str:
 
 
 def _changes(compared: Sequence[Compared]) -> list[Table]:
-    """Return the keys of the specifications whose values differ, as a table, if there are any."""
+    """Return a table of the specification keys whose values differ; no table if the specifications are equal."""
     plain = [dict(_flat(one.plain)) for one in compared]
     keys = sorted({key for one in plain for key in one})
     rows = [

@@ -1,4 +1,4 @@
-"""A collection of sums in the terms of DAP: which VDAF its reports are, and what its task must be configured with."""
+"""A secure-aggregation collection as a task of DAP: the VDAF of its reports, and the configuration of the task."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from hushuffle.mechanisms.shufflers import Reveals
 DAP: Final = "draft-ietf-ppm-dap-18"
 VDAF: Final = "draft-irtf-cfrg-vdaf-20"
 SHARES: Final = 2
-"""Aggregators of a DAP task: a leader and a helper."""
+"""The number of aggregators of a DAP task: a leader and a helper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vdaf:
-    """The function that adds reports up: `Prio3Histogram` of a number, `Prio3MultihotCountVec` of bits.
+    """The VDAF (verifiable distributed aggregation function) that adds reports up.
 
-    `max_weight`: the most ones of a vector of bits, None for a number. `chunk_length` is near the square root of what
-    is proved, as the VDAF draft recommends.
+    Reports that are one number use `Prio3Histogram`, reports that are bit vectors `Prio3MultihotCountVec`.
+    `max_weight`: the largest number of ones in a bit vector; None for a number. `chunk_length` is near the square root
+    of the length of the proven vector, as the VDAF draft recommends.
 
     >>> bits = Vdaf(length=8, max_weight=8)
     >>> bits.name, bits.number, bits.parameters
@@ -36,17 +37,17 @@ class Vdaf:
 
     @property
     def name(self) -> str:
-        """What the VDAF draft calls it."""
+        """The name of the function in the VDAF draft."""
         return "Prio3Histogram" if self.max_weight is None else "Prio3MultihotCountVec"
 
     @property
     def number(self) -> int:
-        """Its identifier in the VDAF draft's registry."""
+        """The identifier of the function in the registry of the VDAF draft."""
         return 4 if self.max_weight is None else 5
 
     @property
     def parameters(self) -> dict[str, int]:
-        """Its parameters under the draft's names, in the order of DAP's encoding."""
+        """The parameters of the function by the draft's names, in the order of DAP's encoding."""
         weight = 0 if self.max_weight is None else self.max_weight.bit_length()
         chunk = {"length": self.length, "chunk_length": max(1, round(math.sqrt(self.length + weight)))}
         return chunk if self.max_weight is None else {**chunk, "max_weight": self.max_weight}
@@ -58,21 +59,21 @@ class Vdaf:
 
 
 def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
-    """Return why DAP cannot carry a collection (rule, value, hint for `shuffler.kind`); None if it can."""
+    """Return why DAP does not support a collection (rule, value, hint for `shuffler.kind`); None if it does."""
     shuffler = protocol.shuffler
     if shuffler.reveals is not Reveals.SUMS:
         return "must be secure-aggregation", shuffler.describe(), "DAP adds reports up, and releases none."
     if shuffler.all_coins:
         return (
-            "must be without coins of the servers",
-            f"{shuffler.all_coins:,} coins for each sum",
+            "must not need randomness of the servers",
+            f"{shuffler.all_coins:,} Bernoulli trials for each sum",
             "DAP's aggregators add no noise of their own.",
         )
     return None
 
 
 def vdaf(protocol: Protocol) -> Vdaf:
-    """Return the VDAF whose aggregate is what `protocol.sums` returns.
+    """Return the VDAF whose aggregate result equals the result of `protocol.sums`.
 
     >>> import hushuffle as hs
     >>> votes = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.SecureAggregation(), n=9)
@@ -89,27 +90,28 @@ def _length(protocol: Protocol) -> int:
 
 
 def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a task's configuration that follows from a collection, and what its certificate assumes.
+    """Return the settings of a DAP task that a collection determines, and the assumptions of its certificate.
 
-    `batch`: the smallest one that keeps the guarantee. `asked`: `reports_per_person` and `rounds` of that guarantee.
+    `batch` is the smallest batch size for which the guarantee holds. `asked` has the `reports_per_person` and `rounds`
+    that the guarantee covers.
     """
-    made = vdaf(protocol)
-    number = made.max_weight is None
+    instance = vdaf(protocol)
+    number = instance.max_weight is None
     return {
         "standards": {"dap": DAP, "vdaf": VDAF},
         "min_batch_size": batch,
-        "vdaf_type": made.number,
-        "vdaf": {"type": made.name, "shares": SHARES, **made.parameters},
-        "vdaf_configuration": made.configuration.hex(),
+        "vdaf_type": instance.number,
+        "vdaf": {"type": instance.name, "shares": SHARES, **instance.parameters},
+        "vdaf_configuration": instance.configuration.hex(),
         "measurement": "the number that the device reports"
         if number
         else "the bits that the device reports, true or false, in the order of the values",
         "aggregate": "how often each number was reported" if number else "how many reports have a one in each place",
         "assumes": [
             "Each device randomizes its value before it shards the measurement.",
-            "The leader and the helper do not work together; if they do, local_epsilon is left.",
-            "So many reports of a batch as min_batch_size come from people who do not work with whoever reads the "
-            "result: DAP counts reports, and does not know whose they are.",
+            "The leader and the helper do not collude. If they do, only local_epsilon remains.",
+            "At least min_batch_size reports of a batch come from people who do not collude with the collector: DAP "
+            "counts reports, and does not identify their senders.",
             f"One person gives at most {asked['reports_per_person']} of the reports of a batch, and is in at most "
             f"{asked['rounds']} of the batches.",
         ],

@@ -1,4 +1,4 @@
-"""Assess a deployment, of one column or of several, from its file or from what was read."""
+"""Assess a deployment of one column, several columns or a sum, from a file, tables or a parsed specification."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def assess(
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return everything there is to say about a deployment: what each adversary learns, and how accurate it is.
+    """Return the report on a deployment: what each adversary learns, and how accurate the estimates are.
 
-    The same as `hushuffle assess`; a notebook shows the result as tables, `hushuffle.report.write` makes its files.
-    A question that has no answer for this mechanism becomes a row that says why.
+    The command `hushuffle assess` writes the same report. A notebook shows the report as tables, and
+    `hushuffle.report.write` writes its files. If a question has no answer for the mechanism, a row gives the reason.
 
     Args:
-        deployment: the name of a TOML file, or its tables, or what `hushuffle.specification.load` or `parse` has read.
-        base_folder: the folder that relative paths of data are relative to; that of the file by default.
-        progress: told what is going on, a text and a share from 0 to 1.
+        deployment: the name of a TOML file, its tables, or the result of `hushuffle.specification.load` or `parse`.
+        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
+        progress: receives the current step and the share done, from 0 to 1.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
         SpecificationError: the file is no specification, or does not fit the data.
-        InvalidInputError: `deployment` is none of these.
+        InvalidInputError: `deployment` has another type.
 
     >>> import hushuffle as hs
     >>> report = hs.assess({

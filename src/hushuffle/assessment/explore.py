@@ -1,4 +1,4 @@
-"""A deployment and its neighbours, for a page with sliders: which values they stop at, and all figures there are."""
+"""Compute the data of a page with sliders: the stops of each slider, and the figures of the varied deployments."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw
 from hushuffle.mechanisms.randomizers.processing import averages_to_dummies, is_processing
+from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Progress, Unanswered, silent
 from hushuffle.model.explorer import Axis, Device, Explorer
@@ -34,7 +35,7 @@ from hushuffle.specification.reading import load_collection
 
 _MOST: Final = 10**12
 _PER_DECADE: Final = 6
-"""Stops for people on either side of the deployment's own number, up to ten times as many, and a tenth."""
+"""Stops of the slider for people per factor 10: from a tenth to ten times the deployment's number of people."""
 
 _EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
 _DELTAS: Final = (100.0, 10.0, 1.0, 0.1, 0.01)
@@ -72,21 +73,21 @@ def explore(
     base_folder: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Explorer:
-    """Return a deployment and its neighbours: other crowds, values, noise, delta, dummies and colluders.
+    """Return the figures of a deployment for varied people, values, noise, delta, dummies and colluders.
 
-    Figures at the points of a grid are those of `assess`; between them docs/theory/more-and-less.md says what is
-    proven. Values in the data are not looked at: people and categories are counted.
+    Figures at the points of a grid equal those of `assess`; docs/theory/more-and-less.md proves the bounds between
+    grid points. Values in the data are not used: only people and categories are counted.
 
     Args:
-        specification: the name of a TOML file, or what `hushuffle.specification.load` has read.
-        base_folder: the folder that relative paths of data are relative to; that of the file by default.
-        progress: told what is going on.
+        specification: the name of a TOML file, or the result of `hushuffle.specification.load`.
+        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
+        progress: receives the current step and the share done.
 
     Raises:
-        SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; devices add
-            neither noise nor further messages; values of memoised reports change.
+        SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; or clients
+            add neither noise nor messages; or values with memoized reports change.
         DataError, MissingDependencyError: the data cannot be used.
-        InvalidInputError: `specification` is neither.
+        InvalidInputError: `specification` is neither a file name nor a specification.
 
     >>> from hushuffle.specification import parse
     >>> found = explore(parse('''
@@ -106,7 +107,7 @@ def explore(
     tell = progress or silent
     _refuse(specification)
     exposure = Exposure.of(specification)
-    exposure.composed  # noqa: B018 - or refuse
+    exposure.composed  # noqa: B018 - raises SpecificationError if values change
     tell("counting people", 0.0)
     people = specification.population.read(folder)
     own = build_protocol(specification, n=people.n, k=people.k)
@@ -121,14 +122,14 @@ def explore(
         movable=len(axes.dummies.stops) > 1 and not sends_more(own),
         sends=sends_more(own),
     )
-    found = adversaries(deployments, axes.n, axes.k, axes.epsilon, axes.delta, axes.dummies, tell=tell)
+    rows = adversaries(deployments, axes.n, axes.k, axes.epsilon, axes.delta, axes.dummies, tell=tell)
     tell("accuracy", 0.95)
     devices, unanswered = _devices(deployments, axes)
-    made = Explorer(
+    explorer = Explorer(
         title=specification.title or "A shuffled collection",
         deployment=own.describe(reports_per_person=exposure.reports),
         axes=axes.all,
-        adversaries=found,
+        adversaries=rows,
         devices=devices,
         dummies_count=exposure.alone and not sends_more(own) and averages_to_dummies(own.randomizer.law()),
         toml=parts(deployments, people, axes.k.stops, axes.dummies.stops),
@@ -139,29 +140,29 @@ def explore(
         software=software("polars"),
     )
     tell("done", 1.0)
-    return made
+    return explorer
 
 
 def _one(path: Path) -> Specification:
     collection = load_collection(path)
     if collection.several:
-        hint = "Explore a file of one column; assess says what several come to together."
+        hint = "Explore a file of one column. Run assess for several columns together."
         unfit("columns", "must not be several to explore", f"{len(collection.columns)}", hint, where=str(path))
     return collection.columns[""]
 
 
 def _refuse(specification: Specification) -> None:
-    """Complain about what has no sliders."""
+    """Raise SpecificationError for deployments that the page with sliders does not support."""
     if isinstance(specification.population, ReachPopulation):
-        hint = "assess shows the charts of a reach study."
+        hint = "Run assess for the charts of a reach study."
         unfit("population", "must be people with one value each to explore", "a study of reach", hint)
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        hint = "A noisy order belongs to these very people: there is none for others. assess shows its charts."
+        hint = "A noisy order is defined for these people only. Run assess for its charts."
         unfit("shuffler.kind", "must not keep an order to explore", '"mallows"', hint)
 
 
 def _movable(protocol: Protocol) -> bool:
-    """Return whether there may be any number of dummies."""
+    """Return whether the number of dummies of the protocol can be varied."""
     return protocol.shuffler.reveals is Reveals.MULTISET and protocol.shuffler.dummy_law is None
 
 
@@ -185,7 +186,7 @@ def _axis(key: str, title: str, stops: Iterable[float], own: float, *, ordered: 
 
 
 def _rounded(value: float) -> int:
-    """Return a whole number of two digits and zeros."""
+    """Return `value` as a whole number with two significant digits."""
     return round(float(f"{value:.2g}"))
 
 
@@ -198,7 +199,7 @@ def _values(specification: Specification, people: People, own: Protocol) -> Axis
         return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
     tried = sorted({max(2, round(people.k * times)) for times in _OTHER_K} - {people.k})[:2]
     able = [k for k in tried if _builds(specification, own, k)]
-    reason = "" if able else "This mechanism is for so many values only."
+    reason = "" if able else "This mechanism supports only this number of values."
     axis = _axis("k", "Values", able, people.k, ordered=False)
     return replace(axis, reason=reason)
 
@@ -215,10 +216,10 @@ def _noise(own: Protocol) -> Axis:
     if chosen is None or math.isinf(chosen):
         local = own.randomizer.local_epsilon
         if own.shuffler.own_messages and own.truthful:
-            reason = "Reports are the answers: nothing but the messages besides hides them."
+            reason = "Reports equal the answers: only the additional messages hide them."
             return Axis(key="epsilon", title=title, stops=(math.inf,), ordered=False, reason=reason)
         if math.isinf(local):
-            hint = "Without noise there is nothing to slide: whoever knows all others reads an answer off the release."
+            hint = "Without noise, an adversary who knows all other answers reads the last one from the release."
             unfit("randomizer", "must add noise to explore", "none", hint)
         reason = "The noise of this mechanism is not described by an epsilon."
         return Axis(key="epsilon", title=title, stops=(local,), ordered=False, reason=reason)
@@ -228,38 +229,49 @@ def _noise(own: Protocol) -> Axis:
         return own.randomizer.law() if epsilon == chosen else own.randomizer.with_epsilon(epsilon).law()
 
     able = []
-    for epsilon in sorted({*_EPSILONS, chosen}):
+    for epsilon in sorted({*_EPSILONS, chosen, *_beyond(chosen)}):
         try:
             law(epsilon)
         except _REFUSED:
             continue
         able.append(epsilon)
-    coins = own.shuffler.reveals is Reveals.SUMS and own.shuffler.all_coins
-    ordered = not coins and all(is_processing(law(a), law(b)) for a, b in itertools.pairwise(able))
+    servers_draw = own.shuffler.reveals is Reveals.SUMS and own.shuffler.all_coins
+    ordered = not servers_draw and all(is_processing(law(a), law(b)) for a, b in itertools.pairwise(able))
     return _axis("epsilon", title, able, chosen, ordered=ordered)
+
+
+def _beyond(chosen: float) -> set[float]:
+    """Return additional local epsilons, so that the slider has stops below and above the deployment's value.
+
+    >>> sorted(_beyond(8.0)), sorted(_beyond(0.25)), sorted(_beyond(2.0))
+    ([10.0, 12.0, 16.0], [0.0625, 0.125], [])
+    """
+    above = {times * chosen for times in (1.25, 1.5, 2.0) if chosen >= _EPSILONS[-2]}
+    below = {times * chosen for times in (0.25, 0.5) if chosen <= _EPSILONS[1]}
+    return {value for value in above if value <= LARGEST_EPSILON} | below
 
 
 def _dummies(own: Protocol, *, memoised: bool) -> Axis:
     title = "Dummies"
     if memoised:
-        reason = "Memoised reports are analysed with the number in the specification alone."
+        reason = "Memoized reports are analysed only with the number of dummies in the specification."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     if not _movable(own):
         random = own.shuffler.dummy_law is not None
-        reason = "Their number is random, as in the specification." if random else "This shuffler takes no dummies."
+        reason = "Their number is random, as in the specification." if random else "This shuffler adds no dummies."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}
     return _axis("dummies", title, stops, own.shuffler.dummies)
 
 
 def _messages(own: Protocol) -> Axis:
-    """Return the numbers of messages besides: of so many coins up to p = 1, then of more coins at p = 1."""
-    shuffler, title = own.shuffler, "Messages besides the report (of each person)"
-    here, coins = shuffler.own_messages, shuffler.most_messages
+    """Return the slider for additional messages: p up to 1 with the same trials, then more trials at p = 1."""
+    shuffler, title = own.shuffler, "Additional messages of each person"
+    here, trials = shuffler.own_messages, shuffler.most_messages
     ordered = shuffler.value_law is None
-    stops = {here * times for times in _TIMES if here * times <= coins}
+    stops = {here * times for times in _TIMES if here * times <= trials}
     if ordered:
-        stops |= {float(math.ceil(here * times)) for times in _TIMES if coins < here * times}
+        stops |= {float(math.ceil(here * times)) for times in _TIMES if trials < here * times}
         stops = {stop for stop in stops if stop <= shuffler.most_own_messages}
     else:
         stops = {stop for stop in stops if stop <= shuffler.best_own_messages}
@@ -267,49 +279,49 @@ def _messages(own: Protocol) -> Axis:
 
 
 def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...], tuple[Unanswered, ...]]:
-    """Return what the randomizers do by themselves; and why shares are not estimated, if they are not."""
-    made, reason = [], ""
+    """Return the figures of the randomizers, and the reason if shares cannot be estimated."""
+    devices, reason = [], ""
     for k in axes.k.stops:
         for epsilon in axes.epsilon.stops:
             randomizer = deployments.randomizer(int(k), epsilon)
-            told = randomizer.law().told if deployments.scaled else None
+            truthful = randomizer.law().told if deployments.scaled else None
             rare, worst = None, None
             try:
                 messages = axes.dummies.stops if deployments.sends else (0.0,)
                 rare, worst = zip(*(_variances(deployments, int(k), epsilon, sent) for sent in messages), strict=True)
             except (NumericalError, UnsupportedProtocolError, InvalidInputError) as refusal:
                 reason = str(refusal)
-            made.append(
+            devices.append(
                 Device(
                     k=int(k),
                     epsilon=epsilon,
                     local=deployments.local(int(k), epsilon).upper,
-                    told=1.0 if told is None else float(told),
+                    told=1.0 if truthful is None else float(truthful),
                     rare=rare,
                     worst=worst,
                 )
             )
     row = Unanswered(question="accuracy", topic="The accuracy of the answers", reason=reason)
-    return tuple(made), (row,) if reason else ()
+    return tuple(devices), (row,) if reason else ()
 
 
 def _variances(deployments: Deployments, k: int, epsilon: float, sent: float) -> tuple[tuple[float, float, float], ...]:
-    """Return (a, b, c) of a rare value and at the worst share: the variance is a/n + (b dummies + c)/n**2.
+    """Return (a, b, c) for share 0 and for the worst share: the variance of a share is a/n + (b dummies + c)/n**2.
 
-    Where people send messages, it is that with `sent` of each, and b is 0.
+    If people send additional messages, the variance is that with `sent` messages of each person, and b is 0.
     """
 
     def variances(n: int, dummies: float) -> npt.NDArray[np.float64]:
         protocol = deployments.protocol(k=k, people=n, epsilon=epsilon, dummies=dummies)
         return predicted_standard_error(protocol, frequency=np.array([0.0, 1.0])) ** 2
 
-    few = max(2, deployments.exposure.reports + 1)
+    size = max(2, deployments.exposure.reports + 1)
     none = sent if deployments.sends or deployments.movable else float(deployments.own.shuffler.expected_dummies)
-    first, second = variances(few, none) * few, variances(2 * few, none) * 2 * few
-    beside = (first - second) * 2 * few
+    first, second = variances(size, none) * size, variances(2 * size, none) * 2 * size
+    beside = (first - second) * 2 * size
     beside = np.where(abs(beside) > 1e-9 * abs(first), beside, 0.0)
-    slope = (variances(few, 1.0) * few**2 - first * few) if deployments.movable else np.zeros(2)
-    alone = first - beside / few
+    slope = (variances(size, 1.0) * size**2 - first * size) if deployments.movable else np.zeros(2)
+    alone = first - beside / size
     worst = int(np.argmax(alone))
     rows = [(float(alone[at]), float(slope[at]), float(beside[at])) for at in (0, worst)]
     return tuple(rows)

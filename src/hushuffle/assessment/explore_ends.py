@@ -1,4 +1,4 @@
-"""Certified ends of epsilon in a few evaluations: a little wider than those of `dp.epsilon`, and sooner there."""
+"""Certified bounds of epsilon with few evaluations: slightly wider than the bounds of `dp.epsilon`, but faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hushuffle.model import Bound
 
 _SLACKS: Final = (0.002, 0.01, 0.05, 0.2)
-"""How far from where the curve seems to cross delta an end is tried, relative: the first that is proven is taken."""
+"""Relative distances from the approximate epsilon at which a bound is tried, in this order until one is proven."""
 
 _STEP: Final = 0.03
 _LEAST: Final = 1e-6
@@ -23,8 +23,8 @@ _RESOLUTION: Final = 3e-4
 def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
 
-    Where the crossing is looked for nothing is proven; both ends are evaluated then, and those of `dp.epsilon` are
-    taken where none within a fifth is proven.
+    A search finds epsilon approximately, without proof. Then a lower and an upper bound near it are verified on the
+    curve. If no bound within a fifth of the approximate epsilon is proven, the result is that of `dp.epsilon`.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.questions.dp.composition import curve_of
@@ -44,7 +44,7 @@ def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
 
 
 def _crossing(law: PrivacyCurve, delta: float, guess: float, high: float) -> float:
-    """Return about where the curve crosses delta; no bound."""
+    """Return the approximate epsilon at which the privacy curve equals delta; the result is not a bound."""
 
     def excess(exponent: float) -> float:
         place = math.exp(exponent)

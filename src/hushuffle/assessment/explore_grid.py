@@ -1,4 +1,4 @@
-"""The grid of the explorer: which points are computed, and each adversary's figure there."""
+"""The grid of the page with sliders: which points are computed, and each adversary's figure at these points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from hushuffle.assessment.explore_ends import near_ends
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.findings import LINKER, RELEASE
+from hushuffle.assessment.findings import GUESSER, LINKER, RELEASE
 from hushuffle.assessment.messages import with_messages
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Strong, Uninformed
@@ -26,10 +26,10 @@ from hushuffle.specification import Specification
 
 _FEWEST: Final = 2
 _FINE: Final = 2
-"""Where every so many stops for people are computed at least, fewer people are, too."""
+"""If the step between computed stops for people is at most this, a third of the smallest n is computed as well."""
 
-_SEVERAL: Final = "It is known for one report alone, and a person gives several."
-_SENT_ONCE: Final = "Who sent a report is analysed where each person gives one; here a person may give several."
+_SEVERAL: Final = "It is defined for one report of each person; here a person sends several."
+_SENT_ONCE: Final = "Linking is analysed for one report of each person; here a person may send several."
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
 _FINE_EPSILONS: Final = (2.0, 3.5, 5.0)
 _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
@@ -37,10 +37,10 @@ _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployments:
-    """The deployment with other numbers in it. `movable`: it may have any number of dummies.
+    """Variants of a deployment with other parameters.
 
-    `sends`: people send further messages: `dummies` are those of each person besides the report then, and figures are
-    for `people` who are all honest.
+    `movable`: the number of dummies can be varied. `sends`: people send additional messages. Then `dummies` counts the
+    additional messages of each person, and all `people` are honest.
     """
 
     specification: Specification
@@ -52,13 +52,13 @@ class Deployments:
 
     @property
     def scaled(self) -> bool:
-        """Whether epsilon of the release falls at least in proportion with how often the truth is told on purpose."""
+        """Whether central epsilon falls at least in proportion to the probability of a truthful report."""
         hidden = self.own.reveals is Reveals.MULTISET
         return self.ordered and hidden and self.exposure.alone and averages_to_dummies(self.own.randomizer.law())
 
     @property
     def quick(self) -> bool:
-        """Whether a figure takes less than a tenth of a second, so that many can be computed."""
+        """Whether a figure takes less than a tenth of a second to compute, so that many points are computed."""
         law = self.own.randomizer.law().symmetric
         if self.slow or law is None:
             return False
@@ -66,21 +66,21 @@ class Deployments:
 
     @property
     def slow(self) -> bool:
-        """Whether a figure may take a second, so that few are computed."""
+        """Whether a figure may take a second to compute, so that few points are computed."""
         return takes_long(self.own, self.exposure)
 
     def searched(self, k: int) -> bool:
-        """Whether looking for the ends of a figure takes much longer than evaluating them, with k values."""
+        """Whether, with k values, the search for bounds takes much longer than the evaluation of bounds."""
         symmetric = self.own.randomizer.law().symmetric
         hidden = self.own.reveals is Reveals.MULTISET and not (self.sends and self.own.truthful)
         return hidden and self.exposure.alone and (symmetric is None or k > 2)
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
-        """Return what devices do with one of k values; what else was chosen for k is that of the own epsilon."""
+        """Return the randomizer for k values and `epsilon`; other settings are those of the deployment's randomizer."""
         return _randomizer(self, k, epsilon)
 
     def protocol(self, *, k: int, people: int, epsilon: float, dummies: float) -> Protocol:
-        """Return the deployment with these numbers."""
+        """Return the protocol with this number of values, people and dummies, and this local epsilon."""
         shuffler = self.own.shuffler
         if self.movable:
             shuffler = Scrambler(dummies=int(dummies)) if dummies else UniformShuffle()
@@ -89,7 +89,7 @@ class Deployments:
         return Protocol(randomizer=self.randomizer(k, epsilon), shuffler=shuffler, n=people)
 
     def shuffler(self, k: int, messages: float) -> Shuffler:
-        """Return what makes each person send so many messages besides, of k values."""
+        """Return the shuffler for k values with which each person sends `messages` additional messages."""
         own = self.own
         if k != own.randomizer.inputs:
             own = replace(own, randomizer=self.specification.randomizer.build(k))
@@ -97,23 +97,23 @@ class Deployments:
         return own.shuffler if here else with_messages(own, messages).shuffler
 
     def trusted(self, n: int) -> int:
-        """Return how many of n people a person hides among where nobody of them is told to work with the reader."""
+        """Return the number of people, out of n, among whom a person hides if there are no colluders."""
         return self.own.shuffler.secret(n)[0]
 
     def local(self, k: int, epsilon: float) -> Bound:
-        """Return the local epsilon (nats) of all that one person gives."""
+        """Return the local epsilon (nats) of all reports and messages of one person."""
         return self.exposure.local(replace(self.own, randomizer=self.randomizer(k, epsilon)))
 
 
 @lru_cache(maxsize=256)
 def _randomizer(deployments: Deployments, k: int, epsilon: float) -> Mechanism:
     own = deployments.own.randomizer
-    made = own if k == own.inputs else deployments.specification.randomizer.build(k)
-    return made if own.chosen_epsilon in (None, epsilon) else made.with_epsilon(epsilon)
+    mechanism = own if k == own.inputs else deployments.specification.randomizer.build(k)
+    return mechanism if own.chosen_epsilon in (None, epsilon) else mechanism.with_epsilon(epsilon)
 
 
 def takes_long(own: Protocol, exposure: Exposure) -> bool:
-    """Return whether one figure may take a second."""
+    """Return whether one figure of the deployment may take a second to compute."""
     drawn = own.shuffler.dummy_law is not None and not own.truthful
     return own.reveals is Reveals.SUMS or drawn or not exposure.alone
 
@@ -147,7 +147,7 @@ def adversaries(
     guessed = one_report
     if deployments.own.reveals is Reveals.SUMS:
         guessed = one_report[:1]
-    elif deployments.own.randomizer.law().support is None:  # many central figures make one of these
+    elif deployments.own.randomizer.law().support is None:  # each such figure needs many central figures
         guessed = [place for place in one_report if place.epsilon == one_report[0].epsilon][:4]
     alone = [place for place in one_report if place.dummies == places[0].dummies]
     rows: list[tuple[Adversary, list[_Place], Callable[[_Place], Iterator[Bound]]]] = [
@@ -166,35 +166,43 @@ def adversaries(
             Adversary(
                 key="linker",
                 name=LINKER,
-                sentence="Names the sender of a report correctly {often} of the time, even if each answer told as "
-                "much as can be about its owner.",
+                sentence="Names the sender of a report correctly {often} of the time, for any relation between people "
+                "and answers.",
                 colluding=True,
             ),
             alone,
             partial(_named, deployments),
         ),
     ]
-    made = []
-    for row, (adversary, asked, figures) in enumerate(rows):
+    results = []
+    for row, (adversary, adversary_places, figures) in enumerate(rows):
+        if single and adversary.key == "uninformed":  # the next row has the bound for any adversary
+            continue
+        if single and adversary.key == "strong":
+            words = (
+                f"Guesses an answer right {{often}} of the time from {deployments.exposure.words}; {{blind}} without."
+            )
+            results.append(replace(adversary, name=GUESSER, sentence=words, derived=True))
+            continue
         if row and single:
-            made.append(replace(adversary, reason=_SENT_ONCE if adversary.key == "linker" else single))
+            results.append(replace(adversary, reason=_SENT_ONCE if adversary.key == "linker" else single))
             continue
         share = (0.0, 0.6, 0.7, 0.9)[row], (0.6, 0.7, 0.9, 0.95)[row]
-        made.append(_asked(adversary, asked, figures, tell=tell, share=share))
-    return tuple(made)
+        results.append(_asked(adversary, adversary_places, figures, tell=tell, share=share))
+    return tuple(results)
 
 
 def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Axis, dummies: Axis) -> Iterator[_Place]:
-    """Yield what is computed: the own place first, then crowds and noise together, then others more thinly."""
+    """Yield the grid points: the deployment itself, then n with epsilon, then fewer points for other parameters."""
     quick, slow, own_k = deployments.quick, deployments.slow, int(k.stops[k.start])
     own, noise, hidden = int(n.stops[n.start]), epsilon.stops[epsilon.start], dummies.stops[dummies.start]
     sizes = _sizes(deployments, n, 2 if quick else 6 if slow else 4)
     noises = _noises(epsilon, _FINE_EPSILONS if quick else () if slow else _COARSE_EPSILONS)
     deltas = tuple(delta.stops[::2]) if quick else (delta.stops[0], delta.stops[delta.start])
-    few, most, own = min(sizes), max(sizes), deployments.trusted(own)
+    least, most, own = min(sizes), max(sizes), deployments.trusted(own)
     yield from _box([own_k], [own], [noise], [hidden], delta.stops)
-    # Figures change least with delta: away from its own one half of the crowds will do.
-    every = {few, own, most, *sizes[::2]} if quick else {*sizes}
+    # Figures change least with delta: for other deltas, every second number of people suffices.
+    every = {least, own, most, *sizes[::2]} if quick else {*sizes}
     yield from _box([own_k], every, noises, [hidden], deltas)
     yield from _box([own_k], {*sizes} - every, noises, [hidden], (delta.stops[delta.start],))
     if deployments.sends:
@@ -202,36 +210,36 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
         return
     other_k = [int(value) for value in k.stops if value != own_k]
     fewer = {min(noises), noise, max(noises)}
-    yield from _box(other_k, {few, own, most}, fewer, [hidden], deltas)
+    yield from _box(other_k, {least, own, most}, fewer, [hidden], deltas)
     if quick:
-        # Where figures change most: more noise is bounded by less in proportion, little noise is not.
+        # Figures for more noise follow in proportion from those for less noise; this does not hold for little noise.
         between = (sizes[len(sizes) // 4], sizes[(3 * len(sizes)) // 4])
-        yield from _box(other_k, {few, own, most, *between}, {noise, *noises[-3:]}, [hidden], deltas)
+        yield from _box(other_k, {least, own, most, *between}, {noise, *noises[-3:]}, [hidden], deltas)
     others = [stop for stop in dummies.stops if stop != hidden]
     if others:
-        # More dummies are bounded from above by more people: what is left to find are lower ends.
+        # Figures with fewer dummies are upper bounds of those with more: only lower bounds are missing.
         people = {own, most}
         if quick:
             people |= {int(n.stops[0])} if deployments.searched(own_k) else set(sizes[::2])
-        some = {others[len(others) // 2], max(others)}
-        yield from _box([own_k], people, {min(noises), noise}, some, deltas[-2:])
+        counts = {others[len(others) // 2], max(others)}
+        yield from _box([own_k], people, {min(noises), noise}, counts, deltas[-2:])
         yield from _box(other_k, {own, most}, {min(noises), noise}, [max(others)], deltas[-2:])
 
 
 def _messages(
     deployments: Deployments, own: int, n: Axis, k: Axis, epsilon: Axis, delta: Axis, messages: Axis
 ) -> Iterator[_Place]:
-    """Yield crowds and numbers of messages together: all of them where figures take little time."""
+    """Yield grid points of n and the number of messages: all pairs if figures take little time, else some."""
     noise, own_k, quick = epsilon.stops[epsilon.start], int(k.stops[k.start]), deployments.quick
     sizes = _sizes(deployments, n, _FINE if quick else 6)
-    few = {messages.stops[0], messages.stops[messages.start], messages.stops[-1]}
-    sent = messages.stops if quick or not messages.ordered else few
+    selected = {messages.stops[0], messages.stops[messages.start], messages.stops[-1]}
+    sent = messages.stops if quick or not messages.ordered else selected
     deltas = delta.stops if quick else (delta.stops[delta.start],)
     yield from _box([own_k], sizes, [noise], sent, deltas)
     other_k = [int(value) for value in k.stops if value != own_k]
     yield from _box(other_k, sizes[::2], [noise], sent, deltas)
     if not quick:
-        yield from _box([own_k], {own, max(sizes)}, {epsilon.stops[0], epsilon.stops[-1]}, few, deltas)
+        yield from _box([own_k], {own, max(sizes)}, {epsilon.stops[0], epsilon.stops[-1]}, selected, deltas)
 
 
 def _box(
@@ -246,7 +254,7 @@ def _box(
 
 
 def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
-    """Return for how many people figures are computed: every so many stops, and fewer people, for colluders."""
+    """Return the numbers of people to compute: every `step`-th stop, and smaller numbers, which colluders lead to."""
     least = max(_FEWEST, deployments.exposure.reports)
     stops = {int(stop) for place, stop in enumerate(n.stops) if (place - n.start) % step == 0}
     fewer = (n.stops[0] / times for times in ((3, 10) if step <= _FINE else (10,)))
@@ -255,11 +263,11 @@ def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
 
 
 def _noises(epsilon: Axis, wanted: tuple[float, ...]) -> list[float]:
-    """Return the local epsilons of the grid: all stops where nothing is proven between them."""
+    """Return the local epsilons of the grid: all stops if no bounds between stops are proven, else `wanted` ones."""
     if not epsilon.ordered:
         return list(epsilon.stops)
-    kept = {epsilon.stops[0], epsilon.stops[-1], epsilon.stops[epsilon.start], *wanted}
-    return sorted(kept & set(epsilon.stops))
+    stops = {epsilon.stops[0], epsilon.stops[-1], epsilon.stops[epsilon.start], *wanted}
+    return sorted(stops & set(epsilon.stops))
 
 
 def _asked(
@@ -270,7 +278,7 @@ def _asked(
     tell: Progress,
     share: tuple[float, float],
 ) -> Adversary:
-    """Return an adversary with the figures, or with the reason why there are none."""
+    """Return the adversary with its figures at all grid points, or with the reason why there are none."""
     points: list[GridPoint] = []
     start, end = share
     for done, place in enumerate(places):
@@ -288,7 +296,7 @@ def _asked(
                     )
                 )
         except _REFUSED as error:
-            if not points:  # not even of the deployment itself
+            if not points:  # there is no figure even for the deployment itself
                 return replace(adversary, reason=str(error))
     return replace(adversary, points=tuple(points))
 
@@ -310,7 +318,7 @@ def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
 
 
 def _about(protocol: Protocol, pure: float, delta: float) -> float:
-    """Return an epsilon to start a search from."""
+    """Return an approximate central epsilon (nats) at which a search starts."""
     law = protocol.shuffler.dummy_law
     typical = protocol if law is None else protocol.with_dummies(law.middle)
     try:

@@ -1,4 +1,4 @@
-"""The specification of the explorer's download: the file as it is, but for what the sliders change."""
+"""The specification that the page with sliders offers for download: the file, with marks for slider values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _COLLUDERS: Final = 700000000005
 
 
 def parts(deployments: Deployments, people: People, ks: Sequence[float], messages: Sequence[float]) -> dict[str, Any]:
-    """Return the parts of the specification, TOML with marks where the sliders change it (`_text`).
+    """Return the parts of the specification as TOML, with marks in place of the slider values (see `_text`).
 
-    `top`: with the adversaries, and with those alone that any crowd has. `population` and `randomizer`: as they are
-    ("own", for the deployment's own numbers), and for each k. `shuffler`: as it is, without dummies, with some; where
-    people send messages, for each k a list, with one for each number of them.
-    `targets`: as they are, and with another delta. `statement`: as it is, and with colluders. `rest`: what stays.
+    `top`: a text with all adversaries, and a text with the adversaries that are defined for any n. `population` and
+    `randomizer`: "own", the table as written, and a table for each k. `shuffler`: the table as written, a table
+    without dummies, and a table with dummies; if people send additional messages, a list for each k with a table for
+    each number of messages. `targets`: the table as written, and with another delta. `statement`: the table as
+    written, and with colluders. `rest`: the tables that no slider changes.
     """
     specification = deployments.specification
     plain = specification.plain()
@@ -68,19 +69,19 @@ def parts(deployments: Deployments, people: People, ks: Sequence[float], message
 
 
 def _population(given: dict[str, Any], people: People, k: int) -> dict[str, Any]:
-    """Return so many people, without data; the categories keep their names as long as there are as many."""
+    """Return the table [population] without data; if k is unchanged, the categories keep their names."""
     if "low" in given and "levels" in given:
-        kept = {key: given[key] for key in ("kind", "low", "high", "levels")}
+        values = {key: given[key] for key in ("kind", "low", "high", "levels")}
     else:
         labels = people.population.labels
         named = k == people.k and (given.get("k") is None)
-        kept = {"categories": list(labels)} if named else {"k": k}
+        values = {"categories": list(labels)} if named else {"k": k}
     reports = given.get("reports_per_person")
-    return {"n": _MARKS["n"], **kept, **({} if reports is None else {"reports_per_person": reports})}
+    return {"n": _MARKS["n"], **values, **({} if reports is None else {"reports_per_person": reports})}
 
 
 def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
-    """Return the mechanism with all that was chosen for it, and another epsilon."""
+    """Return the table [randomizer] with the mechanism's settings and a mark in place of epsilon."""
     chosen = deployments.own.randomizer.chosen_epsilon
     section = deployments.specification.randomizer
     if chosen is None:
@@ -91,18 +92,18 @@ def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
 
 
 def _sending(deployments: Deployments, given: dict[str, Any], k: int, messages: Sequence[float]) -> list[str]:
-    """Return the table [shuffler] for each number of messages besides."""
-    found = []
+    """Return the table [shuffler] for each number of additional messages."""
+    texts = []
     for number in messages:
-        made = deployments.shuffler(k, number)
-        assert made.tossed is not None
-        coins = {"trials": made.most_messages} if "trials" in given else {}
-        found.append(_text({"shuffler": {**given, "p": made.tossed[1], **coins}}))
-    return found
+        shuffler = deployments.shuffler(k, number)
+        assert shuffler.tossed is not None
+        trials = {"trials": shuffler.most_messages} if "trials" in given else {}
+        texts.append(_text({"shuffler": {**given, "p": shuffler.tossed[1], **trials}}))
+    return texts
 
 
 def _text(tables: dict[str, Any]) -> str:
-    """Return TOML, marks in the place of their numbers: between NULs, which no TOML text contains."""
+    """Return tables as TOML in which numbers are replaced by marks: names between NULs, which TOML cannot contain."""
     text = tomli_w.dumps(tables)
     for name, number in {**_MARKS, "colluders": _COLLUDERS}.items():
         text = text.replace(str(number), f"\0{name}\0")

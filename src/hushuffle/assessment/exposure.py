@@ -1,4 +1,4 @@
-"""How much of one person is asked: several reports in one shuffle, several rounds; what that comes to."""
+"""`Exposure`: how many reports one person sends, in how many rounds, and the composed guarantee for all of them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
-    """At most so many `reports` of each person in each of so many `rounds`, all with fresh coins.
+    """The number of reports of one person: at most `reports` in each of `rounds` rounds, all with fresh randomness.
 
-    `memoised`: instead one report for each of the `values` that a person has, at most, which is kept and sent again in
-    every round; the value changes `changes` times, at most.
+    `memoised`: reports are not fresh. A person has one memoized report for each of at most `values` values, and sends
+    the report of the current value in every round; the value changes at most `changes` times.
 
     >>> print(Exposure(reports=5, rounds=12).words)
     all 12 rounds, with up to 5 reports of each person in each
@@ -40,7 +40,7 @@ class Exposure:
 
     @classmethod
     def of(cls, specification: Specification, *, k: int = sys.maxsize) -> Exposure:
-        """Return what a specification asks of each person, who has one of k values."""
+        """Return the exposure of each person in the deployment of a specification, with k values."""
         return cls(
             reports=specification.population.most,
             rounds=specification.rounds or 1,
@@ -51,34 +51,34 @@ class Exposure:
 
     @property
     def alone(self) -> bool:
-        """Whether each person gives one report, once."""
+        """Whether each person sends one report, once."""
         return self.reports == self.rounds == 1
 
     @property
     def total(self) -> int:
-        """How many reports are drawn of one person in all, at most."""
+        """The largest number of reports of one person that are drawn with fresh randomness."""
         return self.reports * (self.values if self.memoised else self.rounds)
 
     @property
     def drawn_again(self) -> bool:
-        """Whether a person keeps several reports, one for each value held: no crowd hides that they differ."""
+        """Whether a person has several memoized reports: shuffling does not hide that they differ."""
         return self.memoised and self.changes > 0
 
     @property
     def composed(self) -> int:
-        """How many rounds with fresh reports are as much as all rounds.
+        """The number of rounds with fresh reports whose composition has the guarantee of all rounds.
 
         Raises:
-            SpecificationError: none: it is known for memoised reports of values that stay.
+            SpecificationError: reports are memoized and values may change, so there is no such number.
         """
         if self.drawn_again:
-            hint = f"Whatever the crowd, a local epsilon of targets.epsilon/{self.total:,} will do."
+            hint = f"For any number of people, a local epsilon of targets.epsilon/{self.total:,} suffices."
             unfit("changes", "must be 0 for this", f"{self.changes:,}", hint)
         return 1 if self.memoised else self.rounds
 
     @property
     def words(self) -> str:
-        """What a guarantee covers, in plain words."""
+        """The reports and rounds that the guarantee covers, in words."""
         each = f"up to {self.reports:,} reports of each person"
         if self.rounds == 1:
             return each if self.reports > 1 else "one report of each person"
@@ -88,21 +88,21 @@ class Exposure:
 
     @property
     def stays(self) -> str:
-        """What a value does whose reports are kept, to go after it."""
+        """How often a value with memoized reports changes, as a verb phrase ("stays", "changes once at most")."""
         if self.changes == 0:
             return "stays"
         return "changes once at most" if self.changes == 1 else f"changes {self.changes:,} times at most"
 
     @property
     def seen(self) -> str:
-        """What somebody sees, to go before a verb."""
+        """The release that an observer sees, as the beginning of a sentence."""
         if self.alone:
             return "it"
         return f"the releases of {self.words}," if self.rounds > 1 else f"a release with {self.words}"
 
     @property
     def named(self) -> str:
-        """The same with one's name on it, with its verb."""
+        """The reports with the sender's name, as the subject and the verb of a sentence."""
         if self.alone:
             return "Even with your name on it, your report changes"
         if self.memoised and self.changes == 0:
@@ -111,34 +111,34 @@ class Exposure:
         return f"Even with your name on them, {reports} change"
 
     def once(self, protocol: Protocol) -> Protocol | PrivacyCurve:
-        """Return one round of what one person gives, to be composed."""
+        """Return the protocol or privacy curve of one round, with all reports of one person, to be composed."""
         return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
 
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
-        """Return the central epsilon (nats) of all of them together, and the argument for it."""
+        """Return the central epsilon (nats) of all reports of one person together, and the argument that proves it."""
         if self.memoised:
             bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.values - 1)
             if self.changes:
                 return bound, "local epsilons of the different reports added up (upper bound), one round (lower bound)"
-            return bound, f"all rounds are made of the reports of one; {curve_of(protocol).proof}"
+            return bound, f"all rounds repeat the reports of one round; {curve_of(protocol).proof}"
         curve = curve_of([(self.once(protocol), self.rounds)])
         return curve.epsilon(delta), curve.proof
 
     def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
-        """Return the central epsilon (nats) of all of them together."""
+        """Return the central epsilon (nats) of all reports of one person together."""
         return self.guarantee(protocol, delta=delta)[0]
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
-        """Return the central epsilon (nats) of all columns together; there is one where reports are memoised."""
+        """Return the central epsilon (nats) of all columns together; memoized reports require a single column."""
         if self.memoised:
             return self.epsilon(protocols[0], delta=delta)
         return dp.compose([(self.once(protocol), self.rounds) for protocol in protocols], delta=delta)
 
     def local(self, protocol: Protocol) -> Bound:
-        """Return the local epsilon (nats) of all of them together: the sum."""
-        one = dp.local_epsilon(protocol, reports_per_person=self.reports)
-        return Bound.exact(times_upwards(one.upper, self.total // self.reports), unit="nats")
+        """Return the local epsilon (nats) of all reports of one person together: the sum over the reports."""
+        single = dp.local_epsilon(protocol, reports_per_person=self.reports)
+        return Bound.exact(times_upwards(single.upper, self.total // self.reports), unit="nats")
 
 
 ONCE: Final = Exposure()
-"""One report of each person, once."""
+"""The exposure of a person who sends one report in one round."""

@@ -1,4 +1,4 @@
-"""One finding per adversary: the figure, and one plain sentence that says it; or why there is none."""
+"""One finding per adversary: the figure and one sentence, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from hushuffle.questions.qif.guessing import guarantee_vulnerability
 
 RELEASE: Final = "Anyone who sees the release"
 ONE_RELEASE: Final = "Anyone who sees the release of one round"
-SHUFFLER: Final = "A broken or dishonest shuffler"
-SERVERS: Final = "All servers, working together"
-GUESSER: Final = "Somebody who guesses, whatever they know of others"
-LINKER: Final = "Somebody who wants to know whose report it is"
+SHUFFLER: Final = "A compromised shuffler"
+SERVERS: Final = "All servers, colluding"
+GUESSER: Final = "An adversary with any knowledge of other answers"
+LINKER: Final = "An adversary who links a report to its sender"
 
 Answer = TypeVar("Answer")
 
 
 class Questions:
-    """Asks one question of a report after another; one that is refused becomes a row that says why.
+    """Collects the answers to the questions of a report; a question without an answer becomes a row with the reason.
 
     >>> questions = Questions()
-    >>> questions.ask("half", "Somebody who divides", lambda: 1 / 2)
+    >>> questions.ask("half", "An adversary who divides", lambda: 1 / 2)
     0.5
     >>> def refuse():
-    ...     raise UnsupportedProtocolError("There is no law.")
-    >>> questions.ask("third", "Somebody who divides", refuse)
+    ...     raise UnsupportedProtocolError("There is no figure.")
+    >>> questions.ask("third", "An adversary who divides", refuse)
     >>> questions.unanswered
-    [Unanswered(question='third', topic='Somebody who divides', reason='There is no law.')]
+    [Unanswered(question='third', topic='An adversary who divides', reason='There is no figure.')]
     """
 
     def __init__(self) -> None:
         self.unanswered: list[Unanswered] = []
 
     def ask(self, question: str, topic: str, answer: Callable[[], Answer]) -> Answer | None:
-        """Return what `answer` returns, or None if the mechanism, or the precision of numbers, does not allow it."""
+        """Return the result of `answer()`; return None if the mechanism or numerical precision allows no answer."""
         try:
             return answer()
         except (UnsupportedProtocolError, NumericalError) as refusal:
@@ -67,9 +67,10 @@ def learned(
     delta: float,
     exposure: Exposure = ONCE,
 ) -> tuple[Finding, ...]:
-    """Return a finding for each adversary, as far as there is an answer.
+    """Return a finding for each adversary; `questions` records the questions without an answer.
 
-    All of them are for all that one person gives; what is known for one report alone is not answered then.
+    Figures cover everything that one person sends. Questions about a single report have no answer if a person sends
+    several reports.
     """
     rows = [
         questions.ask("central-dp", RELEASE, lambda: central(protocol, delta=delta, exposure=exposure)),
@@ -83,8 +84,8 @@ def learned(
         if single is not None:
             rows.insert(1, replace(single, question="central-dp-one-round", adversary=ONE_RELEASE))
     if exposure.total > 1 and guessers:
-        one = "your answer" if exposure.memoised and exposure.changes == 0 else "one of your answers"
-        composed = partial(guessed, protocol, central=rows[0], delta=delta, what=one, source=exposure.words)
+        answer = "your answer" if exposure.memoised and exposure.changes == 0 else "one of your answers"
+        composed = partial(guessed, protocol, central=rows[0], delta=delta, what=answer, source=exposure.words)
         rows.append(questions.ask("vulnerability", GUESSER, composed))
     else:
         rows += [questions.ask("vulnerability", who.phrase, partial(guesser, protocol, who)) for who in guessers]
@@ -96,28 +97,28 @@ def learned(
 
 
 def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
-    """Return the protocol; whose report it is has no answer yet where a person gives several different ones."""
+    """Return the protocol; raise an error if a person sends several different reports (no re-identification figure)."""
     if exposure.total > 1:
-        message = f"Who sent a report is analysed for one report of each person; here it is {exposure.words}."
+        message = f"Linking is analysed for one report of each person; here the release covers {exposure.words}."
         raise UnsupportedProtocolError(message)
     return protocol
 
 
 def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
-    """Return the guarantee against somebody who knows everyone else's answer and sees the release."""
+    """Return the central guarantee as a finding: against a strong adversary who sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
     telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
     if telling:
         sentence = f"No differential privacy: epsilon is infinite, because {telling}."
     elif math.isinf(bound.upper):
-        sentence = "No differential privacy: somebody who knows everyone else's answer reads yours off the release."
+        sentence = "No differential privacy: an adversary who knows all other answers reads yours from the release."
     elif times := factor(bound.upper):
         sentence = (
             f"Whatever else they know, seeing {exposure.seen} changes the odds of any conclusion about you by at most "
             f"{times} (delta = {delta:g})."
         )
     else:
-        sentence = f"Your answers are practically readable for somebody who sees {exposure.seen.rstrip(',')}."
+        sentence = f"An adversary who sees {exposure.seen.rstrip(',')} can practically read your answers."
     return Finding(
         question="central-dp",
         adversary=RELEASE,
@@ -130,7 +131,7 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
 
 
 def _bare(protocol: Protocol) -> bool:
-    """Return whether the release is the reports of the people and nothing in addition."""
+    """Return whether the release consists of the people's reports only, without dummies or additional messages."""
     shuffler = protocol.shuffler
     if shuffler.dummy_law is not None or shuffler.value_law is not None or shuffler.own_messages or shuffler.dummies:
         return False
@@ -138,9 +139,9 @@ def _bare(protocol: Protocol) -> bool:
 
 
 def _telling(protocol: Protocol, delta: float) -> str:
-    """Return which answer can send a report, more often than delta, that another answer cannot send; "": none.
+    """Return a sentence on a report that one answer sends with probability > delta and another never; "" if none.
 
-    Of an own matrix; answers and reports are counted from 1.
+    The sentence applies to a randomizer given as a matrix; answers and reports are counted from 1.
     """
     if not isinstance(protocol.randomizer, MatrixRandomizer):
         return ""
@@ -156,7 +157,7 @@ def _telling(protocol: Protocol, delta: float) -> str:
 
 
 def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate | None:
-    """Return what it takes to check a bracket, if a certificate is written for such a protocol."""
+    """Return a certificate of lower and upper bounds; None if certificates do not support the protocol."""
     try:
         return certified(protocol, bound, delta=delta)
     except UnsupportedProtocolError:
@@ -164,18 +165,18 @@ def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate 
 
 
 def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
-    """Return the guarantee that is left if the shuffler is broken or colludes."""
+    """Return the local guarantee as a finding: it remains if the shuffler is compromised or colludes."""
     bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):
-        broken = "all servers work together" if sums else "the shuffler fails"
+        failure = "all servers collude" if sums else "the shuffler fails"
         telling = _telling(protocol, 0.0)
         why = f"Epsilon is infinite, because {telling}" if telling else "Your answer is in the report as it is"
-        sentence = f"{why}: if {broken}, nothing protects it."
+        sentence = f"{why}: if {failure}, nothing protects it."
     elif times := factor(bound.upper):
         sentence = f"{exposure.named} the odds of any conclusion about you by at most {times}."
     else:
-        broken = "all servers work together" if sums else "the shuffler fails"
-        sentence = f"If {broken}, your answers are practically readable."
+        failure = "all servers collude" if sums else "the shuffler fails"
+        sentence = f"If {failure}, your answers are practically readable."
     return Finding(
         question="local-dp",
         adversary=SERVERS if sums else SHUFFLER,
@@ -186,13 +187,13 @@ def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
 
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return how often one guesser guesses the target's answer right: exact, between certified ends, or a bound."""
+    """Return the finding for one adversary: the probability that it guesses the target's answer correctly."""
     bound = qif.vulnerability(protocol, adversary=adversary)
     proof = (
-        "upper bound for every guesser, target's answer uniform beforehand: from one report seen with its sender, or "
-        "from what all answers' reports have in common"
+        "upper bound for any adversary with a uniform prior: the smaller of the one-report bound and the "
+        "privacy-blanket bound"
         if bound.kind == "upper"
-        else "expected success of the best guess (Bayes vulnerability), target's answer uniform beforehand"
+        else "Bayes vulnerability (expected success of the best guess), uniform prior on the target's answer"
     )
     before = percent(qif.prior(protocol).upper)
     sentence = f"Guesses your answer right {_often(bound)} of the time; {before} without the release."
@@ -200,7 +201,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 
 
 def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: str, source: str) -> Finding:
-    """Return how often any guesser guesses `what` right from all of `source`: a bound from the central guarantee."""
+    """Return a finding for any adversary who guesses `what` from `source`: a bound from the central guarantee."""
     if central is None:
         message = "It follows from the central epsilon of all reports together, which has no figure here."
         raise UnsupportedProtocolError(message)
@@ -211,12 +212,12 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
         adversary=GUESSER,
         sentence=f"Guesses {what} right {_often(bound)} of the time from {source}; {before} without a release.",
         bound=bound,
-        proof="from central epsilon and delta of all of them together, the answer uniform beforehand",
+        proof="from central epsilon and delta of all reports together, uniform prior on the answer",
     )
 
 
 def identified(protocol: Protocol) -> Finding:
-    """Return how often one report names its sender."""
+    """Return the finding for a re-identification adversary: the probability to name the sender of one report."""
     honest = protocol.secret
     error, blind = pie.bayes_error(protocol), 1 / honest.n
     among = "" if honest is protocol else " among honest people"
@@ -225,33 +226,33 @@ def identified(protocol: Protocol) -> Finding:
         question="re-identification",
         adversary=LINKER,
         sentence=(
-            f"Names the sender of a report correctly {_worst(percent, right)} of the time, even if each answer told as "
-            f"much as can be about its owner; {percent(blind)} by blind guessing{among}."
+            f"Names the sender of a report correctly {_worst(percent, right)} of the time, {percent(blind)} by blind "
+            f"guessing{among}. This holds for any relation between people and answers."
         ),
         bound=error,
         shown=right,
         proof=(
-            "one minus the exact Bayes error, attained by the most telling link between persons and answers"
+            "one minus the exact Bayes error, attained by the most identifying relation between people and answers"
             if error.kind == "exact"
-            else "from the Bayes capacity of one report: no link between persons and answers does better"
+            else "from the Bayes capacity of one report, which bounds it for any relation between people and answers"
         ),
     )
 
 
 def identity_information(protocol: Protocol) -> Finding:
-    """Return how many bits one report says about who sent it."""
+    """Return the finding on the information (bits) that one report reveals about the identity of its sender."""
     honest = protocol.secret
     if honest is not protocol and honest.n == 1:
-        message = "One person alone is honest: whoever works with all others knows which report is theirs."
+        message = "Only one person is honest: an adversary who colludes with all others knows their report."
         raise UnsupportedProtocolError(message)
     leak, published = pie.alpha(protocol), pie.published_alpha(protocol)
-    who = "who" if honest is protocol else f"which of {honest.n:,} honest people"
+    crowd = f"{honest.n:,} {'people' if honest is protocol else 'honest people'}"
     return Finding(
         question="identity-information",
         adversary=LINKER,
         sentence=(
-            f"Learns {_worst(number, leak)} bits about {who} sent a report; "
-            f"{number(math.log2(honest.n))} bits name one person."
+            f"A report reveals {_worst(number, leak)} bits about its sender; identifying one of {crowd} takes "
+            f"{number(math.log2(honest.n))} bits."
         ),
         bound=leak,
         proof=(
@@ -262,21 +263,21 @@ def identity_information(protocol: Protocol) -> Finding:
 
 
 def _often(bound: Bound) -> str:
-    """Return a probability as a percentage that agrees with how the figure itself is shown."""
+    """Return a probability as a percentage, rounded in the same direction as the figure in the report."""
     return percent(bound.upper) if bound.kind == "exact" else f"at most {percent(bound.upper, up=True)}"
 
 
 def _worst(written: Callable[..., str], bound: Bound) -> str:
-    """Return what the worst population allows, `written` as the figure beside it is rounded."""
+    """Return the figure for the worst population as text, formatted by `written` and rounded as in the report."""
     exact = bound.kind == "exact"
     return f"up to {written(bound.upper)}" if exact else f"at most {written(bound.upper, up=True)}"
 
 
 def central_bound(findings: Iterable[Finding]) -> Bound | None:
-    """Return the figure of the central guarantee, if there is one."""
+    """Return the central epsilon among the findings, None if there is none."""
     return next((finding.bound for finding in findings if finding.question == "central-dp"), None)
 
 
 def hides_senders(protocol: Protocol) -> bool:
-    """Return whether the release hides who sent what at all."""
+    """Return whether the release hides the senders of reports."""
     return protocol.shuffler.reveals is not Reveals.SENDERS

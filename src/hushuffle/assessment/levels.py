@@ -1,4 +1,4 @@
-"""How many levels numbers should be rounded to, for a mean under a central guarantee."""
+"""The number of levels for rounded numbers that gives the most accurate mean under a central guarantee."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LADDER: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384,
 
 @dataclass(frozen=True, kw_only=True)
 class BestLevels:
-    """The `protocol` whose mean has the least worst-case standard error among those tried, and this `error`.
+    """The most accurate `protocol` among those tried, and the worst-case standard error `error` of its mean.
 
-    `tried` has the errors by number of levels. Each has the largest local epsilon whose certified central epsilon is at
-    most the one asked for.
+    `tried` maps each tried number of levels to the standard error. Every tried protocol has the largest local epsilon
+    whose certified central epsilon is at most the requested central epsilon.
     """
 
     protocol: Protocol
@@ -35,13 +35,13 @@ class BestLevels:
 
 
 def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high: float = 1.0) -> BestLevels:
-    """Return how many levels are best for the mean of n numbers under a central guarantee, and the local epsilon.
+    """Return the number of levels and the local epsilon with the most accurate mean of n numbers for central epsilon.
 
-    Few levels are coarse: the coin that rounds adds up to a quarter of a squared step to each number. Many leave more
-    people without a true report. The best number grows about as (n epsilon**2)**(1/3) (Balle, Bell, Gascon, Nissim
-    2019); here errors are those of the mean for the worst numbers, and the guarantee is certified. A few numbers of
-    levels are tried, then those between the best and its neighbours: that none is better rests on errors that fall and
-    then rise.
+    Few levels are coarse: stochastic rounding adds a variance of up to a quarter of a squared step. With many levels,
+    fewer reports are truthful. The best number of levels grows about as (n epsilon**2)**(1/3) (Balle, Bell, Gascon,
+    Nissim 2019). Errors are standard errors of the mean for the worst numbers, and the guarantee is certified. The
+    search tries widely spaced numbers of levels, then those between the best and its neighbours. The result is optimal
+    if the error first falls and then rises with the number of levels; this is assumed, not proven.
 
     Args:
         n: number of people.
@@ -61,22 +61,22 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
     (3, 0.0436, 2.27)
     """
     people = _checks.integer("n", n, low=2)
-    made: dict[int, tuple[float, Protocol]] = {}
+    tried: dict[int, tuple[float, Protocol]] = {}
 
     def error(levels: int) -> float:
-        if levels not in made:
+        if levels not in tried:
             response = RoundedResponse(levels=levels, epsilon=1.0, low=low, high=high)
             start = Protocol(randomizer=response, shuffler=UniformShuffle(), n=people)
-            found = dp.calibrate(start, parameter="epsilon", epsilon=epsilon, delta=delta).protocol
-            made[levels] = mean_error(found, grid=response.grid), found
-        return made[levels][0]
+            calibrated = dp.calibrate(start, parameter="epsilon", epsilon=epsilon, delta=delta).protocol
+            tried[levels] = mean_error(calibrated, grid=response.grid), calibrated
+        return tried[levels][0]
 
     for place, levels in enumerate(_LADDER):
         if place > 1 and error(levels) > error(_LADDER[place - 1]) > error(_LADDER[place - 2]):
             break
-    best = min(made, key=lambda levels: made[levels][0])
-    below = max((levels for levels in made if levels < best), default=best)
-    above = min((levels for levels in made if levels > best), default=best)
+    best = min(tried, key=lambda levels: tried[levels][0])
+    below = max((levels for levels in tried if levels < best), default=best)
+    above = min((levels for levels in tried if levels > best), default=best)
     while above - below > 2:
         middle = (below + best) // 2 if best - below > above - best else (best + above) // 2
         if middle in (below, best):
@@ -88,5 +88,5 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
         else:
             below = middle
     return BestLevels(
-        protocol=made[best][1], error=made[best][0], tried={levels: made[levels][0] for levels in sorted(made)}
+        protocol=tried[best][1], error=tried[best][0], tried={levels: tried[levels][0] for levels in sorted(tried)}
     )

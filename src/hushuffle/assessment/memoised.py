@@ -1,53 +1,70 @@
-"""Reports that are kept and sent again: what they save over fresh ones, and how often a change of a value shows."""
+"""Memoized reports: the guarantee compared with fresh reports, and the probability that a changed value is detected."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import Questions
+from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Table
 from hushuffle.model.bound import percent
 from hushuffle.questions import dp
 
-WATCHER: Final = "Somebody who compares the releases of two rounds"
-_TOPIC: Final = "Kept reports against fresh ones"
+WATCHER: Final = "An adversary who compares the releases of two rounds"
+_TOPIC: Final = "Memoized reports against fresh reports"
 
 
 def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Return the table of what all rounds tell with reports that are kept and with fresh ones; none of one round."""
+    """Return a table of the epsilon of all rounds with memoized and with fresh reports; () if reports are fresh."""
     if not exposure.memoised:
         return ()
+
+    def ask(case: Exposure) -> Bound | None:
+        return questions.ask("memoised", _TOPIC, lambda: case.epsilon(protocol, delta=delta))
+
+    return (_table(protocol, delta=delta, exposure=exposure, ask=ask),)
+
+
+def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
+    """Return a table of the epsilon of all rounds with memoized and with fresh reports; () for a single round."""
+    if exposure.rounds == 1 or exposure.reports > 1:
+        return ()
+
+    def ask(case: Exposure) -> Bound | None:
+        try:
+            return case.epsilon(protocol, delta=delta)
+        except (InvalidInputError, NumericalError, UnsupportedProtocolError):
+            return None
+
+    return (_table(protocol, delta=delta, exposure=exposure, ask=ask),)
+
+
+def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callable[[Exposure], Bound | None]) -> Table:
     k = protocol.randomizer.inputs
-    asked = sorted({0, 1, exposure.changes})
-    kept = [replace(exposure, changes=changes, values=min(changes + 1, k)) for changes in asked]
-    fresh = Exposure(rounds=exposure.rounds)
-    cases = [(f"kept, value {one.stays}", one) for one in kept]
-    cases.append(("drawn anew in every round, whatever values do", fresh))
-
-    def figure(case: Exposure) -> Bound | str:
-        got = questions.ask("memoised", _TOPIC, lambda: case.epsilon(protocol, delta=delta))
-        return "not known" if got is None else got
-
-    return (
-        Table(
-            key="memoised",
-            title=f"Asked {exposure.rounds:,} times: reports that are kept, and fresh ones",
-            caption=(
-                f"Epsilon of all rounds together for one person, central at delta = {delta:g}. Each round is shuffled "
-                f"by itself. The crowd of kept reports are people who take part in all rounds with the same value: "
-                f"here {protocol.n:,}. That a value changes, and when, is hidden by fresh reports only."
-            ),
-            columns=("reports", "central epsilon, all rounds", "local epsilon, all rounds"),
-            rows=tuple((words, figure(one), one.local(protocol)) for words, one in cases),
+    counts = sorted({0, 1, exposure.changes})
+    memoized = [replace(exposure, memoised=True, changes=each, values=min(each + 1, k)) for each in counts]
+    cases = [(f"memoized, value {case.stays}", case) for case in memoized]
+    cases.append(("fresh in every round, whatever values do", Exposure(rounds=exposure.rounds)))
+    return Table(
+        key="memoised",
+        title=f"{exposure.rounds:,} rounds: memoized reports and fresh reports",
+        caption=(
+            f"Epsilon of all rounds together for one person, central at delta = {delta:g}. Each round is shuffled "
+            "by itself. Memoized reports hide among those of people who take part in all rounds with the same value: "
+            f"here {protocol.n:,}. Only fresh reports hide whether and when a value changes. A value that never "
+            "changes is rare."
         ),
+        columns=("reports", "central epsilon, all rounds", "local epsilon, all rounds"),
+        rows=tuple((words, ask(case) or "not known", case.local(protocol)) for words, case in cases),
     )
 
 
 def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tuple[Finding, ...]:
-    """Return how often a change of one person's value shows; nothing where no report is kept."""
+    """Return a finding on how often an adversary detects a change of a person's value; () without memoized reports."""
     if not exposure.memoised:
         return ()
     bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))
@@ -61,8 +78,8 @@ def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tupl
             question="change-shows",
             adversary=WATCHER,
             sentence=(
-                f"If your answer changes between them and everybody else's stays, sees that it does {often} of the "
-                "time: the others' reports stay too. If all answers stay, all rounds show the same reports."
+                f"If your answer changes between them and all other answers stay, detects the change {often} of the "
+                "time. If all answers stay, all rounds show the same reports."
             ),
             bound=bound,
             proof="chance that the old and the new report of one person differ, for the two values that differ most",

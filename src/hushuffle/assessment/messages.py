@@ -1,4 +1,4 @@
-"""Where people send further messages: how many there are, what more or fewer of them do, and how many are enough."""
+"""Additional messages of people: tables, charts, and the smallest number of messages that meets the privacy target."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 
 
 def sends_more(protocol: Protocol) -> bool:
-    """Return whether people send more than their report."""
+    """Return whether people send additional messages next to a report."""
     return protocol.shuffler.own_messages > 0
 
 
 def message_table(protocol: Protocol) -> Table:
-    """Return how many messages and bits a person sends.
+    """Return a table of the messages and bits that a person sends.
 
     >>> import hushuffle as hs
     >>> truth = hs.RandomizedResponse(k=1024, epsilon=float("inf"))
@@ -39,8 +39,8 @@ def message_table(protocol: Protocol) -> Table:
         key="messages",
         title="What a person sends",
         caption=(
-            "The report and the messages besides, which say nothing about it. Somebody who sees which messages come "
-            "from one person is hardly stopped by the others: they hide a report among everybody's only."
+            "Each person sends the report and additional messages that do not depend on it. They protect the report "
+            "only after shuffling, hardly against an adversary who sees which messages come from one person."
         ),
         columns=("figure", "value"),
         rows=(
@@ -58,7 +58,7 @@ def adds_dummies(protocol: Protocol) -> bool:
 
 
 def dummy_table(protocol: Protocol, *, delta: float) -> Table:
-    """Return what a shuffler that adds dummies of each value is trusted with, and what that promises.
+    """Return a table on a shuffler that adds dummies of each value: the dummies and the resulting guarantee.
 
     >>> import hushuffle as hs
     >>> truth = hs.RandomizedResponse(k=4, epsilon=float("inf"))
@@ -74,8 +74,8 @@ def dummy_table(protocol: Protocol, *, delta: float) -> Table:
         key="added-dummies",
         title="What the shuffler is trusted with",
         caption=(
-            "It keeps each report by a coin, draws the number of dummies of each category, and tells nobody either. "
-            "Whoever learns how many dummies there are may read answers."
+            "It keeps each report with a fixed probability, draws the number of dummies of each category, and keeps "
+            "both secret. An adversary who learns the numbers of dummies may read answers."
         ),
         columns=("figure", "value"),
         rows=(
@@ -89,16 +89,16 @@ def dummy_table(protocol: Protocol, *, delta: float) -> Table:
 
 
 def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, Chart]:
-    """Return privacy, and accuracy, against the number of messages that people send besides."""
+    """Return charts of the central epsilon and of the standard error against the number of additional messages."""
     here = protocol.shuffler.own_messages
     numbers = sorted({here * times for times in _TIMES if here * times <= protocol.shuffler.most_own_messages})
     others = [with_messages(protocol, number) for number in numbers]
-    label = "messages of each person besides the report"
+    label = "additional messages of each person"
     return (
         Chart(
             key="privacy-against-messages",
-            title="Privacy against the messages besides",
-            caption=f"More messages hide each report better: epsilon at delta = {delta:g}, smaller is more private.",
+            title="Privacy against the number of additional messages",
+            caption=f"Epsilon at delta = {delta:g} falls as people send more messages; smaller is more private.",
             x_label=label,
             y_label="epsilon (nats)",
             series=(
@@ -112,8 +112,8 @@ def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONC
         ),
         Chart(
             key="accuracy-against-messages",
-            title="Accuracy against the messages besides",
-            caption="What they cost: predicted standard error of an estimated share, at the worst true share.",
+            title="Accuracy against the number of additional messages",
+            caption="Predicted standard error of an estimated share, at the worst true share.",
             x_label=label,
             y_label="standard error of a share",
             series=(Series.through("standard error", numbers, [worst_error(one) for one in others]),),
@@ -125,13 +125,13 @@ def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONC
 
 
 def with_messages(protocol: Protocol, number: float) -> Protocol:
-    """Return the protocol with so many messages of each person besides the report, on average."""
+    """Return the protocol in which each person sends on average `number` additional messages."""
     return replace(protocol, shuffler=protocol.shuffler.with_own_messages(number))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePoint:
-    """So many `messages` of each person besides the report, by coins of probability `p`, with what they give."""
+    """The figures at one average number of additional `messages` of each person, from trials of probability `p`."""
 
     messages: float
     p: float
@@ -141,7 +141,7 @@ class MessagePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageChoice:
-    """How few messages meet the privacy target of one collection: `least`, beside what is `written`."""
+    """The fewest messages that meet the privacy target of a collection, `least`; `written` are those specified."""
 
     title: str
     population: Population
@@ -155,25 +155,25 @@ class MessageChoice:
 
     @property
     def met(self) -> bool:
-        """Whether the fewest messages meet all targets: more would be more private and less accurate."""
+        """Whether the fewest messages meet all targets; additional messages improve privacy and reduce accuracy."""
         return all(target.met for target in self.targets)
 
 
 def has_messages_to_choose(specification: Specification) -> bool:
-    """Return whether people send further messages, whose number calibration chooses.
+    """Return whether calibration chooses a number of messages, because people send additional messages.
 
     Raises:
-        SpecificationError: the shuffler adds dummies of each value: their law is its own.
+        SpecificationError: the shuffler adds dummies of each value, whose distribution is fixed.
     """
     chosen = specification.shuffler.calibrated
     if chosen == "nothing":
-        hint = "pure_epsilon says the guarantee itself; of another law assess says what its dummies hide."
+        hint = "pure_epsilon sets the guarantee itself. For another distribution of dummies, run assess."
         unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
     return chosen == "messages"
 
 
 def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> MessageChoice:
-    """Return how few messages of each person meet the privacy target of a specification.
+    """Return the fewest messages of each person that meet the privacy target of a specification.
 
     Raises:
         SpecificationError: no targets.epsilon, or one that no number of messages meets.
@@ -192,8 +192,8 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
     targets, wished = specification.targets, wished_epsilon(specification)
     exposure, people = Exposure.of(specification), specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
-    found = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
-    least = _point(found.protocol, found.bound)
+    calibration = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
+    least = _point(calibration.protocol, calibration.bound)
     point = Point(local_epsilon=math.inf, central=least.central, standard_error=least.standard_error)
     return MessageChoice(
         title=specification.title or "Calibration of a shuffled collection",
@@ -204,7 +204,7 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
         standard_error=targets.standard_error,
         written=_point(protocol, exposure.epsilon(protocol, delta=targets.delta)),
         least=least,
-        targets=held(specification, found.protocol, exposure, point, people.population.least_people),
+        targets=held(specification, calibration.protocol, exposure, point, people.population.least_people),
     )
 
 

@@ -1,4 +1,4 @@
-"""How accurate the mean of numbers will be, and what bounds and levels do to it."""
+"""The accuracy of the mean of numbers, and the effect of bounds and levels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hushuffle.model import NumberGrid, Table, number
 def described(
     protocol: Protocol, grid: NumberGrid | None, *, error: float | None = None, reports_per_person: int = 1
 ) -> str:
-    """Return the deployment in plain sentences; of numbers also how they become values, and the error of their mean.
+    """Return the deployment in words; for numbers also the rounding to levels and the standard error of the mean.
 
-    `error` is that of `mean_error`, where it is known.
+    `error` is the result of `mean_error`, if known.
 
     >>> from hushuffle import RandomizedResponse, UniformShuffle
     >>> survey = Protocol(randomizer=RandomizedResponse(k=11, epsilon=3.0), shuffler=UniformShuffle(), n=10_000)
@@ -23,15 +23,15 @@ def described(
         return sentence
     of_mean = "" if error is None else f" Standard error of the mean: at most {number(error, up=True)}."
     return (
-        f"{sentence} Values are {grid.levels:,} levels, {grid.step:.4g} apart, to which a coin rounds numbers from "
-        f"{grid.low:g} to {grid.high:g}; numbers outside count as the nearer bound.{of_mean}"
+        f"{sentence} Numbers from {grid.low:g} to {grid.high:g} are rounded stochastically to {grid.levels:,} levels, "
+        f"{grid.step:.4g} apart; numbers outside count as the nearer bound.{of_mean}"
     )
 
 
 def number_table(error: float, grid: NumberGrid) -> Table:
-    """Return the expected error of the mean of numbers on a grid, in their unit and relative to the bounds.
+    """Return a table of the standard error of the mean of numbers, in their unit and relative to the bounds.
 
-    `error` is that of `mean_error`.
+    `error` is the result of `mean_error`.
 
     >>> number_table(0.5, NumberGrid(low=0, high=100, levels=11)).rows[0]
     ('standard error of the mean, at most', 0.5)
@@ -40,9 +40,8 @@ def number_table(error: float, grid: NumberGrid) -> Table:
         key="mean-of-numbers",
         title="The mean of the numbers",
         caption=(
-            f"Numbers from {grid.low:g} to {grid.high:g}, rounded by a coin to one of {grid.levels:,} levels. Bounds "
-            "twice as far apart make the error twice as large; numbers outside count as the nearer bound, which moves "
-            "the mean."
+            f"Numbers from {grid.low:g} to {grid.high:g} are rounded stochastically to {grid.levels:,} levels. Bounds "
+            "twice as far apart double the error. Numbers outside count as the nearer bound, which biases the mean."
         ),
         columns=("figure", "value"),
         rows=(

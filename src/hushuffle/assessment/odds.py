@@ -1,4 +1,4 @@
-"""Factors and chances in plain words: a factor that is too large to mean anything to anybody is not printed."""
+"""Epsilon as a factor on odds, and delta as a chance, in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES: Final = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
 
 
 def factor(epsilon: float) -> str:
-    """Return by how much odds change at most; "" where that is more than a factor 1,000.
+    """Return in words the largest factor by which epsilon changes odds; "" if it exceeds 1,000.
 
     >>> factor(0.5), factor(104.0)
     ('a factor 1.649', '')
@@ -21,7 +21,7 @@ def factor(epsilon: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """Return a small probability in words, never less than it is.
+    """Return a small probability in words, rounded up.
 
     >>> chance(1e-6), chance(3e-7), chance(0.02), chance(0.7)
     ('one in a million', 'one in 3,333,333', 'one in 50', '0.7')

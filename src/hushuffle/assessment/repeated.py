@@ -1,4 +1,4 @@
-"""A first deployment where a person is asked several times, or gives several reports: what init writes."""
+"""Find a first deployment for collections with several rounds or reports per person (command `init`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: Final = ("randomized-response", "subset-selection")
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """A whole specification as `tables`, and in words; `tables` is empty and `advice` says what would do: none."""
+    """A complete specification as `tables` and in words; if no deployment suffices, `advice` lists changes that do."""
 
     tables: Mapping[str, Any]
     sentence: str
@@ -33,28 +33,27 @@ def repeated(
     changes: int | None,
     progress: Progress | None = None,
 ) -> Design:
-    """Return the first deployment that meets all targets over all `rounds`, or what would have to be otherwise.
+    """Return the first deployment that meets all targets over all `rounds`, or changes that would suffice.
 
-    Reports are kept if a value changes `changes` times at most, else (None: often) drawn anew in every round. Each
-    mechanism gets the smallest local epsilon that is accurate enough.
+    Reports are memoized if a value changes at most `changes` times. With None (values change often) reports are fresh
+    in every round. Each mechanism gets the smallest local epsilon that meets the accuracy target.
 
     >>> asked = {"delta": 1e-6, "standard_error": 0.03, "epsilon": 1.0, "local_epsilon": 2.0}
     >>> print(repeated({"n": 4000, "k": 3}, asked, rounds=52, changes=0).sentence)
-    randomized response with local epsilon 0.73, reports kept for all 52 rounds
+    randomized response with local epsilon 0.73, reports memoized for all 52 rounds
     """
     tell = progress or silent
     advice: list[str] = []
-    times = [("kept", changes)] if changes is not None and rounds > 1 and "reports_per_person" not in population else []
-    ways = [(kind, way, allowed) for way, allowed in [*times, ("fresh", None)] for kind in _KINDS]
+    memoizable = changes is not None and rounds > 1 and "reports_per_person" not in population
+    times = [("memoized for", changes)] if memoizable else []
+    ways = [(kind, way, allowed) for way, allowed in [*times, ("drawn anew in", None)] for kind in _KINDS]
     for place, (kind, way, allowed) in enumerate(ways):
         tell("looking for a deployment", place / len(ways))
         tables = _tables(kind, population, targets, rounds=rounds, changes=allowed)
         choice = _choice(tables)
         if choice is None:
             continue
-        words = (
-            "" if rounds == 1 else f", reports {'kept for' if way == 'kept' else 'drawn anew in'} all {rounds:,} rounds"
-        )
+        words = "" if rounds == 1 else f", reports {way} all {rounds:,} rounds"
         if choice.met and choice.least is not None:
             least = _rounded(choice.least.local_epsilon)
             epsilon = least if least <= choice.most.local_epsilon else choice.least.local_epsilon
@@ -81,7 +80,7 @@ def _tables(
 
 
 def _choice(tables: Mapping[str, Any]) -> Choice | None:
-    """Return the calibration; None: the mechanism has no figure for it, or no noise meets targets.epsilon."""
+    """Return the calibration; None if the mechanism has no certified figure, or no noise meets targets.epsilon."""
     try:
         return calibrate(_specification(tables))
     except (SpecificationError, UnsupportedProtocolError):
@@ -95,7 +94,7 @@ def _specification(tables: Mapping[str, Any]) -> Specification:
 
 
 def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterator[str]:
-    """Yield what would meet the targets: more people, less accuracy, or a trusted shuffler."""
+    """Yield sentences on sufficient changes: more people, a larger standard error, or a trusted shuffler."""
     if choice.people is not None:
         yield f"With {choice.people:,} people: {words}."
     error, shares = 100 * choice.most.standard_error, 50
@@ -109,7 +108,7 @@ def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterato
 
 
 def _rounded(epsilon: float) -> float:
-    """Return it with three significant digits, rounded up.
+    """Return epsilon with three significant digits, rounded up.
 
     >>> _rounded(0.91412), _rounded(12.0)
     (0.915, 12.0)

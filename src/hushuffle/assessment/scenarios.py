@@ -1,4 +1,4 @@
-"""What if: fewer people, colluders, fake users, several rounds, a broken shuffler."""
+"""The figures in other cases: fewer people, colluders, Sybil clients, several rounds, a compromised shuffler."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
-    """One person in so many takes part; of those so many tell their reports; so many rounds."""
+    """A case: one in `part` people takes part, in `times` rounds; `colluders` is the number of reports by colluders."""
 
     key: str
     words: str
     times: int
     part: int = 1
-    told: int = 0
+    colluders: int = 0
 
     def answers(self, n: int) -> int:
-        """How many answers there are of the n planned ones."""
+        """Return the number of answers in this case if n are planned."""
         return n // self.part
 
     def hiding(self, protocol: Protocol) -> Protocol:
-        """Return what an honest person hides in: those who tell are all honest people, at worst.
+        """Return the protocol without the colluders' reports; in the worst case, all colluders would be honest.
 
         Raises:
-            UnsupportedProtocolError: nobody is left.
+            UnsupportedProtocolError: no honest person is left.
         """
         honest = replace(protocol, n=self.answers(protocol.n)).secret
-        if honest.n <= self.told:
-            message = "Nobody is left to hide among: only the noise on the device protects."
+        if honest.n <= self.colluders:
+            message = "No honest people are left to hide among: only the noise on the device protects."
             raise UnsupportedProtocolError(message)
-        return replace(honest, n=honest.n - self.told)
+        return replace(honest, n=honest.n - self.colluders)
 
 
 def scenarios(
@@ -56,14 +56,15 @@ def scenarios(
     exposure: Exposure = ONCE,
     planned: Bound | None = None,
 ) -> tuple[Scenario, ...]:
-    """Return the figures as planned, and where something is otherwise; a figure that cannot be given has a remark.
+    """Return the figures as planned, and in other cases; a remark explains a figure that cannot be computed.
 
-    Central epsilon is at `delta`; the standard error is that of a share, at the worst true share. Colluders tell their
-    own reports, so that a person hides among the others, and the dummies; where `honest` people alone hide somebody,
-    all who tell are of these. Their answers still count. As many fake users know their own reports too, and move a
-    share by so much at most (of several columns: the largest). Figures are for all that one person gives: of several
-    `protocols`, one for each column, central epsilons are composed and local ones added up, and the standard error is
-    the largest. `planned` is the central epsilon as planned, where it is known.
+    Central epsilon is computed at `delta`, the standard error of a share at the worst true share. Colluders reveal
+    their own reports to the analyst, so a person hides among the remaining people and the dummies. If only an `honest`
+    share sends additional messages, all colluders are counted as honest. The estimates still include the colluders'
+    answers. The case of Sybil clients assumes the same number of Sybil clients: they know their own reports and have a
+    maximal poisoning gain (of several columns, the largest). Figures cover everything that one person sends. For
+    several `protocols`, one per column, central epsilons are composed, local epsilons are added up, and the standard
+    error is the largest. `planned` is the central epsilon as planned, if it is already computed.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -72,17 +73,17 @@ def scenarios(
     As planned: 0.08616 to 0.08620 nats (certified bracket)
     A quarter of the people take part: 500: 0.1871 nats (certified bracket)
     A tenth of the people take part: 200: 0.3183 nats (certified bracket)
-    500 people tell the reader their reports: 0.1011 nats (certified bracket)
-    500 fake users send what they like: a share moves by up to 0.40: 0.1011 nats (certified bracket)
+    500 people collude with the analyst: 0.1011 nats (certified bracket)
+    500 Sybil clients send arbitrary reports: a share moves by up to 0.40: 0.1011 nats (certified bracket)
     The same people are asked 5 times: 0.2005 to 0.2009 nats (certified bracket)
-    The shuffler is broken or dishonest: 1.000 nats (exact)
+    The shuffler is compromised: 1.000 nats (exact)
     """
     cases = _cases([protocol.n for protocol in protocols], colluders, exposure)
     rows: list[Scenario] = []
     for case in cases:
         rows.append(_scenario(protocols, case, delta, exposure, planned if case.key == _PLANNED else None))
         if case.key == _COLLUDERS:
-            rows.append(_fake(protocols, case.told // exposure.reports, exposure, rows[0], rows[-1]))
+            rows.append(_fake(protocols, case.colluders // exposure.reports, exposure, rows[0], rows[-1]))
     return (*rows, _broken(protocols, exposure))
 
 
@@ -95,19 +96,19 @@ def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> I
             does = "take part" if not exposure.memoised else "take part in all rounds, and their values stay"
             words = f"{name} of the {what} {does}: {n // part:,}"
             yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
-    told = colluders or usual_fakes(n)
-    words = f"{told:,} {'person tells' if told == 1 else 'people tell'} the reader their reports"
-    yield _Case(key=_COLLUDERS, words=words, told=told * exposure.reports, times=planned)
+    count = colluders or usual_fakes(n)
+    words = f"{count:,} {'person colludes' if count == 1 else 'people collude'} with the analyst"
+    yield _Case(key=_COLLUDERS, words=words, colluders=count * exposure.reports, times=planned)
     times = ROUNDS * planned
     yield _Case(key="rounds", words=f"The same people are asked {times:,} times", times=times)
 
 
 def _scenario(
-    protocols: Sequence[Protocol], case: _Case, delta: float, exposure: Exposure, known: Bound | None
+    protocols: Sequence[Protocol], case: _Case, delta: float, exposure: Exposure, planned: Bound | None
 ) -> Scenario:
     def central() -> Bound:
-        if known is not None:
-            return known
+        if planned is not None:
+            return planned
         return replace(exposure, rounds=case.times).together(list(map(case.hiding, protocols)), delta=delta)
 
     figure, refused = _asked(central)
@@ -120,7 +121,7 @@ def _scenario(
 def _fake(
     protocols: Sequence[Protocol], fakes: int, exposure: Exposure, planned: Scenario, colluding: Scenario
 ) -> Scenario:
-    """Return what fake users can do: they tell what they know, as colluders do, and they move estimates besides."""
+    """Return the scenario with Sybil clients, who collude and also bias the estimates."""
 
     def gain(protocol: Protocol) -> PoisoningGain:
         each = min(exposure.reports, protocol.n)
@@ -134,7 +135,7 @@ def _fake(
     how_far = "" if moved is None else f": a share moves by up to {number(moved, up=True, digits=2)}"
     return Scenario(
         key="fake-users",
-        case=f"{fakes:,} fake user{' sends' if fakes == 1 else 's send'} what they like{how_far}",
+        case=f"{fakes:,} Sybil client{' sends' if fakes == 1 else 's send'} arbitrary reports{how_far}",
         central=colluding.central,
         standard_error=planned.standard_error,
         remark=colluding.remark or refused,
@@ -142,13 +143,13 @@ def _fake(
 
 
 def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
-    """Return what is left where the shuffler tells who sent what."""
+    """Return the scenario of a compromised shuffler: the guarantee that remains if the shuffler reveals senders."""
     error, refused = _asked(lambda: max(worst_error(protocol) for protocol in protocols))
     local = sum_upwards([exposure.local(protocol).upper for protocol in protocols])
     sums = protocols[0].shuffler.reveals is Reveals.SUMS
     return Scenario(
         key="broken-shuffler",
-        case="All servers work together" if sums else "The shuffler is broken or dishonest",
+        case="All servers collude" if sums else "The shuffler is compromised",
         central=Bound.exact(local, unit="nats"),
         standard_error=error,
         remark=refused,
@@ -156,7 +157,7 @@ def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
 
 
 def _asked(answer: Callable[[], Answer]) -> tuple[Answer | None, str]:
-    """Return what `answer` returns, or why there is none."""
+    """Return the result of `answer()` and "", or None and the reason why there is no result."""
     try:
         return answer(), ""
     except (InvalidInputError, NumericalError, UnsupportedProtocolError) as refusal:

@@ -1,4 +1,4 @@
-"""From a target to the noise of several columns: one factor for the local epsilons of all."""
+"""Calibrate the noise of several columns with a common factor for the local epsilons of all columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hushuffle.specification._base import unfit
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnPoint:
-    """One column: the local epsilon (nats) as written and the one proposed, and the standard error that this gives.
+    """One column: the local epsilon (nats) in the file, the proposed local epsilon, and the resulting standard error.
 
-    The standard error is that of an estimated share, at the worst true share. `central` is the guarantee of this column
-    alone, in all rounds.
+    The standard error is that of an estimated share, at the worst true share. `central` is the central epsilon of this
+    column alone, in all rounds.
     """
 
     name: str
@@ -36,9 +36,9 @@ class ColumnPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedChoice:
-    """What the target of several columns allows: the largest `factor` for all of their local epsilons.
+    """The largest `factor` for the local epsilons of several columns that the target allows.
 
-    `central` is the guarantee of all columns and rounds together with it; `targets` are all that are asked.
+    `central` is the resulting central epsilon of all columns and rounds together; `targets` are all targets.
     """
 
     title: str
@@ -60,13 +60,13 @@ class SharedChoice:
 def calibrate_columns(
     collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> SharedChoice:
-    """Return the largest factor for the local epsilons of all columns with which they meet targets.epsilon together.
+    """Return the largest common factor for all local epsilons with which the columns together meet targets.epsilon.
 
-    What the columns have in proportion to each other stays: give the one that must be accurate more to begin with.
-    Values in the data are not looked at.
+    The ratios between the local epsilons of the columns stay: give a column that must be more accurate than the others
+    a larger epsilon in the file. Values in the data are not used.
 
     Raises:
-        SpecificationError: no targets.epsilon, one that no noise meets, or a column without a finite epsilon.
+        SpecificationError: targets.epsilon is missing, no noise meets it, or a column has no finite epsilon.
         DataError, MissingDependencyError: the data cannot be used.
 
     Source: docs/theory/composition.md, Theorem 3.
@@ -74,7 +74,7 @@ def calibrate_columns(
     tell = progress or silent
     epsilon = collection.epsilon
     if epsilon is None:
-        hint = "For example epsilon = 0.5: the central epsilon of all columns that is wanted, at most."
+        hint = "Write the largest acceptable central epsilon of all columns, for example epsilon = 0.5."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     tell("counting people", 0.0)
     written = {name: _protocol(collection, name, base_folder) for name in collection.columns}
@@ -86,7 +86,7 @@ def calibrate_columns(
     factor = _largest(written, lambda factor: total(factor).upper - epsilon)
     limit, local = collection.whole.targets.local_epsilon, guarantees(collection, list(written.values()), central=None)
     if limit is not None and limit < factor * local[-1].bound.upper:
-        factor = limit / local[-1].bound.upper * (1 - 1e-12)  # what is implemented is rounded up
+        factor = limit / local[-1].bound.upper * (1 - 1e-12)  # the implemented local epsilon is rounded up
     chosen = _scaled(written, factor)
     tell("comparing", 0.9)
     central = total(factor)
@@ -127,7 +127,7 @@ def _protocol(collection: Collection, name: str, base_folder: Path) -> Protocol:
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
-        message = f"The noise of column {name} is not described by a finite epsilon: there is nothing to scale."
+        message = f"The noise of column {name} is not described by a finite epsilon that could be scaled."
         raise UnsupportedProtocolError(message)
     return protocol
 
@@ -140,7 +140,7 @@ def _scaled(written: Mapping[str, Protocol], factor: float) -> dict[str, Protoco
 
 
 def _largest(written: Mapping[str, Protocol], excess: Callable[[float], float]) -> float:
-    """Return the largest factor without excess, or that at which the first local epsilon is the largest there is."""
+    """Return the largest factor without excess, limited so that no local epsilon exceeds the largest possible."""
     own = [protocol.randomizer.local_epsilon for protocol in written.values()]
     least, most = LEAST / min(own), LARGEST_LOCAL / max(own)
     good = bad = min(1.0, most)

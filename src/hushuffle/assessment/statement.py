@@ -1,4 +1,4 @@
-"""The first page of an assessment: a claim that can be defended, what it rests on, and what it does not cover."""
+"""The first page of an assessment: the claim, its assumptions, and what it does not cover."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from hushuffle.specification import Specification
 from hushuffle.specification.statement import Responsible
 
 _ASSUMPTIONS: Final = {
-    "one_answer": "Everybody sends one report in a round. Of somebody who sends more, more is learned.",
-    "no_repeats": "Nobody is asked the same again. What each further round costs is in the table of cases.",
-    "participation": "That somebody takes part is no secret, and nobody's answer decides whether it is missing.",
-    "devices": "Devices run the mechanism as it is described, with random numbers that nobody can guess.",
-    "shuffler": "The shuffler does not tell who sent what, and does not work with those who read the release.",
+    "one_answer": "Each person sends one report in a round. A person who sends more is protected less.",
+    "no_repeats": "No person is asked the same question again. The table of cases shows the cost of more rounds.",
+    "participation": "Taking part is not secret, and whether an answer is missing does not depend on the answer.",
+    "devices": "Devices run the mechanism as described, with unpredictable random numbers.",
+    "shuffler": "The shuffler does not reveal who sent which report, and does not collude with the analyst.",
 }
-_NOT_ANALYSED: Final = "Not analysed: the specification asks for no adversary who tries it."
+_NOT_ANALYSED: Final = "Not analysed: the specification names no adversary who tries it."
 
 
 def statement(
@@ -40,9 +40,9 @@ def statement(
     scenarios: tuple[Scenario, ...],
     written: str = "",
 ) -> Statement:
-    """Return the first page about a deployment from what was computed; nothing new is computed here.
+    """Return the first page of an assessment from results that are already computed.
 
-    `written` is the whole effective specification where `specification` is that of one of several columns.
+    If `specification` is that of one of several columns, `written` is the complete specification of all columns.
     """
     figures = {finding.question: finding.bound for finding in findings}
     central, local = figures.get("central-dp"), figures.get("local-dp")
@@ -73,7 +73,7 @@ def statement(
 def _claim(specification: Specification, central: Bound | None) -> str:
     delta = specification.targets.delta
     if central is None:
-        return "No guarantee is stated: it has no figure for this mechanism."
+        return "No guarantee is stated: this mechanism has no figure for it."
     if math.isinf(central.upper):
         return "No differential privacy: the release can show a person's answer as it is."
     times = factor(central.upper)
@@ -81,7 +81,7 @@ def _claim(specification: Specification, central: Bound | None) -> str:
         f"except with probability {delta:g}, seeing it changes the odds of any conclusion about one person by at most "
         f"{times}, whatever else is known."
         if times
-        else "that is no protection in practice, a person's answers can be readable."
+        else "this is no protection in practice, because a person's answers can be readable."
     )
     return (
         f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} and "
@@ -90,7 +90,7 @@ def _claim(specification: Specification, central: Bound | None) -> str:
 
 
 def _covered(specification: Specification) -> str:
-    """Return what the claim covers, where that is more than one report."""
+    """Return a sentence on the reports that the claim covers; "" for a single report of each person."""
     exposure = Exposure.of(specification)
     return "" if exposure.alone else f" That covers {exposure.words}."
 
@@ -123,7 +123,7 @@ def _unit(specification: Specification, population: Population) -> str:
 
 
 def _pattern(exposure: Exposure) -> str:
-    """Return what of one person's values is no secret where reports are kept."""
+    """Return a sentence on facts about a person's value that are public because reports are memoized."""
     if not exposure.memoised:
         return ""
     if exposure.changes == 0:
@@ -134,57 +134,58 @@ def _pattern(exposure: Exposure) -> str:
 def _threats(
     specification: Specification, reveals: Reveals, central: Bound | None, local: Bound | None
 ) -> Iterator[str]:
-    said = specification.statement
-    reader = f"Whoever reads the release ({said.analyst})" if said.analyst else "Whoever reads the release"
+    names = specification.statement
+    analyst = f"The analyst ({names.analyst})" if names.analyst else "The analyst"
     if central is not None:
-        yield f"{reader} is not trusted: the claim holds even for somebody who knows everybody else's answer."
+        yield f"{analyst} is not trusted: the claim holds even for an adversary who knows all other answers."
     if reveals is Reveals.SENDERS:
         yield "There is no shuffler: reports are seen with their senders."
     elif reveals is Reveals.SUMS:
-        who = f", run by {said.shuffler}," if said.shuffler else " (say who runs them)"
+        who = f", run by {names.shuffler}," if names.shuffler else " (name them in [statement])"
         yield (
-            f"The servers that add reports up{who} are trusted not to put what they hold together: each of them alone "
-            "sees nothing of a report."
+            f"The servers that add reports up{who} are trusted not to combine their shares: a single server learns "
+            "nothing about a report."
         )
     else:
-        who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
-        kept = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent what"
-        yield f"{who} is trusted to hide {kept}. It sees every report as the device sent it."
+        who = f"The shuffler, run by {names.shuffler}," if names.shuffler else "The shuffler (set statement.shuffler)"
+        hidden = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent which report"
+        yield f"{who} is trusted to hide {hidden}. It sees every report as the device sent it."
         if specification.shuffler.trusted_with:
             yield specification.shuffler.trusted_with
     if local is not None and reveals is not Reveals.SENDERS:
         times = factor(local.upper)
-        left = f"the noise of the device bounds it by {times}" if times else "answers are practically readable"
-        left = "nothing protects" if math.isinf(local.upper) else left
-        where = (
-            "all servers work together" if reveals is Reveals.SUMS else "the shuffler fails, or works with the reader"
-        )
+        left = "answers are practically readable"
+        left = f"the noise on the device limits the change of odds to {times}" if times else left
+        left = "nothing protects the answers" if math.isinf(local.upper) else left
+        where = "all servers collude" if reveals is Reveals.SUMS else "the shuffler fails, or colludes with the analyst"
         yield f"If {where}, {left}."
-    yield "People may tell the reader their own reports: each who does makes the crowd smaller by one."
+    yield "People may collude with the analyst: each colluder leaves one person fewer to hide among."
 
 
 def _assumptions(specification: Specification, reveals: Reveals, population: Population) -> Iterator[Assumption]:
     vouched, exposure = specification.statement.vouched, Exposure.of(specification)
     sentences = dict(_ASSUMPTIONS)
     if population.label_of == "column":
-        sentences["one_answer"] = "Everybody sends one report for each column in a round. Of more, more is learned."
+        sentences["one_answer"] = (
+            "Each person sends one report for each column in a round. A person who sends more is protected less."
+        )
     if exposure.reports > 1:
         sentences["one_answer"] = (
-            f"Nobody sends more than {exposure.reports:,} reports in a round, under one name or several."
+            f"No person sends more than {exposure.reports:,} reports in a round, under one name or several."
         )
     if exposure.rounds > 1:
-        sentences["no_repeats"] = f"Nobody is asked the same more than {exposure.rounds:,} times."
+        sentences["no_repeats"] = f"No person is asked the same question more than {exposure.rounds:,} times."
     if exposure.memoised:
         sentences["participation"] += (
-            f" All {population.n:,} people take part in every round, and their values stay: who comes, goes or changes "
-            "hides nobody."
+            f" All {population.n:,} people take part in every round, and their values stay: people who join, leave or "
+            "change protect no one else."
         )
-        sentences["devices"] += " They keep each report, and send it whenever its value is theirs."
+        sentences["devices"] += " They memoize each report, and send it whenever the person has its value."
         sentences["no_repeats"] += f" Each person's value {exposure.stays}."
     for key, sentence in specification.shuffler.assumed.items():
         sentences[key] += sentence
     if reveals is Reveals.SUMS:
-        sentences["shuffler"] = "At least one of the servers that add reports up does not work with the others."
+        sentences["shuffler"] = "At least one of the servers that add reports up does not collude with the others."
     for key, sentence in sentences.items():
         if key != "shuffler" or reveals is not Reveals.SENDERS:
             yield Assumption(key=key, sentence=sentence, vouched=getattr(vouched, key) or "")
@@ -207,7 +208,7 @@ def _respondents(
         if exposure.memoised:
             yield (
                 "It does so once, keeps the result and sends it every time. If your answer changes it draws another, "
-                "and whoever compares two releases may notice."
+                "and a comparison of two releases may reveal that."
             )
         times = factor(local.upper)
         yield (
@@ -225,10 +226,10 @@ def _respondents(
     if central is not None and (times := factor(central.upper)):
         yield (
             f"What is released changes the odds of any conclusion about you by at most {times}, except with a "
-            f"probability of {chance(specification.targets.delta)}, even for somebody who knows all other answers."
+            f"probability of {chance(specification.targets.delta)}, even for an observer who knows all other answers."
         )
     elif central is not None:
-        yield "In what is released your answers may be practically readable."
+        yield "Your answers may be practically readable from what is released."
     if not exposure.alone:
         yield f"That covers {exposure.words}."
     yield "That you take part is not hidden."
@@ -241,13 +242,13 @@ def _messages(population: Population) -> str:
 
 
 def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) -> Iterator[Anonymity]:
-    """Yield the three questions, each with the figure that answers it."""
-    asked = (
+    """Yield the three questions of European guidance on anonymisation, each with the figure that answers it."""
+    questions = (
         ("singling-out", "Singling out: can a report be traced to the person who sent it?", ("re-identification",)),
-        ("linkability", "Linkability: how much does a report say about whose it is?", ("identity-information",)),
+        ("linkability", "Linkability: how much does a report reveal about its sender?", ("identity-information",)),
         ("inference", "Inference: can a person's answer be guessed from the release?", ("vulnerability", "membership")),
     )
-    for key, question, names in asked:
+    for key, question, names in questions:
         rows = [finding for finding in findings if finding.question in names]
         same = key == "linkability" and not rows and "re-identification" in {row.question for row in unanswered}
         why = "Not known, for the same reason." if same else _NOT_ANALYSED
@@ -263,23 +264,23 @@ def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) ->
 def _unprotected(
     specification: Specification, findings: Sequence[Finding], unanswered: Sequence[Unanswered]
 ) -> Iterator[str]:
-    """Yield what nothing here covers, from what was not asked and what has no answer."""
-    yield "What is true of the people as a whole: to publish it is the purpose."
-    yield "That somebody takes part, when, and from which address: the traffic of this collection was not analysed."
+    """Yield sentences on what the statement does not cover: questions that were not asked or have no answer."""
+    yield "Facts about the population as a whole: their publication is the purpose of the collection."
+    yield "Whether a person takes part, when, and from which address: network traffic was not analysed."
     yield "Other collections about the same people: their epsilons add up with this one."
     if Exposure.of(specification).memoised:
-        yield "That somebody's value changes, and in which rounds: reports are kept, so that two releases show it."
+        yield "Whether a person's value changes, and when: reports are memoized, so two releases show it."
     questions = {finding.question for finding in findings}
     refused = {row.question for row in unanswered}
     if not {"vulnerability", "membership"} & (questions | refused):
-        yield "How often a person's answer is guessed: no adversary who guesses was asked for."
+        yield "How often a person's answer is guessed: the specification names no adversary who guesses."
     if "re-identification" not in questions | refused:
-        yield "Whose report it is: no adversary who links was asked for."
+        yield "Who sent a report: the specification names no adversary who links."
     for row in unanswered:
         if row.question in _REFUSED:
             yield f"{row.topic}: {row.reason}"
     if specification.shuffler.reveals is Reveals.NOISY_ORDER and "order-privacy" not in questions:
-        yield "What the order of release says: no adversary who reads it was asked for."
+        yield "What the order of release reveals: the specification names no adversary who sees it."
 
 
 _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identification", "identity-information")
@@ -287,13 +288,13 @@ _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identificati
 
 def _facts(specification: Specification, population: Population, written: str) -> Iterator[tuple[str, str]]:
     if specification.statement.author:
-        yield "Answers for it", specification.statement.author
+        yield "Author", specification.statement.author
     yield "Date", f"{today()}, by hushuffle {__version__}"
     yield "Specification, SHA-256", digest(written)
     tables = tomllib.loads(written)
-    asked = {key: value for key, value in tables["population"].items() if key not in ("data", "n")}
+    fields = {key: value for key, value in tables["population"].items() if key not in ("data", "n")}
     columns = [{key: one[key] for key in one if key != "randomizer"} for one in tables.get("columns", [])]
-    schema = [asked, population.labels, *columns]
+    schema = [fields, population.labels, *columns]
     yield "Columns and categories, SHA-256", digest(json.dumps(schema, sort_keys=True, default=str))
 
 
@@ -309,9 +310,9 @@ _RESPONSIBLE: Final = {
 }
 
 
-def responsible(said: Responsible) -> tuple[tuple[str, str], ...]:
-    """Return who is responsible, by name; "" where nobody wrote it."""
-    return tuple((name, getattr(said, key) or "") for key, name in _RESPONSIBLE.items())
+def responsible(names: Responsible) -> tuple[tuple[str, str], ...]:
+    """Return pairs (role, name) of those responsible for the deployment; the name is "" if the file has no entry."""
+    return tuple((name, getattr(names, key) or "") for key, name in _RESPONSIBLE.items())
 
 
 def digest(text: str) -> str:
@@ -320,7 +321,7 @@ def digest(text: str) -> str:
 
 
 def today() -> str:
-    """Return the date in UTC; that of SOURCE_DATE_EPOCH where it is set, so that a page can be made again."""
+    """Return the date in UTC; if SOURCE_DATE_EPOCH is set, return its date, so that the page is reproducible."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
     return moment.date().isoformat()

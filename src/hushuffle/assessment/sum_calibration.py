@@ -1,4 +1,4 @@
-"""From targets to a sum by several messages: which levels, which noise, how many messages; or how many people."""
+"""Calibrate a sum by several messages: levels, noise, number of messages per person, and number of people."""
 
 from __future__ import annotations
 
@@ -21,41 +21,42 @@ from hushuffle.specification._base import unfit
 from hushuffle.specification.sums import SumSpecification
 
 _WORTH: Final = 1.01
-"""More levels are not taken once rounding and noise cost less than this many times what the noise alone costs."""
+"""Levels suffice if the error of rounding and noise is at most this multiple of the error of the noise alone."""
 
 _LEAST: Final = 1e-4
-"""The smallest epsilon that is tried: tables of noise hold no less with two levels."""
+"""The smallest epsilon that is tried: tables of noise for two levels do not support a smaller epsilon."""
 
 _HAIR: Final = 1e-12
 _STEPS: Final = 50
 _ROUND_STEPS: Final = 14
 _DIGITS: Final = 4
-"""An epsilon that is found is rounded up to so many digits, and can be copied from the page."""
+"""A proposed epsilon is rounded up to this number of significant digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumPoint:
-    """One sum: its protocol, and the central epsilon of all rounds that is certified at the delta that is asked."""
+    """One configuration of a sum: the protocol, and the certified central epsilon of all rounds at `delta`."""
 
     protocol: SplitAndMix
     central: Bound
 
     @property
     def error(self) -> float:
-        """The standard error of the mean if all answer, for the numbers that rounding is worst for."""
+        """The standard error of the mean if all people answer, for the numbers with the largest rounding error."""
         return self.protocol.standard_error() / self.protocol.n
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumChoice:
-    """What the targets allow.
+    """The result of the calibration: the sums that the targets allow.
 
-    `private` is the sum of smallest error whose central epsilon is at most `epsilon`, and `accurate` that of smallest
-    epsilon (rounded up to four digits) whose error is at most `standard_error`; each None where no such target is
-    given, `accurate` also where no epsilon up to 40 meets it. Both have as few levels as cost one hundredth of accuracy
-    at most, or fewer, where `targets.bits` or tables allow no more (`accurate` is then of an epsilon that is enough for
-    these). `people` is how many it takes to meet both (None: those there are will do, or no number up to 10**9).
-    `specification` is the file of the first of them that there is, and `targets` what its assessment says of them.
+    `private` is the sum with the smallest error whose central epsilon is at most `epsilon`. `accurate` is the sum with
+    the smallest epsilon (rounded up to four digits) whose error is at most `standard_error`. Each is None without its
+    target; `accurate` is also None if no epsilon up to 40 meets the target. `private` and `accurate` have the fewest
+    levels that increase the error by at most one hundredth, or fewer levels if `targets.bits` or tables require it (the
+    epsilon of `accurate` allows for that). `people` is the number needed to meet both targets (None: the present number
+    suffices, or no number up to 10**9 does). `specification` is the file of `private`, else of `accurate`, and
+    `targets` are the targets of its assessment.
     """
 
     title: str
@@ -78,18 +79,19 @@ class SumChoice:
     @property
     def proposed(self) -> SumPoint:
         """The sum that `specification` describes."""
-        found = self.private or self.accurate
-        assert found is not None  # else it was refused
-        return found
+        point = self.private or self.accurate
+        assert point is not None  # without any sum, calibration raises an error
+        return point
 
 
 def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()) -> SumChoice:
-    """Return the levels, noise and messages that meet the targets of a sum, and how many people it takes if none do.
+    """Return the levels, noise and messages that meet the targets of a sum, or how many people are needed if none do.
 
-    Numbers are not looked at: people are counted, and the error is that for the numbers that rounding is worst for.
+    Numbers in the data are not used: only people are counted. The error is that for the numbers with the largest
+    rounding error.
 
     Raises:
-        SpecificationError: neither targets.epsilon nor targets.standard_error, or one that nothing meets.
+        SpecificationError: neither targets.epsilon nor targets.standard_error is set, or no sum meets a target.
         DataError, MissingDependencyError: the data cannot be used.
 
     >>> from hushuffle.specification.sums import parse_sum
@@ -104,29 +106,29 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
     >>> choice.accurate.protocol.epsilon, choice.met
     (0.1429, True)
     """
-    asked = specification.targets
-    if asked.epsilon is None and asked.standard_error is None:
-        hint = "Or targets.standard_error: the smallest epsilon with so small an error is looked for."
+    targets = specification.targets
+    if targets.epsilon is None and targets.standard_error is None:
+        hint = "Or write targets.standard_error, to search for the smallest epsilon with that error."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     people = specification.asked.read(base_folder, rng=secure())
     search = _Search(specification, people.n)
-    private = None if asked.epsilon is None else search.private(asked.epsilon)
-    accurate = None if asked.standard_error is None else search.accurate(asked.standard_error)
+    private = None if targets.epsilon is None else search.private(targets.epsilon)
+    accurate = None if targets.standard_error is None else search.accurate(targets.standard_error)
     chosen = private or accurate
     if chosen is None:
         rule = f"must be one that some epsilon up to {LARGEST_EPSILON:g} meets"
         hint = f"There are {people.n:,} people. Allow more, or ask more people."
-        unfit("targets.standard_error", rule, f"{asked.standard_error:g}", hint)
+        unfit("targets.standard_error", rule, f"{targets.standard_error:g}", hint)
     needed = None
-    if private is not None and asked.standard_error is not None and private.error > asked.standard_error:
-        needed = search.people(private.protocol.epsilon, asked.standard_error)
+    if private is not None and targets.standard_error is not None and private.error > targets.standard_error:
+        needed = search.people(private.protocol.epsilon, targets.standard_error)
     proposed = search.altered(chosen.protocol)
     return SumChoice(
         title=specification.title or "Calibration of a sum by several messages",
         population=people.population,
-        epsilon=asked.epsilon,
+        epsilon=targets.epsilon,
         delta=specification.wanted_delta,
-        standard_error=asked.standard_error,
+        standard_error=targets.standard_error,
         written=search.point(specification.build(people.n)),
         private=private,
         accurate=accurate,
@@ -138,19 +140,19 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
 
 @dataclass(frozen=True, kw_only=True)
 class _Noise:
-    """What the error comes to without making tables."""
+    """Computes the error of a sum without the tables of noise."""
 
     width: float
     honest: float
 
     def error(self, epsilon: float, levels: int, n: int) -> float:
-        """Return the standard error of the mean, rounded up a little."""
+        """Return an upper bound on the standard error of the mean, slightly above the exact error."""
         pace = epsilon / (levels - 1)
         noise = 2 * n / max(people_needed(self.honest, n), 2) * (pace / 2 / math.sinh(pace / 2)) ** 2 / epsilon**2
         return self.width / n * math.sqrt(noise + n / 4 / (levels - 1) ** 2) * (1 + _HAIR)
 
     def levels(self, epsilon: float, n: int) -> int:
-        """Return the fewest levels that cost no more than a hundredth of accuracy, or the most that tables hold."""
+        """Return the fewest levels that increase the error by at most a hundredth, or the most that tables support."""
         needed = max(people_needed(self.honest, n), 2)
         # Weights of shares fall below 2**-120 where ratio**k k**(1/h - 1)/(0.88 h) does, and for k = 2**20 they must.
         depth = 120 * math.log(2) - (1 - 1 / needed) * 20 * math.log(2) - math.log(0.88 * needed)
@@ -169,25 +171,25 @@ def _rounded(number: float, way: Callable[[float], int]) -> float:
 
 
 class _Search:
-    """The sums that a specification could be, for n people."""
+    """The search over the sums with other levels, noise and messages for a specification."""
 
     def __init__(self, specification: SumSpecification, n: int) -> None:
         grid = specification.asked.grid
-        assert grid is not None  # a rule
+        assert grid is not None  # ensured by the validation of the specification
         self._specification, self._n, self._delta = specification, n, specification.wanted_delta
         self._noise = _Noise(width=grid.high - grid.low, honest=specification.sum.honest)
 
     def altered(self, protocol: SplitAndMix) -> SumSpecification:
-        """Return the file of a sum that was found."""
+        """Return the specification changed to the levels, noise and messages of `protocol`."""
         assert protocol.levels is not None
         return self._specification.altered(epsilon=protocol.epsilon, delta=protocol.delta, levels=protocol.levels)
 
     def point(self, protocol: SplitAndMix) -> SumPoint:
-        """Return what a sum gives."""
+        """Return the protocol with its certified central epsilon."""
         return SumPoint(protocol=protocol, central=of_rounds(self._specification, protocol, delta=self._delta))
 
     def private(self, epsilon: float) -> SumPoint:
-        """Return the most accurate sum that keeps this epsilon in all rounds together, to four digits."""
+        """Return the most accurate sum whose central epsilon in all rounds together is at most `epsilon`."""
         times = self._specification.times
         if times == 1:
             return self.fitting(epsilon)
@@ -197,11 +199,11 @@ class _Search:
             bad=math.log(epsilon),
             times=_ROUND_STEPS,
         )
-        found = self.fitting(_rounded(math.exp(most), math.floor))
-        return found if found.central.upper <= epsilon else self.fitting(epsilon / times)
+        point = self.fitting(_rounded(math.exp(most), math.floor))
+        return point if point.central.upper <= epsilon else self.fitting(epsilon / times)
 
     def fitting(self, epsilon: float) -> SumPoint:
-        """Return the sum with this epsilon: of enough levels, or of as many as the bits allow."""
+        """Return the sum with this epsilon, with enough levels or, if fewer, the most levels that the bits allow."""
         levels, bits = self._noise.levels(epsilon, self._n), self._specification.targets.bits
 
         def fits(number: int) -> bool:
@@ -212,17 +214,17 @@ class _Search:
         return self.point(self._built(epsilon, levels))
 
     def accurate(self, wanted: float) -> SumPoint | None:
-        """Return the sum of smallest epsilon with so small an error of the mean; None if there is none."""
+        """Return the sum with the smallest epsilon whose standard error is at most `wanted`; None if there is none."""
         least = self._least(wanted, LARGEST)
-        found = None if least is None else self.fitting(least)
-        if found is None or found.error <= wanted:
-            return found
-        assert found.protocol.levels is not None
-        more = self._least(wanted, found.protocol.levels)  # so many fit the bits with a larger epsilon too
+        point = None if least is None else self.fitting(least)
+        if point is None or point.error <= wanted:
+            return point
+        assert point.protocol.levels is not None
+        more = self._least(wanted, point.protocol.levels)  # these levels also fit the bits at a larger epsilon
         return None if more is None else self.fitting(more)
 
     def _least(self, wanted: float, most: int) -> float | None:
-        """Return the smallest epsilon that is enough with `most` levels, rounded up; None if there is none."""
+        """Return the smallest epsilon, rounded up, that meets `wanted` with `most` levels; None if there is none."""
 
         def reached(epsilon: float) -> bool:
             return self._noise.error(epsilon, min(self._noise.levels(epsilon, self._n), most), self._n) <= wanted
@@ -232,11 +234,11 @@ class _Search:
         if reached(_LEAST):
             return _LEAST
         ends = math.log(LARGEST_EPSILON), math.log(_LEAST)
-        found = math.exp(halved(lambda power: reached(math.exp(power)), good=ends[0], bad=ends[1], times=_STEPS))
-        return min(_rounded(found * (1 - _HAIR), math.ceil), LARGEST_EPSILON)
+        root = math.exp(halved(lambda power: reached(math.exp(power)), good=ends[0], bad=ends[1], times=_STEPS))
+        return min(_rounded(root * (1 - _HAIR), math.ceil), LARGEST_EPSILON)
 
     def people(self, epsilon: float, wanted: float) -> int | None:
-        """Return how many people it takes for so small an error with this epsilon; None if none up to 10**9 do."""
+        """Return the number of people needed for error `wanted` at this epsilon; None if above 10**9."""
 
         def beyond(n: int) -> float:
             many = max(n, 2)

@@ -1,4 +1,4 @@
-"""The first page about a sum by several messages: a claim, what it rests on, and what happens otherwise."""
+"""The first page about a sum by several messages: the claim, its assumptions, and other cases."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hushuffle.model import Anonymity, Assumption, Bound, Statement, Table, numb
 from hushuffle.questions import dp
 from hushuffle.specification.sums import SumSpecification
 
-UNIFORM = "Messages are uniform but for their sum: there is no report that belongs to a value or to a person."
+UNIFORM = "Messages are uniform except for their sum, so no report belongs to a value or to a person."
 
 _QUESTIONS = (
     ("singling-out", "Singling out: can a report be traced to the person who sent it?", UNIFORM),
-    ("linkability", "Linkability: how much does a report say about whose it is?", UNIFORM),
+    ("linkability", "Linkability: how much does a report reveal about its sender?", UNIFORM),
     (
         "inference",
         "Inference: can a person's answer be guessed from the release?",
@@ -28,15 +28,15 @@ _QUESTIONS = (
 def sum_statement(
     specification: SumSpecification, protocol: SplitAndMix, central: Bound, *, one_row: bool
 ) -> Statement:
-    """Return the first page from what was computed; `central` is epsilon of all rounds together.
+    """Return the first page from results that are already computed; `central` is epsilon of all rounds together.
 
-    Of a file with `one_row` of data for each person it says that this is assumed.
+    `one_row`: the data is assumed to have one row for each person.
     """
-    times, delta, said = factor(central.upper), specification.delta, specification.statement
+    times, delta, names = factor(central.upper), specification.delta, specification.statement
     changes = f"by at most {times}" if times else "so much that numbers can be readable"
     rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
-    out = "All sums that come out change" if rounds else "The sum that comes out changes"
-    run = f", run by {said.shuffler}," if said.shuffler else ""
+    out = "All released sums change" if rounds else "The released sum changes"
+    run = f", run by {names.shuffler}," if names.shuffler else ""
     row = " One row of data is taken for one person." if one_row else ""
     return Statement(
         claim=(
@@ -48,17 +48,17 @@ def sum_statement(
         unit=f"One person, whose number is replaced by any other{rounds}; how many people answer is public.{row}",
         threats=tuple(_threats(specification, protocol)),
         assumptions=tuple(
-            Assumption(key=key, sentence=sentence, vouched=getattr(said.vouched, key) or "")
+            Assumption(key=key, sentence=sentence, vouched=getattr(names.vouched, key) or "")
             for key, sentence in _assumptions(specification, protocol)
         ),
         scenarios=(),
         respondents=(
             f"Your device adds a little noise to your number and splits it into {protocol.messages_per_person:,} "
-            "messages. None of them alone says anything about it; all of yours together do.",
-            f"A shuffler{run} mixes your messages with those of all others, so that nobody knows which ones are yours.",
+            "messages. A single message reveals nothing about it; all of yours together do.",
+            f"A shuffler{run} mixes your messages with those of all others, which hides which ones are yours.",
             f"{out} the odds of any conclusion about you {changes}, except with a probability of {chance(delta)}, "
-            "even for somebody who knows the numbers of all others.",
-            "If the shuffler tells which messages are yours, nothing protects your number.",
+            "even for an observer who knows the numbers of all others.",
+            "If the shuffler reveals which messages are yours, nothing protects your number.",
             "That you take part is not hidden.",
         ),
         anonymity=tuple(
@@ -66,45 +66,46 @@ def sum_statement(
             for key, question, sentence in _QUESTIONS
         ),
         unprotected=(
-            "What is true of the people as a whole: to publish it is the purpose.",
-            "That somebody takes part, when, and from which address: the traffic of this collection was not analysed.",
+            "Facts about the population as a whole: their publication is the purpose of the collection.",
+            "Whether a person takes part, when, and from which address: network traffic was not analysed.",
             "Other collections about the same people: their epsilons add up with this one.",
-            "The sum, against people who lie: a single one moves it to any that people could have.",
+            "The sum, against dishonest people: a single one can move it to any possible sum.",
         ),
         facts=(
-            *((("Answers for it", said.author),) if said.author else ()),
+            *((("Author", names.author),) if names.author else ()),
             ("Date", f"{today()}, by hushuffle {__version__}"),
             ("Specification, SHA-256", digest(specification.effective())),
         ),
-        responsible=responsible(said),
+        responsible=responsible(names),
     )
 
 
 def _threats(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[str]:
-    said = specification.statement
-    reader = f"Whoever reads the messages ({said.analyst})" if said.analyst else "Whoever reads the messages"
-    who = f"The shuffler, run by {said.shuffler}," if said.shuffler else "The shuffler (say who runs it)"
-    yield f"{reader} is not trusted: the claim holds even for somebody who knows all other numbers."
-    yield f"{who} is trusted to hide who sent what. If it does not, nothing protects."
+    names = specification.statement
+    analyst = f"The analyst ({names.analyst})" if names.analyst else "The analyst"
+    who = f"The shuffler, run by {names.shuffler}," if names.shuffler else "The shuffler (set statement.shuffler)"
+    yield f"{analyst} is not trusted: the claim holds even for an adversary who knows all other numbers."
+    yield f"{who} is trusted to hide who sent which message. If it fails, nothing protects the numbers."
     others = protocol.n - protocol.needed
     if others:
-        yield f"So many people may be absent, dishonest or work with the reader, in all: {others:,}."
+        yield f"In total, {others:,} people may be absent, dishonest or colluding with the analyst."
 
 
 def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
     times = specification.times
-    again = f"Nobody is asked the same more than {times:,} times." if times > 1 else "Nobody is asked the same again."
-    yield "one_answer", f"Everybody gives one number{' a round' if times > 1 else ''}. Of more, more is learned."
-    yield "no_repeats", f"{again} What more sums cost is in the table of several sums."
-    yield "participation", "That somebody takes part is no secret, and who answers does not depend on the numbers."
-    yield "devices", "Devices run the mechanism as it is described, with random numbers that nobody can guess."
-    yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} answer, are honest and do not work with the reader."
-    yield "shuffler", "The shuffler does not tell who sent what, and does not work with those who read the messages."
-    yield "withheld", "The shuffler passes nothing on if too few honest people answer."
+    again = f"more than {times:,} times" if times > 1 else "again"
+    yield "one_answer", f"Each person gives one number{' a round' if times > 1 else ''}. More numbers reveal more."
+    yield "no_repeats", f"No person is asked the same question {again}. The table of several sums shows the cost."
+    yield "participation", "Taking part is not secret, and who answers does not depend on the numbers."
+    yield "devices", "Devices run the mechanism as described, with unpredictable random numbers."
+    honest = "answer, are honest and do not collude with the analyst"
+    yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} {honest}."
+    yield "shuffler", "The shuffler does not reveal who sent which message, and does not collude with the analyst."
+    yield "withheld", "The shuffler releases nothing if too few honest people answer."
 
 
 def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> Table:
-    """Return what the figures become if something is otherwise."""
+    """Return a table of epsilon and errors as planned and in other cases, for example with fewer people."""
     planned = protocol.standard_error() / protocol.n
     times, delta = specification.times, specification.delta
     rounds = f" of all {times:,} rounds" if times > 1 else ""
@@ -113,9 +114,9 @@ def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound
     if spare:
         least = protocol.standard_error(protocol.needed) / protocol.needed
         rows.append((f"{spare:,} people do not answer, all others are honest", central, least))
-        rows.append((f"{spare:,} people who answer work with the reader", central, planned))
-    rows.append((f"{spare + 1:,} people do not answer, or work with the reader", "no guarantee", "none: withheld"))
-    rows.append(("The shuffler is broken or dishonest", dp.local_epsilon(protocol), planned))
+        rows.append((f"{spare:,} people who answer collude with the analyst", central, planned))
+    rows.append((f"{spare + 1:,} people do not answer, or collude with the analyst", "no guarantee", "none: withheld"))
+    rows.append(("The shuffler is compromised", dp.local_epsilon(protocol), planned))
     return Table(
         key="cases",
         title="What if",

@@ -1,4 +1,4 @@
-"""Assess a sum by several messages: who learns what, what it costs, how accurate it is."""
+"""Assess a sum by several messages: what each adversary learns, its costs and its accuracy."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _ROUNDS: Final = (4, 12, 52)
 def assess_sum(
     specification: SumSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> Report:
-    """Return everything there is to say about a sum by several messages.
+    """Return the report on a sum by several messages.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: there is no protocol with this guarantee for so many people.
+        SpecificationError: there is no protocol with this guarantee for this number of people.
 
     >>> from hushuffle.specification.sums import parse_sum
     >>> report = assess_sum(parse_sum('''
@@ -78,14 +78,14 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
     times = factor(central.upper)
     changes = f"changes the odds of any conclusion about you by at most {times}" if times else "may reveal your numbers"
     others = protocol.n - protocol.needed
-    working = f", and working with {others:,} of the people," if others else ""
+    colluding = f", and colluding with {others:,} of the people," if others else ""
     return (
         Finding(
             question="central-dp",
             adversary=RELEASE,
             sentence=(
-                f"Whatever else they know{working} seeing all messages{rounds} {changes} (delta = {delta:g}), if "
-                f"{protocol.needed:,} people answer and are honest, and the shuffler passes nothing on otherwise."
+                f"Whatever else they know{colluding} seeing all messages{rounds} {changes} (delta = {delta:g}), if "
+                f"{protocol.needed:,} people answer and are honest, and the shuffler releases nothing otherwise."
             ),
             bound=central,
             proof=SharedSums.proof,
@@ -93,7 +93,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
         Finding(
             question="local-dp",
             adversary=SHUFFLER,
-            sentence="Your messages add up to your number: if the shuffler tells who sent what, nothing protects it.",
+            sentence="Your messages add up to your number: if the shuffler reveals the senders, nothing protects it.",
             bound=dp.local_epsilon(protocol),
             proof=f"a person adds no noise at all with probability {protocol.noise.ties:.4g}",
         ),
@@ -101,13 +101,13 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
 
 
 def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
-    """Yield what is asked of a sum, with what is got."""
-    asked = specification.targets
-    if asked.epsilon is not None:
+    """Yield the targets of a sum, each with the figure that is compared with it."""
+    targets = specification.targets
+    if targets.epsilon is not None:
         delta = specification.wanted_delta
         topic = f"Central epsilon at delta = {delta:g}"
         got = of_rounds(specification, protocol, delta=delta)
-        yield Target(key="epsilon", topic=topic, rule="at most", asked=asked.epsilon, got=got)
+        yield Target(key="epsilon", topic=topic, rule="at most", asked=targets.epsilon, got=got)
     yield Target(
         key="delta",
         topic="Check: delta, against one over the number of people",
@@ -115,16 +115,16 @@ def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Itera
         asked=1 / protocol.n,
         got=Bound.exact(specification.delta, unit="probability"),
     )
-    if asked.people is not None:
+    if targets.people is not None:
         got = Bound.exact(float(protocol.n), unit="people")
-        yield Target(key="people", topic="People", rule="at least", asked=float(asked.people), got=got)
-    if asked.standard_error is not None:
+        yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
+    if targets.standard_error is not None:
         error = Bound.exact(protocol.standard_error() / protocol.n, unit="")
         topic = "Standard error of the mean"
-        yield Target(key="standard_error", topic=topic, rule="at most", asked=asked.standard_error, got=error)
-    if asked.bits is not None:
+        yield Target(key="standard_error", topic=topic, rule="at most", asked=targets.standard_error, got=error)
+    if targets.bits is not None:
         bits = Bound.exact(float(protocol.bits_per_person), unit="bits")
-        yield Target(key="bits", topic="Bits of each person", rule="at most", asked=float(asked.bits), got=bits)
+        yield Target(key="bits", topic="Bits of each person", rule="at most", asked=float(targets.bits), got=bits)
 
 
 def _costs(protocol: SplitAndMix) -> Table:
@@ -132,8 +132,8 @@ def _costs(protocol: SplitAndMix) -> Table:
         key="costs",
         title="What each person sends",
         caption=(
-            f"Each message is a whole number below {protocol.modulus:,}, uniform whatever the person's number is. What "
-            "encryption adds to each message comes besides."
+            f"Each message is a whole number below {protocol.modulus:,}, uniform for every number of the person. "
+            "Encryption adds to the size of each message."
         ),
         columns=("figure", "value"),
         rows=(
@@ -157,10 +157,10 @@ def _accuracy(protocol: SplitAndMix) -> Table:
         key="accuracy",
         title="How accurate the sum is",
         caption=(
-            "Standard errors over all coins, for the numbers that rounding is worst for, half way between levels; if "
-            f"all numbers are on levels and all people answer, that of the sum is {number(on_levels, up=True)}. The "
-            "last column compares with one trusted party that adds discrete Laplace noise to the sum. If fewer than "
-            f"{protocol.needed:,} people answer, the shuffler must pass nothing on."
+            "Standard errors over all randomness, for the worst numbers for rounding, half way between levels. If all "
+            f"numbers are on levels and all people answer, the error of the sum is {number(on_levels, up=True)}. The "
+            "last column compares with a trusted party that adds discrete Laplace noise to the sum. If fewer than "
+            f"{protocol.needed:,} people answer, the shuffler must release nothing."
         ),
         columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
         rows=tuple(rows),
@@ -168,13 +168,13 @@ def _accuracy(protocol: SplitAndMix) -> Table:
 
 
 def _together(protocol: SplitAndMix) -> Table:
-    # So many sums need a larger delta than one: each may fail.
+    # Several rounds need a larger delta than a single round: the guarantee may fail in each round.
     delta = protocol.delta
     rows = [(times, delta * times, dp.compose([(protocol, times)], delta=delta * times)) for times in _ROUNDS]
     return Table(
         key="rounds",
         title="Several sums of the same people",
-        caption="Central epsilon of all of them together, each with fresh coins.",
+        caption="Central epsilon of all sums together, each with fresh randomness.",
         columns=("sums", "delta", "central epsilon"),
         rows=tuple(rows),
     )
@@ -184,31 +184,31 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
     yield Warned(
         key="one-fake-person",
         sentence=(
-            f"A single fake person can move the sum by up to {number(protocol.farthest, up=True)}, in the unit of the "
-            "numbers: to any that people could have. No check of single messages shows it."
+            f"A single Sybil client can move the sum by up to {number(protocol.farthest, up=True)}, in the unit of the "
+            "numbers. No check of single messages detects it."
         ),
-        advice="Use it where devices can be trusted, or hold the sum against another source.",
+        advice="Use it only with trusted devices, or compare the sum with another source.",
     )
     yield Warned(
         key="no-local-privacy",
-        sentence="Nothing is left if the shuffler tells who sent what.",
-        advice="Encrypt messages for the reader, and let a party that does not work with the reader shuffle.",
+        sentence="No protection remains if the shuffler reveals who sent which message.",
+        advice="Encrypt messages for the analyst, and let a party that does not collude with the analyst shuffle.",
     )
     yield Warned(
         key="too-few-people",
         sentence=(
-            f"The guarantee needs {protocol.needed:,} people of {protocol.n:,} who answer, are honest and do not work "
-            "with the reader, and that who answers does not depend on the numbers. The reader has all messages before "
-            "anything can be refused."
+            f"The guarantee needs {protocol.needed:,} people of {protocol.n:,} who answer, are honest and do not "
+            "collude with the analyst. Who answers must not depend on the numbers. The analyst has all messages before "
+            "a check could refuse them."
         ),
         advice=(
-            f"Let the shuffler pass nothing on if fewer than {protocol.needed:,} people answer. It must have as many "
-            "more as may be dishonest among those who answer."
+            f"Let the shuffler release nothing if fewer than {protocol.needed:,} people answer. Raise that limit by "
+            "the number of dishonest people who may answer."
         ),
     )
     if protocol.needed == protocol.n:
         yield Warned(
             key="nobody-may-drop-out",
-            sentence="The guarantee holds only if everybody answers, is honest and does not work with the reader.",
-            advice="Say how many may not: honest = 0.8 costs one ninth of accuracy.",
+            sentence="The guarantee holds only if all people answer, are honest and do not collude with the analyst.",
+            advice="Set the share of people who must: honest = 0.8 costs one ninth of accuracy.",
         )

@@ -1,4 +1,4 @@
-"""Every target of a specification, with the figure that is held against it."""
+"""Lists the targets of a specification, each with the figure that is compared with it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hushuffle.model import Bound, Finding, Target, Unanswered
 from hushuffle.specification import Specification
 
 GUESSES = ("vulnerability", "membership")
-"""What adversaries who guess are asked."""
+"""The names of the questions about adversaries who guess a value."""
 
 _NO_FIGURE = "It has no figure for this mechanism."
-_ONE_REPORT = "It is known for one report alone, and a person gives several."
+_ONE_REPORT = "It is defined for one report of each person; here a person sends several."
 
 
 def targets(
@@ -25,12 +25,12 @@ def targets(
     error: Bound | None,
     alone: bool | None = None,
 ) -> tuple[Target, ...]:
-    """Return what is asked of the privacy, the people and the accuracy, in this order.
+    """Return the targets of privacy, people and accuracy, in this order, with their figures.
 
-    `error` is the standard error that targets.standard_error is about; None: nobody knows it. `alone`: whether one
-    report of a person is drawn in all; None: as the specification says.
+    `error` is the standard error that is compared with targets.standard_error; None: unknown. `alone`: whether a
+    person sends a single report in all rounds together; None: as in the specification.
     """
-    asked, single = specification.targets, Exposure.of(specification).total == 1 if alone is None else alone
+    limits, single = specification.targets, Exposure.of(specification).total == 1 if alone is None else alone
     reasons = {row.question: row.reason for row in unanswered}
 
     def target(key: str, topic: str, limit: float, got: Bound | None, question: str) -> Target:
@@ -38,36 +38,36 @@ def targets(
         return Target(key=key, topic=topic, rule="at most", asked=limit, got=got, reason=reason)
 
     def privacy() -> Iterator[Target]:
-        if asked.epsilon is not None:
-            topic = f"Central epsilon, at delta = {asked.delta:g}"
-            yield target("epsilon", topic, asked.epsilon, _figure(findings, "central-dp"), "central-dp")
+        if limits.epsilon is not None:
+            topic = f"Central epsilon, at delta = {limits.delta:g}"
+            yield target("epsilon", topic, limits.epsilon, _figure(findings, "central-dp"), "central-dp")
         yield Target(
             key="delta",
             topic="Check: delta, against one over the number of people",
             rule="below",
             asked=1 / people,
-            got=Bound.exact(asked.delta, unit="probability"),
+            got=Bound.exact(limits.delta, unit="probability"),
         )
-        if asked.local_epsilon is not None:
+        if limits.local_epsilon is not None:
             topic = "Local epsilon, if the shuffler fails"
-            yield target("local_epsilon", topic, asked.local_epsilon, _figure(findings, "local-dp"), "local-dp")
-        if asked.guessing is not None:
+            yield target("local_epsilon", topic, limits.local_epsilon, _figure(findings, "local-dp"), "local-dp")
+        if limits.guessing is not None:
             topic = "Guessing a person's answer, the strongest adversary"
             refused = any(row.question in GUESSES for row in unanswered)
             got = None if refused else strongest(findings)
-            yield target("guessing", topic, asked.guessing, got, "vulnerability")
-        if asked.reidentification is not None:
+            yield target("guessing", topic, limits.guessing, got, "vulnerability")
+        if limits.reidentification is not None:
             got = _figure(findings, "re-identification") if single else None
             topic = "Naming the sender of a report"
-            wanted = target("reidentification", topic, asked.reidentification, got, "re-identification")
+            wanted = target("reidentification", topic, limits.reidentification, got, "re-identification")
             yield wanted if single else replace(wanted, reason=_ONE_REPORT)
 
     def rest() -> Iterator[Target]:
-        if asked.people is not None:
+        if limits.people is not None:
             got = Bound.exact(float(people), unit="people")
-            yield Target(key="people", topic="People", rule="at least", asked=float(asked.people), got=got)
-        if asked.standard_error is not None:
-            yield target("standard_error", "Standard error", asked.standard_error, error, "accuracy")
+            yield Target(key="people", topic="People", rule="at least", asked=float(limits.people), got=got)
+        if limits.standard_error is not None:
+            yield target("standard_error", "Standard error", limits.standard_error, error, "accuracy")
 
     return (*privacy(), *rest())
 
@@ -77,6 +77,6 @@ def _figure(findings: Sequence[Finding], question: str) -> Bound | None:
 
 
 def strongest(findings: Sequence[Finding]) -> Bound | None:
-    """Return the figure of the adversary who guesses best."""
+    """Return the figure of the most successful adversary who guesses a value; None without such a finding."""
     guesses = [finding.figure for finding in findings if finding.question in GUESSES]
     return max(guesses, key=lambda figure: figure.upper, default=None)

@@ -1,4 +1,4 @@
-"""The text for the people who are asked, in German, French and Spanish, with who asks them and what for."""
+"""The text for the respondents in English, German, French and Spanish, with the controller and the purpose."""
 
 from __future__ import annotations
 
@@ -95,20 +95,20 @@ def translations(
     central: Bound | None,
     local: Bound | None,
 ) -> tuple[Translation, ...]:
-    """Return the text in four languages; what nobody wrote in [statement] is a placeholder in brackets."""
+    """Return the text for the respondents in four languages, with placeholders for missing entries of [statement]."""
     if not english:
         return ()
-    said = specification.statement
-    given = {"who": said.controller, "what": said.purpose, "contact": said.contact}
-    made = []
+    names = specification.statement
+    given = {"who": names.controller, "what": names.purpose, "contact": names.contact}
+    results = []
     for language, intro in _INTRO.items():
         words = {key: (value or _MISSING[language][key]).rstrip(".") for key, value in given.items()}
         body = english
         if language in _TEXTS:
             body = tuple(_said(language, specification, exposure, population, reveals, central, local))
         sentences = (intro.format(**words), *body)
-        made.append(Translation(language=language, code=_CODES[language], sentences=sentences))
-    return tuple(made)
+        results.append(Translation(language=language, code=_CODES[language], sentences=sentences))
+    return tuple(results)
 
 
 def _said(
@@ -139,15 +139,15 @@ def _said(
     elif reveals is not Reveals.SENDERS:
         yield texts["shuffle"].format(run=run, n=_local(f"{population.n:,}", language))
     if central is not None:
-        few = _local(f"{max(1, math.floor(1 / delta * (1 + 1e-12))):,}", language)
-        yield texts["release"].format(factor=times(central), times=few) if times(central) else texts["open"]
+        inverse = _local(f"{max(1, math.floor(1 / delta * (1 + 1e-12))):,}", language)
+        yield texts["release"].format(factor=times(central), times=inverse) if times(central) else texts["open"]
     if exposure.rounds > 1:
         yield texts["rounds"].format(rounds=_local(f"{exposure.rounds:,}", language))
     yield texts["hidden"]
 
 
 def _local(number: str, language: str) -> str:
-    """Return a number with the language's marks.
+    """Return a number with the decimal and thousands separators of the language.
 
     >>> _local("12,000", "Deutsch"), _local("1.77", "Español")
     ('12.000', '1,77')

@@ -1,4 +1,4 @@
-"""Run the collection again and again, and hold the measured error against the predicted one."""
+"""Run the collection repeatedly, and compare the measured error with the predicted one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hushuffle.questions.dp.calibration import LARGEST_LOCAL
 from hushuffle.randomness import Randomness, reproducible, secure
 
 LEAST: Final = 1e-6
-"""The smallest local epsilon that is tried."""
+"""The smallest local epsilon of the search for an accuracy target."""
 
 _STEPS: Final = 45
-"""As many halvings find a local epsilon to one part in a million millions."""
+"""The number of bisection steps that determines a local epsilon to one part in 10**12."""
 
 
 def utility(
@@ -35,7 +35,7 @@ def utility(
     confidence: float,
     progress: Callable[[float], None],
 ) -> Utility:
-    """Return predicted and, where there are values, measured errors of the estimated frequencies.
+    """Return the predicted and, if `values` are given, the measured errors of the estimated frequencies.
 
     The prediction is the standard error at the true frequencies, or at the worst frequency without data.
     """
@@ -70,7 +70,7 @@ def worst_error(protocol: Protocol) -> float:
 
 
 def error_of(protocol: Protocol) -> float:
-    """Return the standard error at the worst true share; infinite where the reports do not distinguish all values.
+    """Return the standard error at the worst true share; infinite if the reports do not distinguish all values.
 
     >>> import hushuffle as hs
     >>> noisy = hs.RoundedGaussian(levels=8, epsilon=0.01)
@@ -84,7 +84,7 @@ def error_of(protocol: Protocol) -> float:
 
 
 def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float) -> float:
-    """Return the same for a protocol that may not exist with this local epsilon; the error is infinite then."""
+    """Return the standard error at the worst true share; infinite if no protocol has this local epsilon."""
     try:
         return error_of(protocol_with(local_epsilon))
     except InvalidInputError:
@@ -92,7 +92,7 @@ def error_with(protocol_with: Callable[[float], Protocol], local_epsilon: float)
 
 
 def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) -> float | None:
-    """Return the smallest local epsilon with a standard error of at most `wanted`; None if no local epsilon has.
+    """Return the smallest local epsilon whose standard error is at most `wanted`; None if there is none.
 
     >>> import hushuffle as hs
     >>> def survey(epsilon):
@@ -114,11 +114,11 @@ def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) ->
 def deviation(
     squares: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64], repetitions: int
 ) -> npt.NDArray[np.float64]:
-    """Return by how many standard deviations each mean square error differs from the predicted one, shape (k,).
+    """Return, in standard deviations, how far each mean square error is from its prediction, shape (k,).
 
-    Sums of squared standardised errors follow a chi-square law with `repetitions` degrees of freedom;
-    its cube root is nearly normal. Where no error is predicted (no noise) the deviation is 0 if none was
-    measured, else infinite.
+    Sums of squared standardised errors follow a chi-square distribution with `repetitions` degrees of freedom,
+    whose cube root is nearly normal. If the predicted error is 0 (no noise), the deviation is 0 if the
+    measured error is 0, else infinite.
 
     Source: E. B. Wilson, M. M. Hilferty, The distribution of chi-square (1931).
 

@@ -1,4 +1,4 @@
-"""The warnings that matter: what a reviewer would ask about first."""
+"""The warnings of an assessment, the gravest first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushuffle.specification.warnings import accuracy_warnings, privacy_warnings
 
 SMALL_GROUP = 20
 FALSE_ALARM = 1e-6
-"""How often the warning that measured and predicted errors differ comes by chance, over all values together."""
+"""The probability, over all values together, that chance alone causes the warning that measured errors differ."""
 
 
 def concerns(
@@ -28,7 +28,7 @@ def concerns(
     findings: Sequence[Finding],
     utility: Utility | None,
 ) -> tuple[Warned, ...]:
-    """Return the warnings, the gravest first; without central figure or utility, none that rests on it."""
+    """Return the warnings, the gravest first; warnings that need a missing central figure or utility are left out."""
     central = central_bound(findings)
     return (
         *privacy_warnings(
@@ -51,7 +51,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
     if math.isfinite(local) and central is not None and central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
-            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
+            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
             advice="Lower the epsilon of [randomizer], or ask more people.",
         )
     if central is None:
@@ -80,7 +80,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
 
 
 def unknown_privacy(specification: Specification) -> Iterator[Warned]:
-    """Yield that nobody knows whether the epsilon asked for is met."""
+    """Yield a warning if there is no figure that can be compared with the target for epsilon."""
     wanted = specification.targets.epsilon
     if wanted is not None:
         yield Warned(
@@ -93,12 +93,12 @@ def unknown_privacy(specification: Specification) -> Iterator[Warned]:
 def _about_groups(people: People, specification: Specification) -> Iterator[Warned]:
     population, counts = specification.population, people.population.counts
     if not isinstance(population, ReachPopulation) and population.grid is not None:
-        return  # levels are no categories: few people at one of them are no trouble for the mean
+        return  # a level with few people does not harm the estimate of a mean
     small = [] if counts is None else [count for count in counts if count < SMALL_GROUP]
     if small:
         yield Warned(
             key="small-groups",
-            sentence=f"{len(small)} of {people.k} categories hold fewer than {SMALL_GROUP} people: too few to see.",
+            sentence=f"{len(small)} of {people.k} categories hold under {SMALL_GROUP} people, too few to estimate.",
             advice="Merge rare categories before asking.",
         )
 
@@ -136,26 +136,26 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
         yield Warned(
             key="dropped-records",
             sentence=f"{people.population.dropped:,} records without an answer were left out.",
-            advice="Whether an answer is missing can be private too: say how the missing ones came about.",
+            advice="Whether an answer is missing can be private too: document why answers are missing.",
         )
     if people.values is not None and specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The coins came from a fixed seed: whoever knows it can undo the noise of this run.",
+            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the noise of this run.",
             advice='Use seed = "secure" for anything but tests.',
         )
     if people.values is not None:
         yield Warned(
             key="true-values-shown",
-            sentence="This report was made with the true answers and shows their true shares.",
+            sentence="This report uses the true answers and shows their true shares.",
             advice="Internal use only. For a report to publish, replace data by n and categories.",
         )
 
 
 def _advice(protocol: Protocol) -> str:
-    """Return what to do about a central epsilon that is too large."""
+    """Return advice in words on how to reduce a central epsilon that is too large."""
     if protocol.shuffler.own_messages:
-        return "Run hushuffle calibrate: it says which local epsilon, or how many messages, meet it."
+        return "Run hushuffle calibrate to find the local epsilon, or the number of messages, that meets it."
     if protocol.shuffler.value_law is not None:
         return "Let the shuffler add more dummies of each category, or keep fewer reports."
-    return "Run hushuffle calibrate: it says which local epsilon meets it."
+    return "Run hushuffle calibrate to find the local epsilon that meets it."

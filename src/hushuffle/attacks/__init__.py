@@ -1,1 +1,1 @@
-"""What the promises are tested with: linkage, inference and detection, and what they measure."""
+"""Attacks and audits that test privacy guarantees: linkage, inference, games, and lower bounds on epsilon."""

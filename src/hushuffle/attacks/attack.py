@@ -1,4 +1,4 @@
-"""A linkage attack as a whole: the traces that it is tried on, and the study that comes of it."""
+"""Linkage attacks: loads the traces of users, runs the attacks, and reports how often each of them succeeds."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def load_traces(
 
 
 def _in_order(times: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the places of `times`: as numbers if all of them are, else as text."""
+    """Return the rank of each time: compared as numbers if all times are numbers, else compared as text."""
     for dtype in (pl.Int64, pl.Float64):
         numbers = times.cast(dtype, strict=False)
         if not numbers.null_count():
@@ -105,7 +105,7 @@ def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl.DataFrame:
-    """Return all records, of which none lacks a value."""
+    """Return all records; raise `DataError` if a record lacks a value."""
     blocks = []
     for block in reader.blocks():
         for name, (column, _) in wanted.items():
@@ -120,10 +120,10 @@ Score = Literal["bayes", "plain", "cosine", "tf-idf"]
 Tell = Callable[[str, float], None]
 
 _RESOLUTION: Final = 0.01
-"""Log-likelihoods repeat; rounded to this (in nats) they can only tell less."""
+"""Log-likelihoods are rounded to this many nats before their entropy is estimated; rounding only loses information."""
 
 _FINE: Final = 1e-4
-"""The same for cosines."""
+"""Cosine scores are rounded to this before their entropy is estimated."""
 
 
 def link(
@@ -143,20 +143,20 @@ def link(
     seed: int | None = None,
     progress: Tell | None = None,
 ) -> Report:
-    """Return how often an attacker names the right person, for every combination of the lists.
+    """Return a report on how often an attacker names the right person, for every combination of the listed settings.
 
-    Every person of `traces` with `at_least` events sends the first `events` of the personal data, each
-    randomized by each mechanism at each epsilon_0 (math.inf: sent as they are, the same for every mechanism); for
-    each person's reports the attacker names the user with the best score among all. See `linkage.scene` for
-    `knowledge`, `split` and `known`. "bayes": the attacker uses the exact likelihood of the reports; "plain":
-    believes them, as the paper does. Without noise the published score is used in both. "cosine" and "tf-idf" believe
-    the reports too, and compare visits instead (`linkage.visit_scores`); for randomized response only.
+    Every person of `traces` with at least `at_least` events sends the first `events` of the personal data. Each
+    event is randomized, by each mechanism at each epsilon_0 (math.inf: sent unchanged, once for all mechanisms). For
+    each person's reports the attacker names the user with the best score of all users. See `linkage.scene` for
+    `knowledge`, `split` and `known`. With "bayes" the attacker uses the exact likelihood of the reports. With "plain"
+    it takes reports for true events, as the paper does; without noise "bayes" does so too. "cosine" and "tf-idf" also
+    take reports for true events and compare numbers of visits (`linkage.visit_scores`; randomized response only).
 
     Args:
         traces: the events of every user.
-        source: where they are from, for the title.
+        source: the name of the data set, for the report's title.
         epsilons: epsilon_0 of one report, in nats.
-        mechanisms: what randomizes the events.
+        mechanisms: the local randomizers of the events.
         buckets: g of local hashing; None: the g with the least variance at each epsilon.
         knowledge: "partial" or "maximum".
         split: "half" or "none".
@@ -164,9 +164,9 @@ def link(
         events: how many events each person reports, or "all".
         score: "bayes", "plain", "cosine" or "tf-idf".
         repetitions: times that every report is randomized anew (raw events are sent once).
-        at_least: people with fewer events are left out.
-        seed: of the coins; None: cryptographic ones.
-        progress: told what is being done, and the share done.
+        at_least: people with fewer events than this are left out.
+        seed: seed of the randomness; None: cryptographically secure randomness.
+        progress: called with the current step and the fraction done.
 
     Raises:
         DataError: fewer than two people have enough events.
@@ -195,13 +195,13 @@ def link(
         for size, sent in itertools.product(known, events)
         for name, randomizer in noises
     ]
-    found = []
+    outcomes = []
     for done, tried in enumerate(tries):
         scene = linkage.scene(
             people, knowledge=knowledge, split=split, training=tried.known, events=_limit(tried.events)
         )
         share = _within(tell, f"linking, {noise_of(tried)}", done / len(tries), 1 / len(tries))
-        found.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
+        outcomes.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
     tell("done", 1.0)
     settings = (
         ("people", f"{people.n:,}"),
@@ -216,12 +216,12 @@ def link(
         key="linkage",
         title=f"Linkage attack on {source}",
         question="How often does an attacker who knows people's past events find out whose reports are whose?",
-        answers=answers(found, people.n),
+        answers=answers(outcomes, people.n),
         settings=settings,
-        findings=tuple(findings(headline(found), people.n)),
-        tables=(table(found, people.n),),
-        charts=charts(found),
-        warnings=tuple(concerns(found, people.n, halved=split == "half")),
+        findings=tuple(findings(headline(outcomes), people.n)),
+        tables=(table(outcomes, people.n),),
+        charts=charts(outcomes),
+        warnings=tuple(concerns(outcomes, people.n, halved=split == "half")),
         citations=(PIE.at("Section 5"),),
         software=(
             ("python", platform.python_version()),
@@ -233,11 +233,11 @@ def link(
 def _check(
     epsilons: Sequence[float],
     mechanisms: Sequence[str],
-    known: Sequence[int | None],
+    knowledge: Sequence[int | None],
     events: Sequence[Events],
     score: str,
 ) -> None:
-    lists = {"epsilons": epsilons, "mechanisms": mechanisms, "known": known, "events": events}
+    lists = {"epsilons": epsilons, "mechanisms": mechanisms, "known": knowledge, "events": events}
     for name, values in lists.items():
         if not values or len(set(values)) < len(values):
             _checks.reject(name, "a list without repetitions, not empty", values)
@@ -255,7 +255,7 @@ def _check(
 def _noises(
     k: int, *, epsilons: Sequence[float], mechanisms: Sequence[Mechanism], buckets: int | None
 ) -> Iterator[tuple[str, randomizers.Mechanism]]:
-    """Yield every randomizer with its name, the least noise first."""
+    """Yield every randomizer with its name, from the largest epsilon to the smallest."""
     for epsilon in sorted(epsilons, reverse=True):
         if epsilon == math.inf:
             yield "no noise", RandomizedResponse(k=k, epsilon=epsilon)

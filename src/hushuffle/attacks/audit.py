@@ -1,9 +1,9 @@
-"""How much privacy is lost at least: a lower end of epsilon, measured by running a mechanism.
+"""Empirical lower bounds on epsilon, from trials of a mechanism.
 
-Two neighbouring inputs are run many times. Some of the trials choose an event that tells the two apart, the others
-count how often it happens under each; the two counts give a lower end of epsilon that holds with the stated confidence,
-whatever the mechanism does. A claim below it is refuted. No trial proves a claim: what is measured may be far below
-what there is to find.
+A mechanism is run many times on two neighbouring inputs. Some of the trials choose an event that distinguishes the
+inputs. The other trials count how often it happens under each. The two counts give a lower bound on epsilon that holds
+with the stated confidence, whatever the mechanism does. A claim below it is refuted. No trial proves a claim: the true
+epsilon may be far above the measured bound.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.randomness import Randomness, secure
 
 Sampler: TypeAlias = Callable[[npt.NDArray[np.int64]], Sequence[Any] | npt.NDArray[Any]]
-"""Takes values, codes 0..k-1; returns one report for each."""
+"""A function that takes values (codes 0..k-1) and returns one report for each value."""
 
+_LONGEST: Final = 60
 _LEARNED: Final = 0.25
-"""Share of the trials from which it is learned what a report speaks for; the others choose the event and count it."""
+"""Share of the trials that train the score of a report; the other trials choose the event and count it."""
 
 
 def audit_reports(
@@ -40,24 +41,26 @@ def audit_reports(
     confidence: float = 0.95,
     names: tuple[str, str] = ("first", "second"),
     classify: bool | None = None,
+    show: bool = False,
 ) -> Measurement:
-    """Return what reports of two values say of epsilon, whoever made them.
+    """Return a measured lower bound on epsilon, from reports of two values.
 
-    `first` and `second` are independent reports of a device that holds the one and the other value: numbers, texts,
-    bytes, tuples, or rows of an array. Few different reports are counted one by one; numbers are counted in 200 bins.
-    Of others every bit, character, entry or column is one piece of evidence; the pieces are added up, or a classifier
-    sees them together, whichever tells more. Reports of a kind that comes for one value alone are an event of their
-    own, however rare they are. The order in which reports are given does not matter: which of them
-    choose the event is drawn.
+    `first` and `second` are independent reports of a device that holds the first or the second value: numbers, texts,
+    bytes, tuples, or rows of an array. Reports that repeat often are counted one by one; numbers, in 200 bins.
+    For other reports each bit, character, entry or column is evidence. The evidence is added up, or a classifier
+    combines it, whichever separates the two values better. Reports that occur for only one value are an event of their
+    own, however rare they are. The order of the reports does not matter: a random choice decides which of them
+    choose the event.
 
     Args:
         first: reports of the first value.
         second: reports of the second value.
         claimed: the epsilon (nats) that is claimed.
-        delta: of the claim.
-        confidence: with which the lower end holds.
-        names: of the two values.
-        classify: whether a classifier is tried; None: if scikit-learn is there and reports have several pieces.
+        delta: the delta of the claim.
+        confidence: confidence of the lower bound.
+        names: names of the two values.
+        classify: whether a classifier is tried; None: if scikit-learn is installed and reports have several pieces.
+        show: whether the result holds an example of a report that occurs for one value only.
 
     Raises:
         InvalidInputError: fewer than four reports, or reports of several kinds.
@@ -65,12 +68,13 @@ def audit_reports(
 
     >>> rng = np.random.default_rng(1)
     >>> yes, no = rng.random(100_000) < 0.75, rng.random(100_000) < 0.25
-    >>> found = audit_reports(yes.tolist(), no.tolist(), claimed=1.0)
-    >>> found.refuted, found.epsilon.lower > 1.05
+    >>> result = audit_reports(yes.tolist(), no.tolist(), claimed=1.0)
+    >>> result.refuted, result.epsilon.lower > 1.05
     (True, True)
     """
     size = min(len(first), len(second))
-    pieces = columns_of([_shuffled(reports)[:size] for reports in (first, second)])
+    drawn = [_shuffled(reports)[:size] for reports in (first, second)]
+    pieces = columns_of(drawn)
     learned = max(1, int(size * _LEARNED))
     codes = codes_of(pieces, size, learned)
     score = scorer(
@@ -81,21 +85,25 @@ def audit_reports(
         confidence=confidence,
         classify=classify,
     )
-    known, fresh = [each[:learned] for each in codes], [each[learned:] for each in codes]
-    kinds = [(own, pick) for own in range(2) if (pick := one_sided(known[own], known[1 - own])) is not None]
+    training, fresh = [each[:learned] for each in codes], [each[learned:] for each in codes]
+    kinds = [(own, pick) for own in range(2) if (pick := one_sided(training[own], training[1 - own])) is not None]
     # All events share the probability of a false alarm. Whether there are any was decided on other reports.
     each = 1 - (1 - confidence) / (1 + len(kinds))
-    found = measure((score(fresh[0]), score(fresh[1])), claimed=claimed, delta=delta, confidence=each, names=names)
+    measurement = measure(
+        (score(fresh[0]), score(fresh[1])), claimed=claimed, delta=delta, confidence=each, names=names
+    )
     for own, pick in kinds:
-        hits = int(np.count_nonzero(pick(fresh[own]))), int(np.count_nonzero(pick(fresh[1 - own])))
-        apart = OneSided(first=names[own], second=names[1 - own], hits=hits, trials=size - learned)
-        found = with_one_sided(found, apart, confidence=each)
-    epsilon = replace(found.epsilon, confidence=confidence)
-    return replace(found, epsilon=epsilon, for_a_lie=found.for_a_lie / (1 - _LEARNED))
+        picked = np.flatnonzero(pick(fresh[own]))
+        hits = int(picked.size), int(np.count_nonzero(pick(fresh[1 - own])))
+        example = repr(drawn[own][learned + int(picked[0])])[:_LONGEST] if show and picked.size else ""
+        apart = OneSided(first=names[own], second=names[1 - own], hits=hits, trials=size - learned, example=example)
+        measurement = with_one_sided(measurement, apart, confidence=each)
+    epsilon = replace(measurement.epsilon, confidence=confidence)
+    return replace(measurement, epsilon=epsilon, for_a_lie=measurement.for_a_lie / (1 - _LEARNED))
 
 
 def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:
-    """Return the reports in an order drawn at random: a table may be sorted, or drift."""
+    """Return the reports in a random order, because a table of reports may be sorted or may drift over time."""
     order = secure().permutation(len(reports))
     return reports[order] if isinstance(reports, np.ndarray) else [reports[place] for place in order.tolist()]
 
@@ -110,7 +118,7 @@ def audit_sampler(
     confidence: float = 0.95,
     names: tuple[str, str] | None = None,
 ) -> Measurement:
-    """Return what somebody else's randomizer shows on two values; `sampler` takes codes and returns reports.
+    """Return a measured lower bound on epsilon for any sampler of reports, run on two values.
 
     Raises:
         InvalidInputError: as `audit_reports`, or not one report for each value.
@@ -122,11 +130,13 @@ def audit_sampler(
     """
     half = _checks.integer("trials", trials, low=8) // 2
     reports = [sampler(np.full(half, value, dtype=np.int64)) for value in values]
-    for made in reports:
-        if len(made) != half:
-            _checks.reject("sampler", f"one report for each of {half} values", f"<{len(made)} reports>")
+    for batch in reports:
+        if len(batch) != half:
+            _checks.reject("sampler", f"one report for each of {half} values", f"<{len(batch)} reports>")
     shown = names or (str(values[0]), str(values[1]))
-    return audit_reports(reports[0], reports[1], claimed=claimed, delta=delta, confidence=confidence, names=shown)
+    return audit_reports(
+        reports[0], reports[1], claimed=claimed, delta=delta, confidence=confidence, names=shown, show=True
+    )
 
 
 def audit_mechanism(
@@ -138,17 +148,17 @@ def audit_mechanism(
     claimed: float | None = None,
     rng: Randomness | None = None,
 ) -> Measurement:
-    """Return what the reports of one device show of its local epsilon: the best test of two values, run.
+    """Return a measured lower bound on the local epsilon of a mechanism, from the likelihood-ratio test of two values.
 
-    The test is the likelihood ratio of the law; the reports come from the sampler. A sampler that tells more than its
-    law is refuted.
+    The test uses the likelihood ratio of the mechanism's distribution; the reports come from its sampler. A sampler
+    that reveals more than that distribution is refuted.
 
     Args:
-        mechanism: whose sampler is run.
-        values: the two values, codes.
-        trials: in all, half of them for either value.
-        confidence: of the lower end.
-        claimed: the epsilon to hold against it; the mechanism's own local epsilon by default.
+        mechanism: the mechanism whose sampler is run.
+        values: codes of the two values.
+        trials: total number of reports; half of them are reports of each value.
+        confidence: confidence of the lower bound.
+        claimed: the epsilon to test; the mechanism's local epsilon by default.
         rng: `secure()` by default.
 
     Raises:
@@ -157,8 +167,8 @@ def audit_mechanism(
 
     >>> from hushuffle import RandomizedResponse
     >>> from hushuffle.randomness import reproducible
-    >>> found = audit_mechanism(RandomizedResponse(k=4, epsilon=1.0), trials=200_000, rng=reproducible(1))
-    >>> found.refuted, found.epsilon.lower > 0.95
+    >>> result = audit_mechanism(RandomizedResponse(k=4, epsilon=1.0), trials=200_000, rng=reproducible(1))
+    >>> result.refuted, result.epsilon.lower > 0.95
     (False, True)
     """
     source = secure() if rng is None else rng
@@ -188,13 +198,13 @@ def audit_protocol(
     confidence: float = 0.95,
     rng: Randomness | None = None,
 ) -> Measurement:
-    """Return what shuffled releases show of the central epsilon: two neighbouring datasets, collected many times.
+    """Return a measured lower bound on the central epsilon, from many releases of two neighbouring datasets.
 
-    The datasets are `others` (how many of the other people hold each value, as in a `Witness`) and one person with the
-    one or the other of `values`. The test adds up, over the messages of a release, how much likelier each is from the
-    one value than from the other people and dummies: the likelihood ratio where all others hold one value, and nobody
-    adds dummies. Where only counts are released, messages of many releases are drawn in one call and not shuffled.
-    Where only so many people are honest, the datasets and the releases are those of these: figures count on them alone.
+    Each dataset consists of `others` (numbers of other people by value, as in a `Witness`) and one person who holds
+    one of the two `values`. The test scores every message of a release by its likelihood under that value, relative
+    to the other people and dummies, and adds the scores up. This is the likelihood ratio if all others hold one value
+    and there are no dummies. If only counts are released, messages of many releases are drawn at once, unshuffled.
+    If the guarantee assumes that only some clients are honest, the datasets contain only the honest clients.
 
     Raises:
         InvalidInputError: others who are not n - 1 (honest) people, or an argument out of range.
@@ -204,10 +214,10 @@ def audit_protocol(
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
     >>> pair = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=3)
-    >>> found = audit_protocol(
+    >>> result = audit_protocol(
     ...     pair, others=(2,), values=(0, 1), claimed=1.0, delta=0.0, trials=4000, rng=reproducible(1)
     ... )
-    >>> found.refuted, 0.4 < found.epsilon.lower < 1.0
+    >>> result.refuted, 0.4 < result.epsilon.lower < 1.0
     (False, True)
     """
     half = _checks.integer("trials", trials, low=8) // 2

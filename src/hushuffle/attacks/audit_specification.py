@@ -1,4 +1,4 @@
-"""From a specification to its audit: what can be tried of it, and the games that it allows."""
+"""Audit of the deployment that a specification describes, with all claims and games that apply to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushuffle.specification.order_setup import arranged
 from hushuffle.specification.reach import ReachPopulation
 
 _HOUSEHOLD: Final = 2
-"""People who are looked for together where nobody says how many."""
+"""Default size of the household that the adversary looks for."""
 
 
 def audit_specification(
@@ -32,17 +32,17 @@ def audit_specification(
 ) -> Report:
     """Return the audit of the deployment that a specification describes.
 
-    Of a survey: its claims, the games of `hushuffle.attacks.games`, of two rounds, and of the order of release. Of a
-    reach study: the game of two fillings.
+    For a survey: its claims, the games of `hushuffle.attacks.games`, of two rounds, and of the order of release. For a
+    reach study (Bloom filters of audiences): the membership-inference game on its filters.
 
     Args:
-        specification: of one column, or a reach study.
+        specification: the specification of one column or of a reach study.
         base_folder: the folder that relative paths of data are relative to.
-        delta: that of the targets by default.
+        delta: the delta of the claims; `targets.delta` by default.
         trials: as `audit_deployment`.
         confidence: an honest deployment is accused with probability 1 - `confidence` at most.
         rng: `secure()` by default.
-        progress: told what is going on.
+        progress: called with the current step and the fraction done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -56,7 +56,7 @@ def audit_specification(
     ...     targets = { delta = 1e-3 }
     ... ''')
     >>> audit_specification(reach, rng=reproducible(1)).tables[0].rows[0][:3]
-    ('whether a person is in all audiences or in none', "knows everybody else's, and the key", 'not refuted')
+    ('whether a person is in all audiences or in none', 'knows all other members, and the key', 'not refuted')
     """
     population = specification.population
     if isinstance(population, ReachPopulation):

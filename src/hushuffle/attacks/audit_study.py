@@ -1,4 +1,4 @@
-"""The report of an audit: what is claimed, what is known exactly, what was measured, and whether they agree."""
+"""The report of an audit: claims, exact lower bounds, measured lower bounds, and verdicts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hushuffle.randomness import Randomness, secure
 LOCAL_TRIALS: Final = 1_000_000
 CENTRAL_TRIALS: Final = 1_000_000
 SINGLE_TRIALS: Final = 20_000
-"""Releases that must be made one after the other."""
+"""Number of releases in a claim or game where releases are drawn one after the other."""
 GAME_RELEASES: Final = 2000
 MESSAGES: Final = 200_000_000
-"""So many numbers are drawn for releases at most, unless trials are given."""
+"""Largest number of messages drawn for all releases of a claim, unless `trials` is given."""
 
 _CLAIMS: Final = 3
-"""They and the games share the probability of a false alarm."""
+"""Number of parts into which the probability of a false alarm is divided: two claims, and all games together."""
 
 _GRID: Final = 51
 _POINTS: Final = 12
@@ -38,7 +38,7 @@ _POINTS: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Audited:
-    """One row: which claim, the figure that is claimed, what its lower end is exactly (None: unknown), the trials."""
+    """One audited claim: its upper bound, its proven lower bound (None: unknown), and its trials."""
 
     what: str
     claimed: Bound
@@ -47,7 +47,7 @@ class Audited:
 
     @property
     def verdict(self) -> str:
-        """In plain words."""
+        """The verdict on the claim, in plain words."""
         return "refuted" if self.found.refuted else "not refuted"
 
 
@@ -62,12 +62,12 @@ def audit_deployment(
     further: Sequence[Named] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of a deployment: its device, and its releases at the worst pair of datasets that is known.
+    """Return the audit of a deployment: its local randomizer, and its releases on the worst-case pair of datasets.
 
-    `trials` are those of each claim; by default 1,000,000 reports, and as many releases or fewer where they are large.
-    All claims together are wrongly accused with probability 1 - `confidence` at most. `further` are games to play
-    besides those of every deployment. Where only so many people are honest, they are whom claims count on: what they
-    send is run and looked at, the messages of all others are known.
+    `trials` is the number of trials of each claim. The default is 1,000,000 reports, and as many releases or fewer if
+    releases are large.
+    The probability that any true claim is refuted is at most 1 - `confidence`. `further` are games in addition to those
+    of every deployment. If only some clients are honest, only honest clients' messages are drawn.
     """
     tell, source, about = progress or silent, secure() if rng is None else rng, protocol.describe()
     protocol = protocol.secret
@@ -109,9 +109,9 @@ def audit_games(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of what only games are played against; a release is of so many `messages`.
+    """Return an audit that consists of games only; `messages` is the number of messages of one release.
 
-    `trials` are the releases of each game; 2,000 by default, or fewer where they are large.
+    `trials` is the number of releases of each game: 2,000 by default, or fewer if releases are large.
     """
     each = 1 - (1 - confidence) / max(len(named), 1)
     terms = Terms(releases=_releases(trials, messages), confidence=each, rng=secure() if rng is None else rng)
@@ -124,7 +124,7 @@ def _releases(trials: int | None, messages: int) -> int:
 
 
 def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
-    """Return the games that were played, and why others were not."""
+    """Play the games; return the results, and for each game that could not be played the reason."""
     played, unplayed = [], []
     for place, (what, play) in enumerate(named):
         tell(what, place / len(named))
@@ -135,11 +135,14 @@ def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[
     return played, unplayed
 
 
-def _errors(protocol: Protocol, found: Measurement) -> Chart:
-    """Return the errors of every test between two datasets: what is certified of all, and what trials saw of ours."""
+def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
+    """Return a chart of error rates of tests between two datasets: the certified limit, and the measured rates."""
     alpha = np.linspace(0.0, 1.0, _GRID)
     certified = dp.profile(protocol, points=_POINTS).false_negatives(alpha)
-    most = [np.minimum(shares + found.off, 1.0).tolist() for shares in (found.false_positives, found.false_negatives)]
+    most = [
+        np.minimum(shares + measurement.off, 1.0).tolist()
+        for shares in (measurement.false_positives, measurement.false_negatives)
+    ]
     return Chart(
         key="errors",
         title="Errors of tests between the two datasets",
@@ -155,16 +158,16 @@ def _errors(protocol: Protocol, found: Measurement) -> Chart:
 
 def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
     if math.isinf(mechanism.local_epsilon):
-        message = "The device was not audited: nothing is claimed of a report that gives its value away."
+        message = "The local randomizer was not audited: without noise there is no claim about one report."
         raise UnsupportedProtocolError(message)
     pair = _worst_values(mechanism)
     claimed = Bound(lower=0.0, upper=mechanism.local_epsilon, kind="upper", unit="nats", sources=mechanism.sources)
-    found = audit_mechanism(mechanism, values=pair, trials=trials, confidence=confidence, rng=rng)
-    return Audited(what="Local epsilon", claimed=claimed, exact=None, found=_named(found, labels))
+    measurement = audit_mechanism(mechanism, values=pair, trials=trials, confidence=confidence, rng=rng)
+    return Audited(what="Local epsilon", claimed=claimed, exact=None, found=_named(measurement, labels))
 
 
 def _larger(protocol: Protocol, delta: float) -> float:
-    """Return the delta at half of epsilon: events of that size are seen in fewer trials."""
+    """Return the delta at half of the claimed epsilon, whose events are more frequent and need fewer trials."""
     claimed = dp.epsilon(protocol, delta=delta)
     if math.isinf(claimed.upper):
         message = f"The releases were not run: no epsilon is claimed at delta = {delta:g}."
@@ -180,9 +183,9 @@ def _released(
     size = trials or _audited(protocol)
     enough(size, protocol.n)
     if witness is None or not math.isfinite(claimed.upper):
-        message = "The releases were not run: no pair of datasets is known that attains the lower end."
+        message = "The releases were not run: no pair of datasets is known that attains the lower bound."
         raise UnsupportedProtocolError(message)
-    found = audit_protocol(
+    measurement = audit_protocol(
         protocol,
         others=witness.others,
         values=witness.target,
@@ -194,18 +197,18 @@ def _released(
     )
     exact = Bound(lower=claimed.lower, upper=math.inf, kind="lower", unit="nats", sources=claimed.sources)
     what = f"Central epsilon at delta = {delta:.3g}"
-    return Audited(what=what, claimed=claimed, exact=exact, found=_named(found, labels))
+    return Audited(what=what, claimed=claimed, exact=exact, found=_named(measurement, labels))
 
 
 def _audited(protocol: Protocol) -> int:
-    """Return how many releases are run where nobody says how many."""
+    """Return the default number of releases."""
     numbers = (protocol.n + math.ceil(protocol.shuffler.expected_dummies)) * len(protocol.randomizer.layout.names)
     most = CENTRAL_TRIALS if drawn_at_once(protocol) else SINGLE_TRIALS
     return min(most, MESSAGES // numbers)
 
 
 def _worst_values(mechanism: Mechanism) -> tuple[int, int]:
-    """Return the two values that one report tells apart best; any two where the law treats all values alike."""
+    """Return the two values that one report distinguishes best; any two if the mechanism treats all values alike."""
     if mechanism.law().support is not None or mechanism.inputs == 2:
         return 0, 1
     matrix = np.asarray(mechanism.channel().matrix, dtype=np.float64)
@@ -226,24 +229,24 @@ def audit_foreign(
     confidence: float = 0.95,
     about: str,
 ) -> Report:
-    """Return the audit of somebody else's randomizer on two values; `sampler` takes codes 0 and 1."""
-    found = audit_sampler(
+    """Return the audit of an external randomizer on two values; `sampler` takes codes 0 and 1."""
+    measurement = audit_sampler(
         sampler, (0, 1), claimed=claimed, delta=delta, trials=trials, confidence=confidence, names=names
     )
-    return study_of(found, confidence=confidence, about=about)
+    return study_of(measurement, confidence=confidence, about=about)
 
 
 def study_of(found: Measurement, *, confidence: float, about: str) -> Report:
-    """Return the report of one measurement of somebody else's reports."""
+    """Return the report of one measurement of an external randomizer."""
     bound = Bound(lower=0.0, upper=found.claimed, kind="upper", unit="nats")
     what = "Local epsilon" if found.delta == 0 else f"Local epsilon at delta = {found.delta:g}"
     return audit_report(about, [Audited(what=what, claimed=bound, exact=None, found=found)], [], confidence)
 
 
-def _named(found: Measurement, labels: Sequence[str]) -> Measurement:
+def _named(measurement: Measurement, labels: Sequence[str]) -> Measurement:
     if not labels:
-        return found
-    return replace(found, first=labels[int(found.first)], second=labels[int(found.second)])
+        return measurement
+    return replace(measurement, first=labels[int(measurement.first)], second=labels[int(measurement.second)])
 
 
 def audit_report(
@@ -255,7 +258,7 @@ def audit_report(
     charts: Sequence[Chart] = (),
     played: Sequence[Game] = (),
 ) -> Report:
-    """Return the report of what was tried `about` something: claims, games, and what was refused."""
+    """Return the audit report on the subject `about`: claims, played games, and games that could not be played."""
     return Report(
         key="audit",
         title="Audit: claims against trials",
@@ -287,7 +290,8 @@ def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: floa
         for kinds in row.found.one_sided:
             yield (
                 f"Of {kinds.trials:,} reports of each value, reports of the same few kinds came {kinds.hits[0]:,} "
-                f"times for {kinds.first} and {kinds.hits[1]:,} times for {kinds.second}. Look at them first."
+                f"times for {kinds.first} and {kinds.hits[1]:,} times for {kinds.second}"
+                f"{f', for example {kinds.example}' if kinds.example else ''}. Look at them first."
             )
     if (rows or played) and not broken and not lost:
         yield "No claim is refuted. That proves none: a mechanism may leak where these trials do not look."
@@ -312,25 +316,24 @@ def _games(played: Sequence[Game]) -> Table:
 def _table(rows: Sequence[Audited]) -> Table:
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
-        found = row.found
+        measurement = row.found
         cells.append(
             (
                 row.what,
                 row.verdict,
-                f"{number(found.epsilon.lower, up=False)} nats",
+                f"{number(measurement.epsilon.lower, up=False)} nats",
                 row.claimed,
                 "not known" if row.exact is None else row.exact,
-                f"{found.first} against {found.second}",
-                f"{found.hits[0]:,} and {found.hits[1]:,} of {found.trials:,}",
-                "none" if math.isinf(found.for_a_lie) else f"{found.for_a_lie:,.0f}",
+                f"{measurement.first} against {measurement.second}",
+                f"{measurement.hits[0]:,} and {measurement.hits[1]:,} of {measurement.trials:,}",
+                "none" if math.isinf(measurement.for_a_lie) else f"{measurement.for_a_lie:,.0f}",
             )
         )
     return Table(
         key="claims",
         title="Claims",
-        caption="At least: the lower end that trials show. Exact: the one that is proven. The event was chosen "
-        "on as many other trials. The last column says how many trials would show a claim that is 1 % too low, half of "
-        "the time.",
+        caption="At least: the lower bound from trials. Exact: the proven lower bound. The event was chosen on as many "
+        "other trials. Last column: the number of trials that would refute a claim 1 % too low, half of the time.",
         columns=("claim", "verdict", "at least", "claimed", "exact", "inputs", "event happened", "trials for 1 %"),
         rows=tuple(cells),
     )

@@ -1,4 +1,4 @@
-"""How well a matcher tells people apart, and how often it names the right person."""
+"""Error rates of a matcher: false accepts and false rejects, and how often it names the right person."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Detection:
     false_reject: Floats = field(repr=False)
 
     def reject_at(self, false_accept: float) -> float:
-        """Return the least false reject rate at a false accept rate of at most this.
+        """Return the smallest false reject rate among thresholds whose false accept rate is at most `false_accept`.
 
         Raises:
             InvalidInputError: not a probability.
@@ -92,9 +92,9 @@ def equal_error_rate(
 ) -> Bound:
     """Return a bootstrap interval for the equal error rate from independent scores; higher is a better match.
 
-    Genuine and impostor scores are drawn anew, each with replacement, `replicates` times; the ends are percentiles
-    of the rate. If the replicates do not scatter at all (no error was seen), the upper end is the largest rate at
-    which n genuine scores without error are not surprising.
+    Genuine and impostor scores are drawn anew, each with replacement, `replicates` times; the bounds are
+    percentiles of the rate. If all replicates agree (no error was seen), the upper bound is the largest rate at which
+    n genuine scores without error are not surprising.
 
     Raises:
         InvalidInputError: not finite numbers, none, or an argument out of range.
@@ -162,9 +162,9 @@ def square(scores: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Steps:
-    """The line cut at the genuine scores: a step for each of them (odd), one for each gap (even), ascending.
+    """The real line cut at the genuine scores: one step for each score (odd), one for each gap (even), ascending.
 
-    Within a gap only false accepts change, so the curve is straight there: where in a gap a score is does not matter.
+    Within a gap only false accepts change, so the curve is straight: the position of a score in a gap has no effect.
     """
 
     cuts: Floats

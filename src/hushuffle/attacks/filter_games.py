@@ -1,4 +1,4 @@
-"""The game about Bloom filters: somebody is in the audiences, or in none."""
+"""Membership-inference game on Bloom filters."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _CANDIDATES: Final = 50
 
 
 def filter_games(*, audiences: Integers, bits: int, p: float, hashes: int = 1) -> list[Named]:
-    """Return the game of two fillings: flipped and shuffled filters, with one person in all audiences or in none.
+    """Return the membership-inference game on released filters: was the target in every audience, or in none?
 
-    The attacker has the key and knows everybody else's audiences, so that it knows which columns the person would
-    touch. Certified is 1/2 + TV/2 for each coin toss, TV at most `hashes` times that of one column (`dp.delta` at
+    The adversary has the key and knows all other people's audiences, so it knows which columns the target sets. The
+    certified success probability is 1/2 + TV/2, with TV at most `hashes` times that of one column (`dp.delta` at
     epsilon = 0).
 
     Args:
         audiences: how many other people are in exactly the audiences of set bits i, shape (2**k,), for k filters.
-        bits: of each filter.
+        bits: number of bits of each filter.
         p: the probability of a flip.
         hashes: number of hash functions.
 
-    Source: docs/theory/columns.md, Theorem 4.
+    Source: docs/theory/randomizers.md, Theorem 18.
 
     >>> from hushuffle.randomness import reproducible
     >>> ((name, play),) = filter_games(audiences=np.array([0, 20, 10, 5]), bits=100, p=0.25)
     >>> game = play(Terms(rng=reproducible(1)))
     >>> print(f"{name}: certified {game.certified.upper:.3f}, broken: {game.broken}")
-    Tell two fillings apart: certified 0.544, broken: False
+    Infer membership in the audiences: certified 0.544, broken: False
     """
-    return [("Tell two fillings apart", lambda terms: _member(audiences, bits, p, hashes, terms))]
+    return [("Infer membership in the audiences", lambda terms: _member(audiences, bits, p, hashes, terms))]
 
 
 def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms) -> Game:
@@ -66,14 +66,14 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
 
     return Game(
         what="whether a person is in all audiences or in none",
-        attacker="knows everybody else's, and the key",
+        attacker="knows all other members, and the key",
         success=tell_apart(run, terms),
         certified=fair(column.upper * hashes, column),
     )
 
 
 def _filled(audiences: Integers, bits: int, hashes: int, rng: Randomness) -> Integers:
-    """Return the columns of filters with other people in them, shape (bits,): each sets bits at uniform positions."""
+    """Return how many audiences of other people set each bit column, shape (bits,), at uniform positions."""
     logos = np.zeros(bits, dtype=np.int64)
     sets = np.repeat(np.arange(audiences.size), audiences * hashes)
     np.bitwise_or.at(logos, rng.integers(bits, sets.size), sets)
@@ -86,7 +86,7 @@ def _filter(encoder: BloomEncoder, ones: Integers) -> BloomFilter:
 
 
 def _person(encoder: BloomEncoder, logos: Integers) -> str:
-    """Return somebody whose columns hardly anybody else has set: whom it is easiest to see."""
+    """Return the id of a person whose columns are set by the fewest other people: the easiest target."""
     names = [f"person {place}" for place in range(_CANDIDATES)]
     taken = np.bitwise_count(logos[encoder.positions(names)]).sum(axis=1)
     return names[int(taken.argmin())]

@@ -1,4 +1,4 @@
-"""Games: an attacker plays against a deployment many times; how often it wins must not be above what is certified."""
+"""Games: an adversary attacks simulated releases many times; its success rate must not exceed the certified one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 _FEWEST: Final = 200
 _BLOCK: Final = 1 << 22
-"""So many pairs of a report and a value are looked at together."""
+"""Largest number of pairs of a report and a value that are scored at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Game:
-    """One game: what is to be found out, by whom; how often that succeeded; what no attacker exceeds."""
+    """The result of a game: the adversary's goal and knowledge, its success rate, and the certified upper bound."""
 
     what: str
     attacker: str
@@ -43,7 +43,7 @@ class Game:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """How long a game is played (releases, or single reports), the confidence of its interval, and whose coins."""
+    """The length of a game (releases, or single reports), the confidence of its interval, and its randomness."""
 
     releases: int = 2000
     reports: int = 200_000
@@ -62,29 +62,30 @@ Named: TypeAlias = tuple[str, Play]
 
 
 def games(protocol: Protocol) -> list[Named]:
-    """Return the games about one value and one report, each with its name and what plays it.
+    """Return the games about one person's value and one report's sender: pairs of a name and a function that plays.
 
-    Everybody holds a value at random. One attacker knows nobody's value and guesses one person's from a release; one
-    knows everybody else's; one sees a single report, knows what everybody holds, and names who sent it.
+    All people hold a random value. The uninformed adversary knows no value and guesses one person's from a release; the
+    strong adversary knows all other values. The re-identification adversary (linker) sees one report, knows all
+    values, and names the sender.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
     >>> survey = Protocol(randomizer=RandomizedResponse(k=3, epsilon=2.0), shuffler=UniformShuffle(), n=6)
     >>> for name, play in games(survey):
     ...     print(name, play(Terms(releases=1000, reports=5000, rng=reproducible(1))).broken)
-    Guess a value, knowing nobody's False
+    Guess a value, knowing none False
     Guess a value, knowing all others' False
     Name the sender of a report False
     """
     return [
-        ("Guess a value, knowing nobody's", lambda terms: _guess(protocol, terms, knows_others=False)),
+        ("Guess a value, knowing none", lambda terms: _guess(protocol, terms, knows_others=False)),
         ("Guess a value, knowing all others'", lambda terms: _guess(protocol, terms, knows_others=True)),
         ("Name the sender of a report", lambda terms: _name(protocol, terms)),
     ]
 
 
 def enough(releases: int, messages: int) -> None:
-    """Refuse to try releases that are too large to be repeated often enough.
+    """Refuse releases that are too large to be drawn often enough.
 
     Raises:
         UnsupportedProtocolError: fewer than 200 releases.
@@ -96,15 +97,15 @@ def enough(releases: int, messages: int) -> None:
 
 
 def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
-    """Return how often somebody says which of two worlds, chosen by a fair coin, a release is of.
+    """Return how often an adversary recognizes which of two equally likely worlds generated a release.
 
     `run(world)`, world 0 or 1, plays once and returns a number; numbers from some threshold on speak for one of the
     worlds. The first half of the runs chooses the threshold, the second half is counted.
 
     >>> from hushuffle.randomness import reproducible
-    >>> coins = reproducible(2)
-    >>> found = tell_apart(lambda world: float(coins.integers(4, 1)[0] > 2 - world), Terms(rng=reproducible(1)))
-    >>> found.lower < 0.625 < found.upper
+    >>> noise = reproducible(2)
+    >>> rate = tell_apart(lambda world: float(noise.integers(4, 1)[0] > 2 - world), Terms(rng=reproducible(1)))
+    >>> rate.lower < 0.625 < rate.upper
     True
     """
     worlds = terms.rng.integers(2, size=terms.releases)
@@ -116,7 +117,7 @@ def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
 
 
 def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
-    """Return the threshold that is right most often, and whether reaching it speaks for world 1."""
+    """Return the threshold with the fewest errors, and whether scores at or above it indicate world 1."""
     order = np.argsort(scores, kind="stable")
     values, first = np.unique(scores[order], return_index=True)
     below = np.concatenate([[0], np.cumsum(worlds[order])])  # of world 1 among the smallest
@@ -128,9 +129,9 @@ def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
 
 
 def fair(distance: float, bound: Bound) -> Bound:
-    """Return how often two worlds at this total variation distance, equally likely, are told apart: 1/2 + distance/2.
+    """Return the best success rate for two equally likely worlds at a total variation distance: 1/2 + distance/2.
 
-    `bound` is where the distance is from: delta at epsilon = 0.
+    `bound` is the bound that the distance comes from: delta at epsilon = 0.
 
     >>> fair(0.5, Bound.exact(0.5, unit="")).upper
     0.7500000000000001
@@ -140,9 +141,9 @@ def fair(distance: float, bound: Bound) -> Bound:
 
 
 def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], others: Sequence[int]) -> Floats:
-    """Return for two values of one person how well a release fits each, shape (2,); `others` are counts by value.
+    """Return how well a release fits each of two values of one person, shape (2,); `others` counts people by value.
 
-    The sum over the messages of how much likelier each is from the value than from somebody else: the likelihood of
+    The sum over the messages of how much likelier each is from the value than from another person: the likelihood of
     the release, up to a factor, where all others hold one value and there are no dummies.
     """
     held = np.flatnonzero(np.asarray(others))
@@ -153,14 +154,14 @@ def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], other
 
 
 def fit(likely: Floats, crowd: Floats) -> Floats:
-    """Return the sum over messages of how much likelier each is, by row of `likely`, than from somebody else."""
+    """Return, for each row of `likely`, the sum over messages of the likelihood relative to the other people's."""
     weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
     total: Floats = np.where(likely > 0, weights, 0.0).sum(axis=1)
     return total
 
 
 def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
-    """Play for one person's value: the value whose reports are commoner in the release than those of the others."""
+    """Play the value game: guess the value whose reports are more frequent in the release than among other people."""
     enough(terms.releases, protocol.n)
     mechanism, k, rng = protocol.randomizer, protocol.randomizer.inputs, terms.rng
     values, hits = np.arange(k), 0
@@ -178,14 +179,14 @@ def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
         likely = mechanism.likelihoods(transcript.reports, values)
         hits += _best(fit(likely, likely[0] if knows_others else likely.mean(axis=0)), rng) == held[0]
     what = "a person's value"
-    attacker = "knows everybody else's" if knows_others else "knows nobody's"
+    attacker = "knows all other values" if knows_others else "knows no value"
     return Game(
         what=what, attacker=attacker, success=success(hits, terms.releases, terms.confidence), certified=certified
     )
 
 
 def _name(protocol: Protocol, terms: Terms) -> Game:
-    """Play for the sender of one report: somebody who holds the value that speaks for it most."""
+    """Play the sender game: name a person who holds the value under which the report is most likely."""
     mechanism, k, n, rng = protocol.randomizer, protocol.randomizer.inputs, protocol.n, terms.rng
     certified = pie.bayes_error(protocol).complement
     used = min(n, k)  # everybody knows that person i holds the value i modulo k
@@ -209,13 +210,13 @@ def _name(protocol: Protocol, terms: Terms) -> Game:
 
 
 def _best(scores: Floats, rng: Randomness) -> int:
-    """Return the place of the largest score, one of them at random."""
+    """Return the index of the largest score; ties are broken at random."""
     best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))
     return int(best[int(rng.integers(best.size, size=1)[0])])
 
 
 def success(hits: int, trials: int, confidence: float) -> Bound:
-    """Return the share of trials that were won, with its interval (Clopper and Pearson).
+    """Return the share of trials won, with its Clopper-Pearson interval.
 
     >>> print(success(50, 100, 0.95))
     0.3983 to 0.6017 (95% interval)

@@ -1,6 +1,6 @@
 """Inferring a person's value from the released values of people like them.
 
-Whoever knows who is near whom, and a little more about everybody, lets the 25 people most like somebody vote on that
+An adversary that knows each person's neighbours, and some attributes, lets the 25 most similar people vote on a
 person's value. Noise on each value does not stop this: it averages out. Shuffling within groups does, as far as it
 moves the votes to other people.
 """
@@ -28,24 +28,24 @@ ATTACK: Final = Citation(
 )
 
 _BLOCK: Final = 4_000_000
-"""Distances that are held at a time."""
+"""Largest number of distances in memory at a time."""
 
 
 def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size: int = 25, seed: int = 1) -> Integers:
-    """Return who votes on each person's value, shape (n, size); -1 where fewer are near.
+    """Return the people who vote on each person's value, shape (n, size); -1 where fewer people are near.
 
-    Of the people in person i's own group of `near`, person i left out, those whose `privileged` attributes are most
-    similar (Euclidean distance); who of the equally similar is drawn at random, for each person anew.
+    The voters on person i are the people in i's group of `near`, except i, with the most similar `privileged`
+    attributes (Euclidean distance). Ties are broken at random, for each person anew.
 
     Args:
-        near: everybody's neighbourhood, made from public data: within a radius r* of them.
+        near: each person's neighbourhood, from public data: the people within a radius r*.
         privileged: what the attacker knows beyond public data, shape (n,) or (n, d); None: nothing. Give categories
             as one column of 0 and 1 each.
         size: number of votes, >= 1.
         seed: of the draw among equals (a simulation of the attacker, no privacy rests on it).
 
     Raises:
-        InvalidInputError: `near` belongs to nobody in particular, attributes that are not finite or not n, size < 1.
+        InvalidInputError: `near` has no group for each person, attributes that are not finite or not n, size < 1.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -56,7 +56,7 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
     votes = _checks.integer("size", size, low=1)
     if near.group_of is None:
         _checks.reject("near", "one group for each person", repr(near), "radius_groups and path_groups make such.")
-    known = _attributes(privileged, near.n)
+    attributes = _attributes(privileged, near.n)
     rng = np.random.default_rng(seed)
     chosen = np.full((near.n, votes), -1, dtype=np.int64)
     by_group = np.argsort(near.group_of, kind="stable")
@@ -65,14 +65,14 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
         members = near.members[near.offsets[group] : near.offsets[group + 1]]
         people = by_group[ends[group - 1] if group else 0 : ends[group]]
         for block in _blocks(people, members.size):
-            chosen[block] = _most_similar(block, members, known, votes, rng)
+            chosen[block] = _most_similar(block, members, attributes, votes, rng)
     return chosen
 
 
 def success_rates(
     released: npt.ArrayLike, values: npt.ArrayLike, voters: npt.ArrayLike, *, k: int, seed: int = 1
 ) -> Floats:
-    """Return for each person in which share of the draws the majority vote names their value, shape (n,).
+    """Return the share of draws in which the majority vote is right, for each person, shape (n,).
 
     Draws are collections from the same people: `released[i, t]` is what draw t releases in person i's place. Of
     values with equally many votes one is drawn; a person without voters is guessed blindly.
@@ -80,7 +80,7 @@ def success_rates(
     Args:
         released: shape (n, draws), codes 0..k-1.
         values: true values, shape (n,), codes 0..k-1.
-        voters: as `choose_voters`, shape (n, size), -1 for nobody.
+        voters: as `choose_voters`, shape (n, size), -1 for no voter.
         k: number of values, >= 2.
         seed: of the draw among equals.
 
@@ -115,7 +115,7 @@ def success_rates(
 
 
 def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bool_]:
-    """Return who is vulnerable, shape (n,): the guess is right in at least the share `level` of the draws.
+    """Return which people are vulnerable, shape (n,): the guess is right in at least the share `level` of the draws.
 
     The published rho is the share of the vulnerable. A blind guess of the most frequent value makes everybody who
     holds it vulnerable, so compare rho with that of a uniform shuffle, or look at each value by itself.
@@ -135,11 +135,11 @@ def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bo
 def _attributes(privileged: npt.ArrayLike | None, n: int) -> Floats | None:
     if privileged is None:
         return None
-    known = np.asarray(privileged, dtype=np.float64)
-    known = known[:, np.newaxis] if known.ndim == 1 else known
-    if known.ndim != 2 or len(known) != n or not bool(np.isfinite(known).all()):
-        _checks.reject("privileged", f"finite numbers, shape ({n},) or ({n}, d)", f"<shape {known.shape}>")
-    return known
+    attributes = np.asarray(privileged, dtype=np.float64)
+    attributes = attributes[:, np.newaxis] if attributes.ndim == 1 else attributes
+    if attributes.ndim != 2 or len(attributes) != n or not bool(np.isfinite(attributes).all()):
+        _checks.reject("privileged", f"finite numbers, shape ({n},) or ({n}, d)", f"<shape {attributes.shape}>")
+    return attributes
 
 
 def _blocks(people: Integers, members: int) -> Iterator[Integers]:
@@ -149,10 +149,12 @@ def _blocks(people: Integers, members: int) -> Iterator[Integers]:
 
 
 def _most_similar(
-    people: Integers, members: Integers, known: Floats | None, votes: int, rng: np.random.Generator
+    people: Integers, members: Integers, attributes: Floats | None, votes: int, rng: np.random.Generator
 ) -> Integers:
     """Return the voters on `people`, shape (people, votes), out of `members`."""
-    distance = np.zeros((people.size, members.size)) if known is None else cdist(known[people], known[members])
+    distance = (
+        np.zeros((people.size, members.size)) if attributes is None else cdist(attributes[people], attributes[members])
+    )
     distance[np.arange(people.size), np.searchsorted(members, people)] = np.inf  # nobody votes on themselves
     rows = np.full((people.size, votes), -1, dtype=np.int64)
     if members.size - 1 <= votes:
@@ -166,7 +168,7 @@ def _most_similar(
 
 
 def _ballots(voters: Integers) -> csr_array:
-    """Return the table of who votes on whom, shape (n, n): whoever is named twice votes twice."""
+    """Return a matrix of votes, shape (n, n): entry (i, j) counts the votes of person j on person i."""
     n = len(voters)
     there = voters >= 0
     offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))])

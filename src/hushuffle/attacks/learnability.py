@@ -1,4 +1,4 @@
-"""What a learner gets out of reports whose order says something; scikit-learn is loaded when used, on one thread."""
+"""Learning from reports whose order reveals something about their senders. scikit-learn is loaded on first use."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _FOLDS = 3
 
 
 def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
-    """Return the share of each value in each person's own neighbourhood, shape (n, k): what is to be learned.
+    """Return the share of each value in each person's own neighbourhood, shape (n, k): the learner's target.
 
     Args:
         values: true values, shape (n,), codes 0..k-1.
-        near: everybody's neighbourhood: the people within r* of them, themselves included.
+        near: the neighbourhood of each person: the people within distance r*, the person included.
         k: number of values.
 
     Raises:
-        InvalidInputError: `near` belongs to nobody in particular, or not n codes.
+        InvalidInputError: `near` has no group for each person, or not n codes.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -76,7 +76,7 @@ def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
 def learned_shares(
     features: npt.ArrayLike, reports: npt.ArrayLike, *, k: int, trees: int = 50, seed: int = 1
 ) -> Floats:
-    """Return the distribution of reports that is learned at each person's place, shape (n, k).
+    """Return the distribution of reports at each person's place, as a learner predicts it, shape (n, k).
 
     Gradient-boosted trees on `features`, calibrated by Platt scaling in three folds, asked at the training places.
     What is learned are *reports*, noise included, as published; `without_noise` takes the noise out.
@@ -102,7 +102,7 @@ def learned_shares(
     [[0.66, 0.34], [0.34, 0.66]]
     """
     seen = _checks.codes("reports", reports, k=_checks.integer("k", k, low=2))
-    known = _table(features, seen.size)
+    inputs = _table(features, seen.size)
     counts = np.bincount(seen, minlength=k)
     present = np.flatnonzero(counts)
     if present.size < 2 or counts[present].min() < _FOLDS:
@@ -112,10 +112,10 @@ def learned_shares(
     folds = library("sklearn.model_selection").StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     calibration = library("sklearn.calibration")
     model = calibration.CalibratedClassifierCV(_forest(trees, seed), method="sigmoid", cv=folds)
-    places, which = np.unique(known, axis=0, return_inverse=True)
+    places, which = np.unique(inputs, axis=0, return_inverse=True)
     shares = np.zeros((len(places), k))
     with one_thread():
-        shares[:, present] = model.fit(known, seen).predict_proba(places)
+        shares[:, present] = model.fit(inputs, seen).predict_proba(places)
     return shares[which.reshape(-1)]
 
 
@@ -131,10 +131,10 @@ def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
     >>> without_noise([[0.5, 0.5], [0.9, 0.1]], truth=0.9, lie=0.1).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
     """
-    said = _checks.probability("truth", truth)
-    if not _checks.probability("lie", lie) < said:
-        _checks.reject("truth", "greater than lie", truth, "Reports would say nothing about values.")
-    cleared = np.maximum((np.asarray(shares, dtype=np.float64) - lie) / (said - lie), 0.0)
+    truthful = _checks.probability("truth", truth)
+    if not _checks.probability("lie", lie) < truthful:
+        _checks.reject("truth", "greater than lie", truth, "Otherwise reports reveal nothing about values.")
+    cleared = np.maximum((np.asarray(shares, dtype=np.float64) - lie) / (truthful - lie), 0.0)
     return np.asarray(cleared / cleared.sum(axis=1, keepdims=True))
 
 
@@ -192,12 +192,12 @@ def accuracy(
     """
     seen = _checks.codes("labels", labels, k=2**31)
     wanted = _checks.codes("truth", truth, k=2**31)
-    known, new = _table(features, seen.size), _table(at, wanted.size)
+    inputs, new = _table(features, seen.size), _table(at, wanted.size)
     if seen.min() == seen.max():
         return float(np.mean(wanted == seen[0]))
     forest = _forest(trees, seed)
     with one_thread():
-        return float(np.mean(forest.fit(known, seen).predict(new) == wanted))
+        return float(np.mean(forest.fit(inputs, seen).predict(new) == wanted))
 
 
 def _forest(trees: int, seed: int) -> Any:
@@ -209,7 +209,7 @@ def _forest(trees: int, seed: int) -> Any:
 
 
 def _table(features: npt.ArrayLike, n: int) -> Floats:
-    known = np.asarray(features, dtype=np.float64)
-    if known.ndim != 2 or len(known) != n or not n:
-        _checks.reject("features", f"numbers, shape ({n}, d)", f"<shape {known.shape}>")
-    return known
+    table = np.asarray(features, dtype=np.float64)
+    if table.ndim != 2 or len(table) != n or not n:
+        _checks.reject("features", f"numbers, shape ({n}, d)", f"<shape {table.shape}>")
+    return table

@@ -1,4 +1,4 @@
-"""What reports of many pieces speak for: each piece on its own, or a classifier that sees them together."""
+"""Scores for reports with several pieces: the evidence of each piece added up, or a classifier of all pieces."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Codes: TypeAlias = npt.NDArray[np.int32]
 Scorer: TypeAlias = Callable[[Codes], Floats]
-"""Takes reports as codes, shape (reports, pieces); returns how much each speaks for the first input."""
+"""Takes reports as codes, shape (reports, pieces); returns the evidence of each report for the first input."""
 
 _RARE: Final = 20
-"""Codes that come less often than this tell nothing."""
+"""Codes that occur less often than this count as no evidence."""
 _CHANCE: Final = 2.0
-"""So many times the variance of its codes, on average, a piece must differ by."""
+"""A piece counts as evidence if its contribution exceeds this multiple of the average variance of its codes."""
 _SURE: Final = 5
-"""Codes that come so often for one input and never for the other are an event of their own."""
+"""A code is an event of its own if it occurs at least this often for one input and never for the other."""
 _SEEN: Final = 100_000
 _PIECES: Final = 1024
 _PRODUCTS: Final = 16
@@ -33,17 +33,17 @@ _TOGETHER: Final = 1 << 15
 def scorer(
     first: Codes, second: Codes, *, trials: int, delta: float, confidence: float, classify: bool | None
 ) -> Scorer:
-    """Return what scores a report, learned from reports of either input, shape (reports, pieces) each.
+    """Return a function that scores reports, trained on reports of both inputs, shape (reports, pieces) each.
 
     The evidence of single pieces is added up, and a classifier (trees with boosted gradients) sees them together. The
-    last quarter of the reports decides which of the two promises more in so many `trials`.
+    last quarter of the reports decides which of the two scores gives the larger bound for `trials` trials.
 
     Args:
         first: reports of the first input, each piece a code >= 0.
         second: as many reports of the second input.
-        trials: that will be scored.
+        trials: number of trials to score afterwards.
         delta: of the claim.
-        confidence: of the lower end.
+        confidence: of the lower bound.
         classify: whether a classifier is tried; None: if scikit-learn is there and reports have several pieces.
 
     Raises:
@@ -53,40 +53,41 @@ def scorer(
     wanted = several and find_spec("sklearn") is not None if classify is None else classify
     if not wanted:
         return _added(first, second)
-    known = 3 * len(first) // 4
-    tries = [make(first[:known], second[:known]) for make in (_added, _classified)]
+    training = 3 * len(first) // 4
+    tries = [make(first[:training], second[:training]) for make in (_added, _classified)]
     promised = [
-        promise(score(first[known:]), score(second[known:]), trials=trials, delta=delta, confidence=confidence)
+        promise(score(first[training:]), score(second[training:]), trials=trials, delta=delta, confidence=confidence)
         for score in tries
     ]
     return tries[1] if promised[1] > promised[0] else _added(first, second)
 
 
 def _added(first: Codes, second: Codes) -> Scorer:
-    """Return the sum over pieces of how much likelier each is under the first input.
+    """Return a score: the sum over pieces of the log likelihood ratio of the first input to the second.
 
-    Of several pieces, one that differs by no more than chance lets it is passed over: noise adds up as well.
+    If there are several pieces, a piece whose difference is within chance is left out, because noise adds up as well.
     """
     ratios = []
     for own, other in zip(first.T, second.T, strict=True):
         size = int(max(own.max(initial=0), other.max(initial=0))) + 2
         counts = np.stack([np.bincount(codes, minlength=size) + 0.5 for codes in (own, other)])
         ratio = np.where(counts.sum(axis=0) > _RARE, np.log(counts[0] / counts[1]), 0.0)
-        told = ratio**2 / (1 / counts).sum(axis=0)
-        chance = _CHANCE * np.count_nonzero(ratio) / max(float(told.sum()), 1e-300)
+        evidence = ratio**2 / (1 / counts).sum(axis=0)
+        chance = _CHANCE * np.count_nonzero(ratio) / max(float(evidence.sum()), 1e-300)
         ratios.append(ratio * (1.0 if first.shape[1] == 1 else max(0.0, 1 - chance)))
 
     def score(reports: Codes) -> Floats:
-        found = np.zeros(len(reports))
+        scores = np.zeros(len(reports))
         for codes, ratio in zip(reports.T, ratios, strict=True):
-            found += ratio[np.minimum(codes, ratio.size - 1)]
-        return found
+            scores += ratio[np.minimum(codes, ratio.size - 1)]
+        return scores
 
     return score
 
 
 def one_sided(own: Codes, other: Codes) -> Callable[[Codes], Flags] | None:
-    """Return what picks the reports with a piece that came five times or more for `own`, and never for `other`.
+    """Return a function that selects reports with a piece that occurred five or more times for `own`, and never for
+    `other`.
 
     None if there is no such piece.
 
@@ -112,15 +113,15 @@ def one_sided(own: Codes, other: Codes) -> Callable[[Codes], Flags] | None:
 
 
 def _classified(first: Codes, second: Codes) -> Scorer:
-    """Return the log odds of a classifier of reports, with the products of pieces that tell most beside them."""
+    """Return a score: the log odds of a classifier on the pieces and the most informative products of pieces."""
     first, second = first[:_SEEN], second[:_SEEN]
     reports = np.concatenate([first, second])
     labels = np.repeat([1.0, 0.0], [len(first), len(second)])
     middle = reports.mean(axis=0)
     signs = np.where(reports > middle, 1.0, -1.0)
-    told = np.triu(np.abs((signs * (2 * labels - 1)[:, None]).T @ signs), 1)
-    best = np.argsort(told, axis=None)[::-1][:_PRODUCTS]
-    left, right = np.unravel_index(best, told.shape)
+    evidence = np.triu(np.abs((signs * (2 * labels - 1)[:, None]).T @ signs), 1)
+    best = np.argsort(evidence, axis=None)[::-1][:_PRODUCTS]
+    left, right = np.unravel_index(best, evidence.shape)
 
     def features(codes: Codes) -> Floats:
         above = codes > middle

@@ -1,4 +1,4 @@
-"""What trials of two inputs say of epsilon: an event chosen on some of them, counted on the others."""
+"""Lower bounds on epsilon from trials of two inputs: some trials choose an event, the other trials count it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ _TESTS: Final = 60
 
 @dataclass(frozen=True, kw_only=True)
 class OneSided:
-    """Reports of kinds that came for input `first` alone while learning, and `hits` in other `trials` of each input."""
+    """Reports that occurred only for input `first` while training; `hits` counts them in `trials` other trials of each.
+
+    `example` is one of these reports, if reports may be shown.
+    """
 
     first: str
     second: str
     hits: tuple[int, int]
     trials: int
+    example: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """What the trials say: `epsilon` is the measured lower end (nats), at `delta`, against a claim.
+    """The result of trials: `epsilon` is the measured lower bound (nats), at `delta`, against a claim.
 
     `first` and `second` are the two inputs; the event happened `hits[0]` times in `trials` of the first, `hits[1]`
     times in as many of the second. `for_a_lie` is about how many trials in all would refute a claim that is 1 % too
@@ -69,7 +73,7 @@ class Measurement:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim is below the measured lower end."""
+        """Whether the claim is below the measured lower bound."""
         return self.epsilon.lower > self.claimed
 
 
@@ -86,7 +90,7 @@ def measure(
     """Return what trials of two neighbouring inputs say of epsilon.
 
     `scores[0]` and `scores[1]`, each of shape (trials,), are one number for each trial of the first and of the second
-    input, larger where the output speaks for the first. They must be independent trials, and a score may depend on its
+    input; a larger score is evidence for the first input. The trials must be independent, and a score may depend on its
     own trial only. The first trials of either choose the event (a threshold, and which input it speaks for); the others
     count it.
 
@@ -94,7 +98,7 @@ def measure(
         scores: of the trials, as above.
         claimed: the epsilon (nats) that is claimed.
         delta: of the claim.
-        confidence: with which the lower end holds.
+        confidence: of the lower bound.
         names: of the two inputs.
         chosen: share of the trials that choose the event; more of them, up to half, where they would be fewer than 500.
         ratios: whether scores are log likelihood ratios, at least nearly; a better event is then found in fewer trials.
@@ -146,18 +150,18 @@ def measure(
 
 
 def with_one_sided(found: Measurement, kinds: OneSided, *, confidence: float) -> Measurement:
-    """Return the measurement with one more event: reports of kinds that come for one input alone.
+    """Return the measurement with one more event: reports that occur for one input only.
 
     The larger lower bound counts. Both must hold with a confidence that is shared out among all events; `confidence`
     is that of this one.
     """
-    found = replace(found, one_sided=(*found.one_sided, kinds))
-    lower = least_log_ratio(*kinds.hits, kinds.trials, delta=found.delta, confidence=confidence)
-    if lower <= found.epsilon.lower:
-        return found
+    combined = replace(found, one_sided=(*found.one_sided, kinds))
+    lower = least_log_ratio(*kinds.hits, kinds.trials, delta=combined.delta, confidence=confidence)
+    if lower <= combined.epsilon.lower:
+        return combined
     return replace(
-        found,
-        epsilon=replace(found.epsilon, lower=lower),
+        combined,
+        epsilon=replace(combined.epsilon, lower=lower),
         first=kinds.first,
         second=kinds.second,
         hits=kinds.hits,
@@ -166,7 +170,7 @@ def with_one_sided(found: Measurement, kinds: OneSided, *, confidence: float) ->
 
 
 def promise(first: Floats, second: Floats, *, trials: int, delta: float, confidence: float) -> float:
-    """Return about the e**epsilon that so many other trials will show of the best event of these scores.
+    """Return the approximate e**epsilon that the best event of these scores will prove in `trials` other trials.
 
     Raises:
         InvalidInputError: no scores.
@@ -196,7 +200,7 @@ class _Event:
 
 
 def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratios: bool) -> tuple[_Event, float]:
-    """Return the event that promises the largest lower end, and e to that; `train`: first, second input."""
+    """Return the event with the largest expected lower bound, and e to that bound; `train`: first, second input."""
     both = np.unique(train)
     close = np.geomspace(1, both.size, _THRESHOLDS // 4).astype(np.int64) - 1  # rare events, at either end
     even = np.linspace(0, both.size - 1, min(both.size, _THRESHOLDS)).astype(np.int64)
@@ -205,19 +209,19 @@ def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratio
     under = shares[:, np.searchsorted(scores, thresholds, side="right")]
     above = shares[:, -1:] - shares[:, np.searchsorted(scores, thresholds, side="left")]
     spread = NormalDist().inv_cdf(confidence) ** 2 / trials + (_KNOWN if ratios else _CAUTION) / (train.size // 2)
-    best, found = -1.0, None
+    best, event = -1.0, None
     for (more, less), for_first in ((above, True), (under[::-1], False)):
         promised = _promised(more, less + 2 / train.size, delta, spread)
         place = int(promised.argmax())
         if promised[place] > best:
             best = float(promised[place])
-            found = _Event(threshold=float(thresholds[place]), for_first=for_first)
-    assert found is not None
-    return found, best
+            event = _Event(threshold=float(thresholds[place]), for_first=for_first)
+    assert event is not None
+    return event, best
 
 
 def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
-    """Return scores in order, and how much of either input has one of the 0, 1, 2, ... lowest, shape (2, trials + 1).
+    """Return sorted scores, and the share of each input that lies among the 0, 1, 2, ... lowest, shape (2, trials + 1).
 
     A trial speaks for its own input; with a likelihood ratio for both, the rarer the less noisily.
     """
@@ -231,7 +235,7 @@ def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
 
 
 def _promised(p: Floats, q: Floats, delta: float, spread: float) -> Floats:
-    """Return about the lower end of e**epsilon that events with these shares will show, shape (events,)."""
+    """Return the approximate lower bound on e**epsilon that events with these shares will prove, shape (events,)."""
     over = np.maximum(p - delta, 0.0)
     seen = over**2 - spread * p * (1 - p)
     root = np.sqrt(np.maximum((over * q) ** 2 - (q**2 - spread * q * (1 - q)) * seen, 0.0))
@@ -244,7 +248,7 @@ def _below(scores: Floats, thresholds: Floats) -> Floats:
 
 
 def _needed(p: float, q: float, delta: float, claimed: float, confidence: float) -> float:
-    """Return about how many trials that count show a claim that is 1 % too low, half of the time."""
+    """Return the approximate number of counted trials that refute a claim which is 1 % too low, half of the time."""
     if p <= delta or q <= 0 or claimed <= 0 or not math.isfinite(claimed):
         return math.inf
     spread = p * (1 - p) / (p - delta) ** 2 + (1 - q) / q

@@ -1,4 +1,4 @@
-"""Games about the order of release: a household is looked for, and the reports of a group may have been exchanged."""
+"""Games about the order of release: locate the reports of a household, or detect an exchange of reports in a group."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushuffle.questions import order
 from hushuffle.questions.order.sensitivity import ranks
 
 _MESSAGES: Final = 20_000_000
-"""So many reports are put in order at most: an order near a public one takes longer to draw than any other."""
+"""Largest number of reports to order in all releases: drawing a Mallows order is slower than other shuffles."""
 
 
 def order_games(protocol: Protocol, groups: order.Groups | None = None, *, household: int = 2) -> list[Named]:
@@ -44,14 +44,14 @@ def order_games(protocol: Protocol, groups: order.Groups | None = None, *, house
     Pick out a household: certified 0.712, broken: False
     See an exchange in a group: certified 0.646, broken: False
     """
-    found: list[Named] = [("Pick out a household", lambda terms: _household(protocol, groups, household, terms))]
+    named: list[Named] = [("Pick out a household", lambda terms: _household(protocol, groups, household, terms))]
     if groups is not None:
-        found.append(("See an exchange in a group", lambda terms: _exchange(protocol, groups, terms)))
-    return found
+        named.append(("See an exchange in a group", lambda terms: _exchange(protocol, groups, terms)))
+    return named
 
 
 def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, terms: Terms) -> Game:
-    """Play for the places of a household's reports."""
+    """Play the household game: name the places of a household's reports."""
     shuffler, mechanism, rng = protocol.shuffler, protocol.randomizer, terms.rng
     if protocol.reveals not in (Reveals.MULTISET, Reveals.NOISY_ORDER) or shuffler.expected_dummies:
         message = "The household was not looked for: a bound is known for shuffled reports without dummies only."
@@ -81,7 +81,7 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
 
 
 def _places(protocol: Protocol, family: Integers, terms: Terms) -> Floats:
-    """Return how often each place holds a report of the family, learned from as many releases, without their noise."""
+    """Return how often each place holds a household report, learned from other releases and smoothed."""
     inside = np.zeros(protocol.n, dtype=np.bool_)
     inside[family] = True
     counts = np.zeros(protocol.n)
@@ -89,13 +89,13 @@ def _places(protocol: Protocol, family: Integers, terms: Terms) -> Floats:
         counts += inside[protocol.shuffler.release(np.arange(protocol.n), rng=terms.rng)]
     mean, spread = counts.mean(), counts.var()
     # Counts at places that are all alike spread by their mean: what spreads no more says nothing (James and Stein).
-    kept = max(0.0, 1 - mean / spread) if spread > 0 else 0.0
-    weights: Floats = np.maximum(mean + kept * (counts - mean), 1e-9)
+    shrinkage = max(0.0, 1 - mean / spread) if spread > 0 else 0.0
+    weights: Floats = np.maximum(mean + shrinkage * (counts - mean), 1e-9)
     return weights
 
 
 def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
-    """Play for whether the reports of a group came in their order or reversed; all reports are different, and known."""
+    """Play the exchange game: were the reports of a group in order or reversed? All reports are different and known."""
     shuffler, members = protocol.shuffler, _group(protocol, groups, 2)
     assert isinstance(shuffler, MallowsShuffle)  # no other has groups
     terms = _affordable(terms, protocol.n * members.size)
@@ -106,8 +106,8 @@ def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
     def run(world: int) -> float:
         sent = reversed_ if world else np.arange(protocol.n)
         listed = shuffler.release(sent, rng=terms.rng)[reference]
-        kept, exchanged = (_far(shuffler, rank[people], rank[members]) for people in (listed, reversed_[listed]))
-        return shuffler.theta * (kept - exchanged)
+        original, exchanged = (_far(shuffler, rank[people], rank[members]) for people in (listed, reversed_[listed]))
+        return shuffler.theta * (original - exchanged)
 
     return Game(
         what="whether the reports of a group were exchanged",
@@ -118,7 +118,7 @@ def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
 
 
 def _far(shuffler: MallowsShuffle, tau: Integers, own: Integers) -> float:
-    """Return the distance of an order of ranks, up to what exchanging the ranks `own` does not change."""
+    """Return the distance of an order of ranks, up to a constant under exchanges of the ranks `own`."""
     if shuffler.distance == "hamming":
         return float(np.count_nonzero(tau != np.arange(tau.size)))
     place = np.argsort(tau)  # of each rank
@@ -127,10 +127,10 @@ def _far(shuffler: MallowsShuffle, tau: Integers, own: Integers) -> float:
 
 
 def _affordable(terms: Terms, each: int) -> Terms:
-    """Return terms with fewer releases where one is as much work as so many messages."""
-    found = replace(terms, releases=min(terms.releases, _MESSAGES // each))
-    enough(found.releases, each)
-    return found
+    """Return terms with fewer releases if one release takes as much work as `each` messages."""
+    affordable = replace(terms, releases=min(terms.releases, _MESSAGES // each))
+    enough(affordable.releases, each)
+    return affordable
 
 
 def _alpha(shuffler: Shuffler, members: Integers) -> float:
@@ -142,9 +142,9 @@ def _alpha(shuffler: Shuffler, members: Integers) -> float:
 
 
 def _group(protocol: Protocol, groups: order.Groups | None, least: int) -> Integers:
-    """Return the smallest group of so many people or more, in the public order if there is one."""
-    found = [groups[place] for place in range(len(groups))] if groups is not None else [np.arange(protocol.n)]
-    large = [members for members in found if members.size >= least]
+    """Return the smallest group of at least `least` people, in the public order if there is one."""
+    candidates = [groups[place] for place in range(len(groups))] if groups is not None else [np.arange(protocol.n)]
+    large = [members for members in candidates if members.size >= least]
     if not large:
         message = f"The game was not played: no group has {least:,} people."
         raise UnsupportedProtocolError(message)

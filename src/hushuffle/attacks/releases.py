@@ -1,4 +1,4 @@
-"""Many releases of two neighbouring datasets, and how much each of them speaks for the one."""
+"""Scores of many releases of two neighbouring datasets: the evidence of each release for the first dataset."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 _TOGETHER: Final = 1 << 20
-"""So many messages are drawn in one call."""
+"""Number of messages drawn in one call."""
 
 
 def drawn_at_once(protocol: Protocol) -> bool:
-    """Return whether many releases can be drawn in one call: a fixed number of messages, of which only counts leave."""
+    """Return whether many releases can be drawn at once: their size is fixed, and only counts are released."""
     shuffler = protocol.shuffler
     return protocol.reveals is Reveals.MULTISET and shuffler.dummy_law is None and shuffler.value_law is None
 
@@ -29,9 +29,9 @@ def drawn_at_once(protocol: Protocol) -> bool:
 def release_scores(
     protocol: Protocol, others: Sequence[int], pair: tuple[int, int], releases: int, rng: Randomness
 ) -> tuple[Floats, Floats]:
-    """Return the log likelihood ratio of releases, shape (releases,), with the one and with the other value of `pair`.
+    """Return log likelihood ratios of releases of the first and of the second value of `pair`, shape (releases,) each.
 
-    `others` counts the other people by value. The ratio is exact where all of them hold one value and nobody adds
+    `others` counts the other people by value. The ratio is exact if all of them hold one value and there are no
     dummies; else others and dummies count as draws from their mixture.
 
     Raises:
@@ -57,40 +57,40 @@ def _scores(protocol: Protocol, held: Integers, pair: Integers, releases: int, r
         each = (protocol.collect(held, rng=rng).reports for _ in range(releases))
         return np.array([_added_up(_told(protocol, reports, held, pair)) for reports in each])
     mechanism, dummies = protocol.randomizer, protocol.shuffler.dummies
-    found, at_once = np.empty(releases), max(1, _TOGETHER // (protocol.n + dummies))
+    scores, at_once = np.empty(releases), max(1, _TOGETHER // (protocol.n + dummies))
     for start in range(0, releases, at_once):
         size = min(at_once, releases - start)
         sent = mechanism.randomize(np.tile(held, size), rng=rng)
-        told = _told(protocol, sent, held, pair).reshape(2, size, -1)
+        weights = _told(protocol, sent, held, pair).reshape(2, size, -1)
         if dummies:
             added = mechanism.dummies(size * dummies, rng=rng)
-            told = np.concatenate([told, _told(protocol, added, held, pair).reshape(2, size, -1)], axis=2)
-        found[start : start + size] = _added_up(told)
-    return found
+            weights = np.concatenate([weights, _told(protocol, added, held, pair).reshape(2, size, -1)], axis=2)
+        scores[start : start + size] = _added_up(weights)
+    return scores
 
 
-def _added_up(told: Floats) -> Floats:
+def _added_up(weights: Floats) -> Floats:
     """Return the log ratio of the sums over messages, the last axis.
 
-    Added by size: rounding would otherwise depend on the order of messages, which no shuffle has hidden here.
+    Terms are added in order of size, so that rounding does not depend on the unshuffled order of the messages.
     """
-    return np.asarray(log_ratio(*np.sort(told, axis=-1).sum(axis=-1)))
+    return np.asarray(log_ratio(*np.sort(weights, axis=-1).sum(axis=-1)))
 
 
 def _counted(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> float:
-    """Return ln of how many more speak for either value than others hold it: what true reports are told apart by.
+    """Return the log ratio of reports that support each value to the other people who hold it (truthful reports).
 
-    What speaks for both is counted for the one that more of the others hold.
+    A report that supports both values counts for the value that more of the other people hold.
     """
-    known = np.array([np.count_nonzero(held[:-1] == value) for value in pair])
+    holders = np.array([np.count_nonzero(held[:-1] == value) for value in pair])
     speaks = protocol.randomizer.supports(reports, pair)
-    popular = int(known.argmax())
+    popular = int(holders.argmax())
     speaks[1 - popular] &= ~speaks[popular]
-    return float(log_ratio(*(speaks.sum(axis=1) - known).astype(np.float64)))
+    return float(log_ratio(*(speaks.sum(axis=1) - holders).astype(np.float64)))
 
 
 def _told(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> Floats:
-    """Return how much likelier each message is from either value than from the others and dummies, shape (2, m)."""
+    """Return the likelihood of each message under both values, relative to other people and dummies, shape (2, m)."""
     if reports.ndim > 1 or reports.size == 0 or reports.max() > reports.size:
         return _weights(protocol, reports, held, pair)
     seen = np.flatnonzero(np.bincount(reports))  # few different reports: each is looked at once
@@ -115,13 +115,13 @@ def _of_dummies(protocol: Protocol, reports: Integers) -> Floats:
     """Return the likelihoods of dummies, up to the same factors as the mechanism's `likelihoods`, shape (m,)."""
     law = protocol.randomizer.law()
     if law.support is not None:
-        told, dummy = law.support.told, law.support.dummy
-        return np.full(len(reports), law.support.inside / (1 - told + told / dummy))
+        truthful, dummy = law.support.told, law.support.dummy
+        return np.full(len(reports), law.support.inside / (1 - truthful + truthful / dummy))
     least = protocol.randomizer.likelihoods(reports, np.arange(law.values)).min(axis=0)
     return np.asarray(least / max(law.blanket().weight, np.finfo(float).tiny))
 
 
 def log_ratio(first: Any, second: Any) -> Any:
-    """Return ln(first/second); where both are 0 or infinite, nothing is told: 0."""
+    """Return ln(first/second); 0 (no evidence) where both are 0 or infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(np.log(first) - np.log(second), nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -1,4 +1,4 @@
-"""Reports of any kind as a table of codes: whole reports where they repeat, else their pieces."""
+"""Reports of any type as a table of codes: whole reports if they repeat often, otherwise their pieces."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hushuffle import _checks
 Codes: TypeAlias = npt.NDArray[np.int32]
 
 _OFTEN: Final = 20
-"""Reports that come so often on average are counted one by one."""
+"""Reports are counted as a whole if each occurs at least this often on average."""
 _BINS: Final = 200
 _BINS_OF_MANY: Final = 50
-"""Bins of a number on its own, and of each of several: what is added up must not be noise."""
+"""Number of bins of a single number, and of each of several numbers; few bins keep noise out of the sum."""
 
 
 def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -75,21 +75,21 @@ def codes_of(pieces: npt.NDArray[Any], size: int, learned: int) -> tuple[Codes, 
         column = pieces[:, place]
         if column.dtype == object and all(isinstance(entry, int | float) for entry in column.tolist()):
             column = column.astype(np.float64)
-        known = np.concatenate([column[:learned], column[size : size + learned]])
-        codes[:, place] = _codes(column, known, bins)
+        training = np.concatenate([column[:learned], column[size : size + learned]])
+        codes[:, place] = _codes(column, training, bins)
     return codes[:size], codes[size:]
 
 
-def _codes(column: npt.NDArray[Any], known: npt.NDArray[Any], bins: int) -> npt.NDArray[np.int64]:
+def _codes(column: npt.NDArray[Any], training: npt.NDArray[Any], bins: int) -> npt.NDArray[np.int64]:
     """Return a column as codes: different entries, or bins of numbers where there are many; of unseen ones another."""
     if column.dtype == object:
         names: dict[Any, int] = {}
-        for entry in known.tolist():
+        for entry in training.tolist():
             names.setdefault(entry, len(names))
         return np.array([names.get(entry, len(names)) for entry in column.tolist()], dtype=np.int64)
-    seen = np.unique(known)
+    seen = np.unique(training)
     if seen.size > bins:
-        seen = np.unique(np.quantile(known.astype(np.float64), np.linspace(0, 1, bins)))
+        seen = np.unique(np.quantile(training.astype(np.float64), np.linspace(0, 1, bins)))
         return np.searchsorted(seen, column.astype(np.float64))
     place = np.minimum(np.searchsorted(seen, column), seen.size - 1)
     return np.where(seen[place] == column, place, seen.size)

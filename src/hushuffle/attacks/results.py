@@ -1,4 +1,4 @@
-"""What a linkage attack achieved: sentences, a table, warnings and charts."""
+"""Results of linkage attacks as sentences, a table, warnings and charts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Try:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome:
-    """What one attack achieved: places of the right user over all repetitions.
+    """The result of one attack: ranks of the right user over all repetitions.
 
-    `entropy` is the PSE of the last scores in bits (None: too few people), `detection` their error rates. `least` is
+    `entropy` is the PSE of the last scores in bits (None: too few people), `detection` the error rates. `least` is
     the certified smallest error of every attack on one person's reports, `published` the paper's bound, by Fano's
     inequality. `again` is the share of reported events that the attacker had seen of the same person.
     """
@@ -59,12 +59,12 @@ class Outcome:
 
     @property
     def wrong(self) -> float:
-        """How often the best score was somebody else's."""
+        """How often the best score was another person's."""
         return float(np.mean(self.places > 1))
 
     @property
     def error(self) -> Bound:
-        """The same as an interval, over the coins of mechanisms and ties."""
+        """Clopper-Pearson interval for `wrong`, over the mechanism's randomness and random tie-breaking."""
         return linkage.miss_rate(self.places)
 
     @property
@@ -74,13 +74,13 @@ class Outcome:
 
 
 def headline(found: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes of the first `known` and `events` asked for: one for each noise."""
+    """Return the outcomes for the first entries of `known` and `events`: one outcome for each noise."""
     first = found[0].tried
     return [one for one in found if (one.tried.known, one.tried.events) == (first.known, first.events)]
 
 
 def noise_of(tried: Try) -> str:
-    """Say what randomized the events."""
+    """Return the name of the mechanism that randomized the events."""
     epsilon = tried.epsilon
     return "without noise" if math.isinf(epsilon) else f"with {tried.mechanism} at epsilon {epsilon:g}"
 
@@ -97,19 +97,19 @@ def _sentence(outcome: Outcome, n: int) -> str:
 
 
 def answers(found: Sequence[Outcome], n: int) -> tuple[str, ...]:
-    """Say what the least and the most noise did, and whether the certified figures held."""
+    """Return sentences on the attacks with the least and the most noise, and on whether the certified bounds held."""
     ends = dict.fromkeys((headline(found)[0], headline(found)[-1]))
     broken = sum(one.impossible for one in found)
-    kept = (
+    verdict = (
         f"{broken} of {len(found)} attacks were right more often than is certified: see the warning."
         if broken
         else f"None of the {len(found)} attacks was right more often than is certified, as far as chance can tell."
     )
-    return (*(_sentence(one, n) for one in ends), kept)
+    return (*(_sentence(one, n) for one in ends), verdict)
 
 
 def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
-    """Yield what each attack measured."""
+    """Yield the measured error of each attack."""
     for outcome in found:
         yield Finding(
             question="identification-error",
@@ -121,7 +121,7 @@ def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
 
 
 def table(found: Sequence[Outcome], n: int) -> Table:
-    """Return a row for each attack; how much is known and reported only where that was varied."""
+    """Return one row per attack; known and reported numbers of events have columns only if they vary."""
     columns: list[tuple[str, Callable[[Outcome], Cell]]] = [
         ("mechanism", lambda one: one.tried.mechanism),
         ("epsilon", lambda one: one.tried.epsilon),
@@ -148,7 +148,7 @@ def table(found: Sequence[Outcome], n: int) -> Table:
         key="identification",
         title="How often the attacker is wrong",
         caption=(
-            "Identification error: how often the best score is somebody else's; a blind guess is wrong "
+            "Identification error: how often the best score is another person's; a blind guess is wrong "
             f"{number(1 - 1 / n)} of the time. No attack on one person's reports errs less than the certified error."
         ),
         columns=tuple(name for name, _ in shown),
@@ -157,7 +157,7 @@ def table(found: Sequence[Outcome], n: int) -> Table:
 
 
 def concerns(found: Sequence[Outcome], n: int, *, halved: bool) -> Iterator[Warned]:
-    """Yield the warnings, the gravest first."""
+    """Yield the warnings, the most serious first."""
     if any(one.impossible for one in found):
         yield Warned(
             key="bound-broken",
@@ -182,7 +182,7 @@ _POINTS: Final = 60
 
 
 def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
-    """Return the error against each quantity of which more than one was tried, and false accepts against rejects."""
+    """Return charts of the error against each varied quantity, and of false accepts against false rejects."""
     drawn = [
         _chart(
             found,
@@ -216,19 +216,19 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
     return (*(chart for chart in drawn if chart is not None), _detection(headline(found)))
 
 
-def _detection(found: Sequence[Outcome]) -> Chart:
-    """Return the detection error tradeoff: for every threshold, who is wrongly accepted and who is missed."""
+def _detection(outcomes: Sequence[Outcome]) -> Chart:
+    """Return the detection error tradeoff: false accept and false reject rates for every threshold."""
     series = []
-    for one in found:
-        accept, reject = one.detection.false_accept, one.detection.false_reject
+    for outcome in outcomes:
+        accept, reject = outcome.detection.false_accept, outcome.detection.false_reject
         wanted = np.geomspace(accept[accept > 0].min(), 1.0, _POINTS)
         shown = np.unique(np.searchsorted(accept, wanted, side="right") - 1)
         places, missed = tuple(accept[shown].tolist()), tuple(reject[shown].tolist())
-        series.append(Series.through(_noise(one.tried), places, missed))
+        series.append(Series.through(_noise(outcome.tried), places, missed))
     return Chart(
         key="detection",
         title="Is this report of this person?",
-        caption="Whoever accepts more wrong pairs of person and report misses fewer right ones: lower is easier.",
+        caption="Accepting more wrong pairs misses fewer right ones. A lower curve is a better attack.",
         x_label="false accept rate",
         y_label="false reject rate",
         series=tuple(series),
@@ -237,7 +237,7 @@ def _detection(found: Sequence[Outcome]) -> Chart:
 
 
 def _chart(
-    found: Sequence[Outcome],
+    outcomes: Sequence[Outcome],
     *,
     key: str,
     title: str,
@@ -248,7 +248,7 @@ def _chart(
     certified: bool = False,
 ) -> Chart | None:
     """Return a line for each `name`; None unless two finite values of `x` were tried."""
-    shown = sorted((one for one in found if math.isfinite(x(one.tried))), key=lambda one: x(one.tried))
+    shown = sorted((one for one in outcomes if math.isfinite(x(one.tried))), key=lambda one: x(one.tried))
     if len({x(one.tried) for one in shown}) < 2:
         return None
     names = list(dict.fromkeys(name(one.tried) for one in shown))

@@ -1,4 +1,4 @@
-"""Games about two rounds with the same people: what both say together, and whether a value changed between them."""
+"""Games about two rounds with the same people: guess a value, or whether it changed between the rounds."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hushuffle.randomness import KeyedRandomness
 
 
 def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:
-    """Return the game of two rounds: of fresh reports about a value, of kept ones about a change of it.
+    """Return the game of two rounds: with fresh reports about a value, with memoized reports about a change of it.
 
-    Fresh reports: one person gives one of two values in both rounds, everybody else the same; the attacker knows all
-    but that coin. Certified is the total variation distance of two rounds, composed (`dp.compose_delta` at epsilon =
-    0). Kept reports (`memoised`): the person's value changes between the rounds or not, nobody else's does, and the
-    attacker looks whether the releases differ. Certified is `dp.change_shows`.
+    Fresh reports: one person gives one of two values in both rounds; the adversary knows all other values. Certified is
+    the total variation distance of two rounds, composed (`dp.compose_delta` at epsilon = 0). Memoized reports
+    (`memoised`): only the target's value may change between the rounds, and the adversary checks whether the releases
+    differ. Certified is `dp.change_shows`.
 
     >>> from hushuffle import RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
@@ -41,7 +41,7 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     distance = dp.compose_delta([(protocol, 2)], epsilon=0.0)
     witness = dp.delta(protocol, epsilon=0.0).witness
     if witness is None:
-        message = "The rounds were not run: no pair of datasets is known that attains the lower end."
+        message = "The rounds were not run: no pair of datasets is known that attains the lower bound."
         raise UnsupportedProtocolError(message)
     rest = np.repeat(np.arange(len(witness.others)), witness.others)
 
@@ -56,7 +56,7 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
 
     return Game(
         what="a person's value, given in two rounds",
-        attacker="knows everybody else's, and that it is one of two",
+        attacker="knows all other values, and that it is one of two",
         success=tell_apart(run, terms),
         certified=fair(distance.upper, distance),
     )
@@ -66,7 +66,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     _asked_again(rounds)
     enough(terms.releases, 2 * protocol.n)
     if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
-        message = "The change was not looked for: releases of kept reports are compared report by report."
+        message = "The change was not looked for: releases of memoized reports are compared report by report."
         raise UnsupportedProtocolError(message)
     shows = dp.change_shows(protocol)
     last = protocol.randomizer.inputs - 1
@@ -81,7 +81,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
 
     return Game(
         what="whether a person's value changed between two rounds",
-        attacker="knows that nobody else's did",
+        attacker="knows that no other value changed",
         success=tell_apart(run, terms),
         certified=fair(shows.upper, shows),
     )
@@ -94,13 +94,13 @@ def _asked_again(rounds: int) -> None:
 
 
 def _kept(protocol: Protocol, held: Integers, key: bytes) -> Integers:
-    """Return the reports that people keep: coins by a key, the person and the value."""
+    """Return memoized reports: the random bits depend on a key, the person and the value."""
     people = np.arange(protocol.n, dtype=np.uint64)
     coins = KeyedRandomness(key=key, records=people, round_number=0, values=held)
     return protocol.randomizer.randomize(held, rng=coins)
 
 
 def _sorted(reports: Integers) -> Integers:
-    """Return reports in an order that says nothing of who sent them."""
+    """Return sorted reports: the order reveals nothing about senders."""
     rows = reports.reshape(reports.shape[0], -1)
     return rows[np.lexsort(rows.T)]

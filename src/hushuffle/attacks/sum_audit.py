@@ -1,8 +1,8 @@
-"""The audit of a sum by several messages: its device and its mixed messages against what is claimed of them.
+"""The audit of a sum by several messages: its clients' messages against the claimed guarantee.
 
-Those who are needed run the device; what all others send is known, and taken off. Four attacks look at the messages:
-at their sum, at single messages that are somebody's number, at pairs that add up to one, and, in crowds so small that
-it can be done, at how many sets of as many messages as one person sends add up to one.
+Only the honest clients that the guarantee needs are run; the messages of all others are known, and subtracted. Four
+attacks test the messages: their sum, single messages that equal a number, pairs that add up to a number, and, in small
+crowds, the number of sets of messages, as large as one client's, that add up to a number.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from hushuffle.specification.sums import SumSpecification
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Score = Callable[[SplitAndMix, Integers], Floats]
-"""Takes mixed messages, shape (releases, messages); larger where the target's number is the highest."""
+"""Takes mixed messages, shape (releases, messages); a larger score is evidence for the target's highest number."""
 
 _TRIALS: Final = 100_000
 _GAMES: Final = 2000
 _OF_CLAIMS: Final = 200_000_000
 _OF_GAMES: Final = 20_000_000
-"""So many messages are made for claims, and for each game, at most, unless trials are given."""
+"""Largest number of messages drawn for claims and for each game, unless `trials` is given."""
 
 _OF_PAIRS: Final = 40_000_000
-"""Of so many messages pairs are looked at, or of 200 releases."""
+"""Largest number of messages of which pairs are tested, unless 200 releases take more."""
 _FEWEST: Final = 200
 _CELLS: Final = 1 << 22
-"""So many messages are made at once."""
+"""Number of messages drawn at once."""
 
 _SUBSETS: Final = 1 << 18
-"""Counts of sets of messages take at most so many numbers for each release."""
+"""Largest number of table entries per release when sets of messages are counted."""
 
 _TESTS: Final = 6
 _HAIR: Final = 1e-9
@@ -69,7 +69,7 @@ def audit_sum(
         trials: releases of each claim and game; 100,000 and 2,000 by default, or fewer where they are large.
         confidence: an honest device is accused with probability 1 - `confidence` at most.
         rng: `secure()` by default.
-        progress: told what is going on.
+        progress: called with the current step and the fraction done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -88,7 +88,7 @@ def audit_sum(
     """
     tell, source = progress or silent, secure() if rng is None else rng
     protocol = specification.build(specification.asked.read(base_folder, rng=secure()).n)
-    asked = protocol.delta if delta is None else delta
+    target = protocol.delta if delta is None else delta
     each = 1 - (1 - confidence) / _TESTS
     rows: list[Audited] = []
     refused = [
@@ -96,7 +96,7 @@ def audit_sum(
     ]
     tell("releases", 0.0)
     try:
-        rows += _claims(protocol, asked, trials, each, source)
+        rows += _claims(protocol, target, trials, each, source)
     except UnsupportedProtocolError as error:
         refused.append(Unanswered(question="audit", topic="Central epsilon", reason=str(error)))
     size = protocol.messages * protocol.needed
@@ -111,7 +111,7 @@ def audit_sum(
 
 
 def of_sum(protocol: SplitAndMix, mixed: Integers) -> Floats:
-    """Return the log likelihood ratio of the noisy sum, up to the digits of the noise.
+    """Return log likelihood ratios of the noisy sum, up to the floating-point precision of the noise.
 
     >>> protocol = SplitAndMix(low=0, high=4, n=20, epsilon=2.0, delta=1e-3)
     >>> of_sum(protocol, np.array([[3, 1], [0, 0], [2, 0]])).round(6).tolist()
@@ -119,19 +119,19 @@ def of_sum(protocol: SplitAndMix, mixed: Integers) -> Floats:
     """
     margin, modulus, top = protocol.margin, protocol.modulus, protocol.top
     sums = (mixed.sum(axis=1) + margin) % modulus - margin
-    found: Floats = (np.abs(sums) - np.abs(sums - top)) * (-math.log(protocol.noise.chance))
-    return found
+    ratios: Floats = (np.abs(sums) - np.abs(sums - top)) * (-math.log(protocol.noise.chance))
+    return ratios
 
 
 def of_messages(protocol: SplitAndMix, mixed: Integers) -> Floats:
-    """Return how many messages are the code of the highest number, which nobody but the target has.
+    """Return how many messages equal the code of the highest number, which only the target may hold.
 
     >>> protocol = SplitAndMix(low=0, high=4, n=20, epsilon=2.0, delta=1e-3)
     >>> of_messages(protocol, np.array([[4, 1, 4], [0, 7, 7]])).tolist()
     [2.0, 0.0]
     """
-    found: Floats = np.count_nonzero(mixed == protocol.top, axis=1).astype(np.float64)
-    return found
+    counts: Floats = np.count_nonzero(mixed == protocol.top, axis=1).astype(np.float64)
+    return counts
 
 
 def of_pairs(protocol: SplitAndMix, mixed: Integers) -> Floats:
@@ -142,17 +142,17 @@ def of_pairs(protocol: SplitAndMix, mixed: Integers) -> Floats:
     >>> of_pairs(protocol, np.array([[q - 1, 5, 7, 9], [q - 1, 1, 1, 9], [2, 2, 2, 9]])).tolist()
     [1.0, 0.0, 3.0]
     """
-    modulus, top, found = protocol.modulus, protocol.top, np.empty(len(mixed))
+    modulus, top, pairs = protocol.modulus, protocol.top, np.empty(len(mixed))
     together = max(1, (1 << 62) // modulus)  # releases whose keys fit into 63 bits
     for start in range(0, len(mixed), together):
-        some = np.sort(mixed[start : start + together], axis=1)
-        release = np.arange(len(some))[:, None] * modulus
-        keys = (some + release).ravel()
-        wanted = (top - some[:, ::-1]) % modulus + release  # in order, but for one step: found in no time
+        messages = np.sort(mixed[start : start + together], axis=1)
+        release = np.arange(len(messages))[:, None] * modulus
+        keys = (messages + release).ravel()
+        wanted = (top - messages[:, ::-1]) % modulus + release  # in order, but for one step: found in no time
         partners = np.searchsorted(keys, wanted, side="right") - np.searchsorted(keys, wanted, side="left")
-        itself = (2 * some - top) % modulus == 0
-        found[start : start + together] = (partners - itself).sum(axis=1) / 2
-    return found
+        itself = (2 * messages - top) % modulus == 0
+        pairs[start : start + together] = (partners - itself).sum(axis=1) / 2
+    return pairs
 
 
 def subset_sums(messages: Integers, size: int, modulus: int) -> Floats:
@@ -161,17 +161,17 @@ def subset_sums(messages: Integers, size: int, modulus: int) -> Floats:
     >>> subset_sums(np.array([1, 2, 3]), 2, 4).tolist()
     [1.0, 1.0, 0.0, 1.0]
     """
-    found = np.zeros((size + 1, modulus))
-    found[0, 0] = 1.0
+    sets = np.zeros((size + 1, modulus))
+    sets[0, 0] = 1.0
     for message in messages.tolist():
-        found[1:] += np.roll(found[:-1], message, axis=1)
-    counts: Floats = found[size]
+        sets[1:] += np.roll(sets[:-1], message, axis=1)
+    counts: Floats = sets[size]
     return counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Looked:
-    """A test of the two datasets: what it looks at, at which delta, and whether its scores are likelihood ratios."""
+    """A test of the two datasets: its description, its score and delta, and whether scores are likelihood ratios."""
 
     what: str
     score: Score
@@ -199,7 +199,7 @@ def _claims(
     rows = []
     for test, high, low in zip(tests, *scores, strict=True):
         bound = dp.epsilon(protocol, delta=test.delta)
-        found = measure(
+        measurement = measure(
             (high, low),
             claimed=bound.upper,
             delta=test.delta,
@@ -209,7 +209,7 @@ def _claims(
         )
         exact = Bound(lower=bound.lower, upper=math.inf, kind="lower", unit="nats", sources=bound.sources)
         what = f"Central epsilon at delta = {test.delta:.3g}, {test.what}"
-        rows.append(Audited(what=what, claimed=bound, exact=exact if test.score is of_sum else None, found=found))
+        rows.append(Audited(what=what, claimed=bound, exact=exact if test.score is of_sum else None, found=measurement))
     return rows
 
 
@@ -217,13 +217,13 @@ def _scores(protocol: SplitAndMix, looks: list[Score], code: int, releases: int,
     """Return the scores of releases in which one person has `code` and all others 0, an array for each test."""
     size = protocol.messages * protocol.needed
     together, fewer = max(1, _CELLS // size), max(_OF_PAIRS // size, _FEWEST) // 2
-    found: list[list[Floats]] = [[] for _ in looks]
+    columns: list[list[Floats]] = [[] for _ in looks]
     for start in range(0, releases, together):
         mixed = _mixed(protocol, code, min(together, releases - start), rng)
-        for look, scores in zip(looks, found, strict=True):
+        for look, scores in zip(looks, columns, strict=True):
             if look is not of_pairs or start < fewer:
                 scores.append(look(protocol, mixed))
-    return [np.concatenate(scores) for scores in found]
+    return [np.concatenate(scores) for scores in columns]
 
 
 def _mixed(protocol: SplitAndMix, code: int, releases: int, rng: Randomness) -> Integers:
@@ -238,7 +238,7 @@ def _of_release(sent: Integers, releases: int) -> Integers:
 
 
 def _guess(protocol: SplitAndMix, terms: Terms) -> Game:
-    """Play for one person's number, the lowest or the highest, by the sum."""
+    """Play the sum game: guess from the sum whether one person's number is the lowest or the highest."""
     enough(terms.releases, protocol.messages * protocol.needed)
     bound = dp.delta(protocol, epsilon=0.0)
 
@@ -247,16 +247,16 @@ def _guess(protocol: SplitAndMix, terms: Terms) -> Game:
 
     return Game(
         what="a person's number, the lowest or the highest",
-        attacker="knows everybody else's",
+        attacker="knows all other numbers",
         success=tell_apart(run, terms),
         certified=fair(bound.upper, bound),
     )
 
 
 def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
-    """Play for which of two people has what, where sums say nothing: 0 and 2, or 1 each, without noise.
+    """Play the split game without noise: two people hold either 0 and 2, or 1 and 1, so that the sums are equal.
 
-    By how many sets of as many messages as one person sends add up to 0 or 2, and to 1.
+    The score compares the numbers of sets, as large as one client's, that add up to 0 or 2, and to 1.
     """
     people, each, modulus = protocol.needed, protocol.messages, protocol.modulus
     cells, least = people * each * each * modulus, 2 * protocol.slack
@@ -265,7 +265,7 @@ def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
         sets = math.lgamma(people * each + 1) - math.lgamma(each + 1) - math.lgamma((people - 1) * each + 1)
         message = (
             f"Messages of equal sums were not told apart: there are about 10^{sets / math.log(10):.0f} sets of {each} "
-            f"messages modulo {modulus:,}. Certified: nobody is right more often than 1/2 + {protocol.slack:.2g}."
+            f"messages modulo {modulus:,}. Certified: no adversary succeeds more often than 1/2 + {protocol.slack:.2g}."
         )
         raise UnsupportedProtocolError(message)
     numbers = np.zeros((2, people), dtype=np.int64)
@@ -279,7 +279,7 @@ def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
     certified = Bound(lower=0.0, upper=min(least, 1.0), kind="upper", unit="probability")
     return Game(
         what="whether two people have 0 and 2 or 1 each, the sum being 2",
-        attacker="knows everybody else's, and all noise",
+        attacker="knows all other numbers, and all noise",
         success=tell_apart(run, terms),
         certified=fair(min(least, 1.0), certified),
     )

@@ -20,7 +20,7 @@ from hushuffle.cli.calibrate import calibrate
 from hushuffle.cli.choose import choose
 from hushuffle.cli.collect import collect
 from hushuffle.cli.compare import compare
-from hushuffle.cli.console import Exit, UsageError, erase, starting, visible, visibly
+from hushuffle.cli.console import COMMON, Exit, UsageError, erase, starting, visible, visibly
 from hushuffle.cli.estimate import estimate
 from hushuffle.cli.examples import examples
 from hushuffle.cli.explore import explore
@@ -48,7 +48,7 @@ _EXITS = "Exit codes:\n" + "\n".join(f"{code.value:>5}  {code.meaning}" for code
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program on `arguments` (those of the process by default) and return its exit code.
 
-    What goes wrong is said in plain lines on standard error.
+    Errors are printed as plain lines on standard error.
     """
     # Threads of linear algebra that wait for work would keep a processor busy for a tenth of a second at every start.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
@@ -67,7 +67,7 @@ def _run(given: Sequence[str]) -> int:
         code = _app()(given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read standard output has left; Python would complain once more when it flushes at the end.
+        # The reader of standard output has closed it; Python would complain once more when it flushes at the end.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILED
@@ -86,7 +86,7 @@ def _run(given: Sequence[str]) -> int:
 def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
     match error:
         case CycloptsError() | UsageError():
-            return f"{error} (`hushuffle --help` says more.)", Exit.USAGE
+            return f"{error} (`hushuffle --help` lists all options.)", Exit.USAGE
         case HushuffleError():
             return str(error), Exit.USAGE if isinstance(error, SpecificationError) else Exit.FAILED
         case OSError():
@@ -135,6 +135,7 @@ def _app() -> App:
         help="Design, run and audit shuffle-model privacy.",
         help_epilogue=_EXITS,
         help_format="plaintext",
+        group_parameters=COMMON,
         result_action="return_value",
         exit_on_error=False,
         print_error=False,

@@ -24,20 +24,23 @@ def assess(
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Say what each adversary can learn from a deployment, and how accurate its answers are.
+    """Compute what each adversary can learn from a deployment, and its accuracy.
 
-    Runs the collection on the data, if there is any, and prints a summary.
-    Of several [[columns]] it says first what all of them come to.
-    Writes report.html, result.json, dpia.md (the first page for an impact
-    assessment) and the effective specification.toml into one folder: all of
-    them or none.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle assess examples/affairs.toml
+      hushuffle assess examples/commute.toml --strict --out hushuffle-out/trips
+
+    Prints a summary, and writes report.html, result.json, dpia.md (the first page
+    for an impact assessment) and the effective specification.toml: all or none.
+    If the specification names data, also runs the collection on them. For several
+    [[columns]], states the joint figures first.
 
     Args:
         specification: the TOML file that describes the deployment.
-        out: the folder to write into; hushuffle-out/ and the name of the specification by default.
-        overwrite: replace the report that an earlier run wrote into that folder.
-        json: print result.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if one of the targets is missed, or not known to be met.
+        out: folder to write into (default: hushuffle-out/NAME, NAME being that of the specification).
+        overwrite: replace the report of an earlier run in that folder.
+        json: print only result.json, no summary, to standard output.
+        strict: end with exit code 3 if a target is missed, or is not shown to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.specification.sums import load_deployment  # noqa: PLC0415

@@ -6,16 +6,25 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import COMMON, Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, refuse_file
 from hushuffle.errors import InvalidInputError
 
 _Flag = Parameter(negative=(), show_default=False)
-_List = Parameter(negative=(), consume_multiple=False)
+_List = Parameter(negative=(), consume_multiple=False, show_default=False)
+_Input = Parameter(group=Group("Input", sort_key=2))
+_Noise = Parameter(group=Group("Randomizer", sort_key=3))
+_Attacker = Parameter(group=Group("Attacker", sort_key=4))
+_HELP = """Run an attack on data, and compare its success with the certified bound.
 
-attack = App(name="attack", help="Run an attack on data and compare its success with the certified bound.")
+Examples (copy the files: hushuffle examples examples):
+  hushuffle attack linkage examples/visits.csv
+  hushuffle attack linkage examples/visits.csv --epsilon inf --epsilon 1
+"""
+
+attack = App(name="attack", help=_HELP, group_parameters=COMMON)
 """The verb with its attacks as commands."""
 
 
@@ -24,54 +33,58 @@ def linkage(
     traces: Path,
     /,
     *,
-    kind: Literal["table", "checkins", "ratings"] = "table",
-    user: str = "user",
-    item: str = "item",
-    time: str | None = None,
-    stars: float = 4.0,
+    kind: Annotated[Literal["table", "checkins", "ratings"], _Input] = "table",
+    user: Annotated[str, _Input] = "user",
+    item: Annotated[str, _Input] = "item",
+    time: Annotated[str | None, _Input] = None,
+    stars: Annotated[float, _Input] = 4.0,
     epsilon: Annotated[list[str], _List] = ["inf"],  # noqa: B006 - never changed
     mechanism: Annotated[
-        list[Literal["randomized-response", "local-hashing", "subset-selection"]] | None, _List
+        list[Literal["randomized-response", "local-hashing", "subset-selection"]] | None, _List, _Noise
     ] = None,
-    buckets: int | None = None,
-    attacker: Literal["partial", "maximum"] = "partial",
-    split: Literal["half", "none"] = "half",
-    known: Annotated[list[int] | None, _List] = None,
+    buckets: Annotated[int | None, _Noise] = None,
+    attacker: Annotated[Literal["partial", "maximum"], _Attacker] = "partial",
+    split: Annotated[Literal["half", "none"], _Attacker] = "half",
+    known: Annotated[list[int] | None, _List, _Attacker] = None,
     events: Annotated[list[str], _List] = ["1"],  # noqa: B006 - never changed
-    score: Literal["bayes", "plain", "cosine", "tf-idf"] = "bayes",
-    repetitions: int = 1,
-    at_least: int = 10,
+    score: Annotated[Literal["bayes", "plain", "cosine", "tf-idf"], _Attacker] = "bayes",
+    repetitions: Annotated[int, _Noise] = 1,
+    at_least: Annotated[int, _Input] = 10,
     seed: int | None = None,
     out: Path | None = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Say how often an attacker who knows people's past events finds out whose reports are whose.
+    """Link randomized events to people, and compare the success with the bound.
 
-    Every person sends some events, each randomized. The attacker has a Markov
-    model of everybody's past events and names the person whose model fits best.
-    Options marked * may be repeated: every combination is tried.
-    Writes study.html and study.json into one folder, both or neither.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle attack linkage examples/visits.csv
+      hushuffle attack linkage examples/visits.csv --epsilon inf --epsilon 1
+
+    Each person reports randomized events. The attacker has a Markov model of each
+    person's past events, and names the person whose model fits best. Options
+    marked * may be repeated: every combination is tried. Writes study.html and
+    study.json.
 
     Args:
         traces: a table of events (CSV or Parquet), or published check-ins or ratings.
         kind: "table", "checkins" (Foursquare) or "ratings" (MovieLens).
         user: of a table: the column of users.
         item: of a table: the column of items (places, pages, products).
-        time: of a table: the column of times; without it the order of the rows counts.
-        stars: of ratings: those with fewer stars are left out.
-        epsilon: * epsilon of one report, or inf for no noise.
-        mechanism: * "randomized-response", "local-hashing" or "subset-selection"; the first two by default.
-        buckets: of local hashing; those with the least variance by default.
-        attacker: "partial" knows other events of the person, "maximum" those that are reported.
-        split: "half": the attacker knows the former half, the latter is reported; "none": one trace for both.
-        known: * how many events of each person the attacker knows; all there are by default.
-        events: * how many events each person reports, or all.
-        score: "bayes" uses the law of the noise, "plain" believes the reports; "cosine" and "tf-idf" compare visits.
-        repetitions: times that everything is randomized anew.
-        at_least: people with fewer events are left out.
-        seed: of the coins; cryptographic coins by default.
-        out: the folder to write into; hushuffle-out/ and the name of the traces by default.
-        json: print study.json instead of the summary, and nothing else, to standard output.
+        time: of a table: the column of times (default: the order of the rows).
+        stars: of ratings: leave out ratings with fewer stars.
+        epsilon: * epsilon of one report; inf: no noise (default: inf).
+        mechanism: * randomizer (default: randomized-response and local-hashing).
+        buckets: buckets of local hashing (default: least variance).
+        attacker: "partial" knows other events of the person, "maximum" knows the reported events.
+        split: "half": the attacker knows the earlier half, the later is reported; "none": one trace for both.
+        known: * number of past events per person that the attacker knows (default: all).
+        events: * number of reported events per person, or all (default: 1).
+        score: "bayes" uses the distribution of the noise, "plain" ignores it; "cosine" and "tf-idf" compare visits.
+        repetitions: number of randomizations.
+        at_least: leave out people with fewer events.
+        seed: seed of the randomness (default: cryptographically secure randomness).
+        out: folder to write into (default: hushuffle-out/linkage-NAME).
+        json: print only study.json, no summary, to standard output.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
     from hushuffle.attacks.attack import link, load_traces  # noqa: PLC0415

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from hushuffle.cli.console import Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, refuse_file
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hushuffle.model import Report
 
 _Flag = Parameter(negative=(), show_default=False)
+_OtherCode = Parameter(group=Group("Audit other code", sort_key=2))
 _SECONDS = 600
 
 
@@ -27,13 +28,13 @@ def audit(
     specification: Path | None = None,
     /,
     *,
-    command: str | None = None,
-    url: str | None = None,
-    reports: Path | None = None,
-    value: str = "value",
-    report: str = "report",
-    values: str | None = None,
-    epsilon: float | None = None,
+    command: Annotated[str | None, _OtherCode] = None,
+    url: Annotated[str | None, _OtherCode] = None,
+    reports: Annotated[Path | None, _OtherCode] = None,
+    value: Annotated[str, _OtherCode] = "value",
+    report: Annotated[str, _OtherCode] = "report",
+    values: Annotated[str | None, _OtherCode] = None,
+    epsilon: Annotated[float | None, _OtherCode] = None,
     delta: float | None = None,
     trials: int | None = None,
     confidence: float = 0.95,
@@ -41,30 +42,34 @@ def audit(
     out: Path | None = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Run a mechanism many times, and say whether what is claimed of it survives.
+    """Test a privacy claim by trials.
 
-    Of a specification: its device, and its releases at the worst pair of
-    datasets that is known; and games, in which attackers play against it. Of
-    the plan of a query: a game against its traffic. Of somebody else's code: a
-    command that reads one value on each line and writes one report on each, an
-    HTTP address of this machine that does, or a table of values and reports.
-    Ends with exit code 3 if a claim is refuted.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle audit examples/affairs.toml --trials 20000
+      hushuffle audit --url http://127.0.0.1:8000/report --values no,yes --epsilon 1
+
+    Given a specification, audits the local randomizer and the release on the
+    worst-case pair of datasets, and plays attack games. Given a plan, plays a game
+    against its traffic. Other code is audited as a command that reads one value
+    and writes one report per line, as an HTTP address of this machine that does
+    so, or as a table of values and reports. Ends with exit code 3 if a claim is
+    refuted.
 
     Args:
-        specification: the TOML file that describes the deployment, or the plan.
-        command: a program to audit, with its options; no shell is involved.
-        url: an HTTP address of this machine, to which values are posted, one on each line; reports come back likewise.
-        reports: a table (CSV, Parquet) of values and reports, one device's report on each row.
+        specification: the TOML file of a deployment or of a plan.
+        command: program to audit, with its options; no shell is involved (default: none).
+        url: HTTP address of this machine; values are posted and reports returned, one per line (default: none).
+        reports: table (CSV, Parquet) of values and reports, one report per row (default: none).
         value: of a table: the column of values.
         report: of a table: the column of reports.
-        values: two values to tell apart, separated by a comma; of a table the two most frequent by default.
-        epsilon: of somebody else's code: the epsilon (nats) that is claimed.
-        delta: that of the specification's targets by default; 0 for somebody else's code.
-        trials: of each claim; by default 1,000,000 reports (100,000 with --url), or 20,000 releases.
-        confidence: an honest mechanism is accused with probability 1 - confidence at most.
-        seed: of the coins of a specification's mechanisms; cryptographic coins by default.
-        out: the folder to write study.html and study.json into; hushuffle-out/ and audit-NAME by default.
-        json: print study.json instead of the summary, and nothing else, to standard output.
+        values: two values to distinguish, separated by a comma (default for a table: the two most frequent).
+        epsilon: claimed epsilon of the other code, in nats (default: none; always needed).
+        delta: claimed delta (default: targets.delta of the specification; 0 for other code).
+        trials: trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).
+        confidence: a true claim is refuted with probability at most 1 - confidence.
+        seed: seed of the mechanisms' randomness (default: cryptographically secure randomness).
+        out: folder for study.html and study.json (default: hushuffle-out/audit-NAME).
+        json: print only study.json, no summary, to standard output.
     """
     given = [source for source in (specification, command, url, reports) if source is not None]
     if len(given) != 1:
@@ -81,16 +86,16 @@ def audit(
     refuse_file(folder)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if specification is not None:
-            made = _deployment(specification, delta, trials, confidence, seed, tell)
+            study = _deployment(specification, delta, trials, confidence, seed, tell)
         elif command is not None:
-            made = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 1_000_000, confidence)
+            study = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 1_000_000, confidence)
         elif url is not None:
-            made = _service(url, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
+            study = _service(url, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
         else:
             assert reports is not None
-            made = _table(reports, (value, report), values, float(epsilon or 0), delta or 0.0, confidence)
-    deliver(made, folder, json=json)
-    cells = {cell for table in made.tables for row in table.rows for cell in row if isinstance(cell, str)}
+            study = _table(reports, (value, report), values, float(epsilon or 0), delta or 0.0, confidence)
+    deliver(study, folder, json=json)
+    cells = {cell for table in study.tables for row in table.rows for cell in row if isinstance(cell, str)}
     return Exit.MISSED if "refuted" in cells else Exit.DONE
 
 
@@ -196,14 +201,14 @@ def _lines(program: list[str], pair: tuple[str, str]) -> Callable[[Any], list[st
         except subprocess.TimeoutExpired:
             message = f"--command: {program[0]} did not end within {_SECONDS} seconds; ask for fewer --trials."
             raise DataError(message) from None
-        found = done.stdout.splitlines()
-        if done.returncode or len(found) != len(codes):
+        lines = done.stdout.splitlines()
+        if done.returncode or len(lines) != len(codes):
             message = (
-                f"--command: {program[0]} ended with exit code {done.returncode} and wrote {len(found):,} lines for "
+                f"--command: {program[0]} ended with exit code {done.returncode} and wrote {len(lines):,} lines for "
                 f"{len(codes):,} values. It must read one value from each line and write one report on each."
             )
             raise DataError(message)
-        return found
+        return lines
 
     return sample
 
@@ -218,12 +223,14 @@ def _table(
     held, sent = load_texts(str(path.absolute()), columns)
     pair = _pair(values) if values is not None else _two(held, path, columns[0])
     groups = [[report for value, report in zip(held, sent, strict=True) if value == one] for one in pair]
-    for one, group in zip(pair, groups, strict=True):
+    for entry, group in zip(pair, groups, strict=True):
         if not group:
-            message = f"{path}: no row of {columns[0]} holds {one}."
+            message = f"{path}: no row of {columns[0]} holds {entry}."
             raise DataError(message)
-    found = audit_reports(groups[0], groups[1], claimed=epsilon, delta=delta, confidence=confidence, names=pair)
-    return study_of(found, confidence=confidence, about=f"The reports in {path.name}, with epsilon = {epsilon:g}.")
+    measurement = audit_reports(groups[0], groups[1], claimed=epsilon, delta=delta, confidence=confidence, names=pair)
+    return study_of(
+        measurement, confidence=confidence, about=f"The reports in {path.name}, with epsilon = {epsilon:g}."
+    )
 
 
 def _two(held: list[str], path: Path, column: str) -> tuple[str, str]:

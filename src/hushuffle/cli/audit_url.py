@@ -20,8 +20,8 @@ _CHUNK: Final = 1 << 20
 def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
     """Return what posts one value on each line to an address of this machine, and reads one report from each line.
 
-    Only loopback addresses are asked: trials are many, and nobody elsewhere asked for them. Redirects are not followed,
-    and no proxy is used.
+    Only loopback addresses are allowed: an audit would flood another operator's server. Redirects are not followed, and
+    no proxy is used.
 
     Raises:
         UsageError: no http address of this machine.
@@ -46,11 +46,11 @@ def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
             raise DataError(message) from None
         finally:
             connection.close()
-        found = text.splitlines()
-        if len(found) != len(codes):
-            message = f"--url: {len(found):,} lines came back for {len(codes):,} values; one report on each is needed."
+        lines = text.splitlines()
+        if len(lines) != len(codes):
+            message = f"--url: {len(lines):,} lines came back for {len(codes):,} values; one report on each is needed."
             raise DataError(message)
-        return found
+        return lines
 
     return sample
 
@@ -64,8 +64,8 @@ def _checked(url: str) -> SplitResult:
         fine = False
     if not fine:
         message = (
-            "--url must be an http address of this machine, for example http://127.0.0.1:8000/report: an audit asks "
-            "many thousand times, which nobody elsewhere asked for."
+            "--url must be an http address of this machine, for example http://127.0.0.1:8000/report: an audit sends "
+            "many thousand requests."
         )
         raise UsageError(message)
     return parts

@@ -37,18 +37,22 @@ def calibrate(
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Say which noise meets the targets of a deployment, and how many people it takes if none does.
+    """Find the noise that meets the targets of a deployment.
 
-    Prints the largest local epsilon that meets targets.epsilon (central, at targets.delta) and all other targets of
-    privacy, the smallest that meets targets.standard_error, if it is given, and whether one meets all. Of several
-    [[columns]], the largest factor for the local epsilons of all of them. Where people send further messages, how few
-    of these are enough. Of a [sum], which levels, noise and messages meet targets.epsilon and targets.standard_error,
-    and what a person sends. Writes no file.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle calibrate examples/calibrate.toml
+      hushuffle calibrate examples/sum.toml --json
+
+    Prints the largest local epsilon that meets targets.epsilon and all other
+    privacy targets, and the smallest that meets targets.standard_error. If no
+    noise meets both, prints how many people are needed. For several [[columns]],
+    scales all local epsilons by one factor. For blanket messages, finds their
+    smallest rate. For a [sum], finds levels, noise and messages. Writes no file.
 
     Args:
-        specification: the TOML file that describes the deployment, with targets.epsilon.
-        json: print the answer as JSON, and nothing else, to standard output.
-        strict: end with exit code 3 if what is proposed does not meet all targets.
+        specification: the TOML file of the deployment, with targets.epsilon.
+        json: print only JSON to standard output.
+        strict: end with exit code 3 if the proposal misses a target.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
     from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
@@ -177,8 +181,8 @@ def _of_one(choice: Choice) -> dict[str, Any]:
 
 def _judged(targets: Sequence[Target]) -> list[dict[str, Any]]:
     return [
-        {"key": one.key, "rule": one.rule, "asked": one.asked, "met": one.met, "sentence": one.sentence}
-        for one in targets
+        {"key": target.key, "rule": target.rule, "asked": target.asked, "met": target.met, "sentence": target.sentence}
+        for target in targets
     ]
 
 

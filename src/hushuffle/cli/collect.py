@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, master_of, progress, visible, warn, width
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hushuffle.specification.sums import SumSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
+_Key = Parameter(group=Group("Repeatable randomness", sort_key=2))
+_Arriving = Parameter(group=Group("Batches", sort_key=3))
+_Special = Parameter(group=Group("Order and Spark", sort_key=4))
 
 
 def collect(
@@ -34,44 +37,49 @@ def collect(
     out: Path,
     sources: Annotated[list[str] | None, Parameter(name="--input", consume_multiple=True, negative=())] = None,
     column: str | None = None,
-    key_file: Path | None = None,
-    round_number: Annotated[int | None, Parameter(name="--round")] = None,
-    ids: Annotated[str | None, Parameter(name="--id")] = None,
-    new_key: Annotated[bool, _Flag] = False,
+    key_file: Annotated[Path | None, _Key] = None,
+    round_number: Annotated[int | None, Parameter(name="--round"), _Key] = None,
+    ids: Annotated[str | None, Parameter(name="--id"), _Key] = None,
+    new_key: Annotated[bool, _Flag, _Key] = False,
     min_batch: int = 1,
-    reference: Path | None = None,
-    batches: Annotated[bool, _Flag] = False,
-    late: Literal["next", "drop", "refuse"] | None = None,
-    interrupted: Literal["repeat", "skip"] | None = None,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
+    reference: Annotated[Path | None, _Special] = None,
+    batches: Annotated[bool, _Flag, _Arriving] = False,
+    late: Annotated[Literal["next", "drop", "refuse"] | None, _Arriving] = None,
+    interrupted: Annotated[Literal["repeat", "skip"] | None, _Arriving] = None,
+    engine: Annotated[Literal["local", "spark"], _Special] = "local",
+    master: Annotated[str | None, _Special] = None,
     budget: Path | None = None,
 ) -> Exit:
-    """Run a collection: randomize a column, shuffle, write reports that say nothing about who sent which.
+    """Randomize and shuffle a column, and write the reports without their senders.
+
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle collect examples/collect.toml --out hushuffle-out/collected
+      hushuffle collect examples/collect-columns.toml --out hushuffle-out/columns
 
     Writes reports.parquet and manifest.json into a new folder: both or neither.
-    With secure aggregation only their sums leave: sums.json. No other column
-    leaves, and no order. A specification with several [[columns]] gets a
-    folder for each, shuffled independently. Of a [sum] messages.parquet is written.
+    Secure aggregation writes sums.json instead of reports, and a specification
+    with [sum] writes messages.parquet. No other column and no order is
+    released. Several [[columns]] are shuffled independently, each into a folder
+    of its own.
 
     Args:
         specification: the TOML file that describes the deployment.
-        out: the folder to make; reports are never overwritten.
-        sources: files (CSV, Parquet), folders or globs; the data of the specification by default.
-        column: the private column, if the specification has no data.
-        key_file: a secret key; every record's coins are then repeated when the collection is.
-        round_number: of the key, 0 by default; a new one whenever values may have changed.
-        ids: with a key: the column that says which record is whose.
-        new_key: the key was never used: its ledger is begun (and the key made, if there is no such file).
-        min_batch: fewer people are refused; with --batches they wait.
-        reference: with a Mallows shuffle, a file with its public order (.npy, or 64-bit integers).
-        batches: files keep arriving: collect those that were not yet as the next folder in --out.
-        late: with --batches, files whose names come before collected ones: next (the default), drop or refuse.
-        interrupted: with --batches, what becomes of a batch that a run left behind: repeat or skip.
-        engine: spark reads Parquet files where a cluster has them; local serves one machine best.
-        master: with --engine spark, the address of the cluster; this machine by default.
-        budget: a file with epsilon and delta that all collections of the same people together must keep;
-            each that is released is added to it.
+        out: new folder to write into; nothing is overwritten.
+        sources: files (CSV, Parquet), folders or globs (default: the data of the specification).
+        column: the private column (default: that of the specification).
+        min_batch: refuse fewer people; with --batches, keep them pending.
+        budget: file with the epsilon and delta that all collections of the same people may spend together (default: no
+            budget).
+        key_file: secret key that makes the randomness of each record repeatable (default: fresh randomness).
+        ids: column that identifies each record's person; needed with a key (default: none).
+        round_number: number of the round; use a new one if values may have changed (default: 0).
+        new_key: create the ledger of a key that was never used, and the key if the file is missing.
+        batches: collect the files that arrived since the last batch as the next folder in --out.
+        late: files whose names precede collected ones: next, drop or refuse (default: next).
+        interrupted: a batch that an interrupted run left: repeat or skip it (default: refuse to run).
+        reference: public order of a Mallows shuffle: .npy, or 64-bit integers (default: computed).
+        engine: spark reads Parquet files on a cluster; local uses this machine.
+        master: address of the Spark cluster (default: this machine).
     """
     cluster = master_of(engine, master)
     _check_options(batches=batches, files=late or interrupted)
@@ -81,11 +89,11 @@ def collect(
     if isinstance(collection, SumSpecification):
         sums.refuse(
             {"--reference": reference, "--batches": batches},
-            "a sum by several messages is collected at once, and its messages are in no order.",
+            "a [sum] is collected at once, and its messages have no order.",
         )
-        asked: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
-        asked |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
-        return _sum(collection, out, asked, keys=_keys(key_file, ids, round_number, new=new_key))
+        arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
+        arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
+        return _sum(collection, out, arguments, keys=_keys(key_file, ids, round_number, new=new_key))
     if key_file is not None and ids is None and collection.whole.memoised:
         ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
@@ -134,19 +142,19 @@ def collect(
     return Exit.DONE
 
 
-def _sum(specification: SumSpecification, out: Path, asked: dict[str, Any], *, keys: Keys | None) -> Exit:
-    """Collect a sum by several messages, and print what was released."""
+def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], *, keys: Keys | None) -> Exit:
+    """Collect a [sum], and print the release."""
     from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
-            request = Request(**asked, keys=keys, progress=tell)
+            request = Request(**arguments, keys=keys, progress=tell)
         except InvalidInputError as error:
             raise UsageError(str(error)) from None
-        made = collect_sum(specification, out=out, request=request)
-    lines = [*sums.described(made), *_of_key(made.rounds), *_of_budget(made.spent), ""]
-    lines += [f"Wrote {file}" for file in made.files]
+        released = collect_sum(specification, out=out, request=request)
+    lines = [*sums.described(released), *_of_key(released.rounds), *_of_budget(released.spent), ""]
+    lines += [f"Wrote {file}" for file in released.files]
     sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     return Exit.DONE
 
@@ -165,12 +173,12 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
         return None
     if str(file).startswith("env:"):
         message = (
-            f"--key-file {file}: here a key is read from a file. Only the services for phones read one from an "
-            "environment variable. Write the key into a file that only you can read (chmod 600)."
+            f"--key-file {file}: collect reads keys from files. Only the services for phones read them from the "
+            "environment. Write the key into a file that only you can read (chmod 600)."
         )
         raise UsageError(message)
     if ids is None:
-        message = "--key-file needs --id, the column that says which record is whose."
+        message = "--key-file needs --id, the column that identifies each record's person."
         raise UsageError(message)
     from hushuffle.collection.request import Keys  # noqa: PLC0415 - only when needed
 
@@ -187,53 +195,63 @@ def _folded(line: str) -> list[str]:
 
 
 def _of_any(collected: Collected) -> list[str]:
-    made = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
+    lines = _of_columns(collected) if collected.several else _of_one(collected.columns[""])
     return [
-        *made,
+        *lines,
         *_of_key(collected.rounds),
         *_of_budget(collected.spent),
+        *_of_refused(collected),
         "",
         *(f"Wrote {file}" for file in collected.files),
     ]
 
 
-def _of_one(made: Release) -> list[str]:
+def _of_refused(collected: Collected) -> list[str]:
+    """Report the records that were set aside."""
+    if collected.refused is None:
+        return []
+    counts = [made.refused.count for made in collected.columns.values() if made.refused is not None]
+    records = "1 record was" if sum(counts) == 1 else f"{sum(counts):,} records were"
+    return [f"{records} set aside: their lines are in the private file {collected.refused}. Do not publish it."]
+
+
+def _of_one(release: Release) -> list[str]:
     from hushuffle.collection.request import REPORTS  # noqa: PLC0415 - only when needed
 
-    lines = [made.protocol.describe(reports_per_person=made.reports)]
-    lines.append(_epsilons("Local", made.local_of_person, made.central))
-    if made.total is not None:
-        kept = made.protocol.n if made.manifest.facts["central"]["rounds"].get("memoised") else None
-        stay = "" if kept is None else f", as long as {kept:,} people take part in all of them with the same value"
-        lines.append(f"All rounds together: central epsilon {made.total}{stay}.")
-    lines.append(_rows(made))
-    if made.beyond:
+    lines = [release.protocol.describe(reports_per_person=release.reports)]
+    lines.append(_epsilons("Local", release.local_of_person, release.central))
+    if release.total is not None:
+        people = release.protocol.n if release.manifest.facts["central"]["rounds"].get("memoised") else None
+        stay = "" if people is None else f", as long as {people:,} people take part in all of them with the same value"
+        lines.append(f"All rounds together: central epsilon {release.total}{stay}.")
+    lines.append(_rows(release))
+    if release.beyond:
         lines.append(
-            f"{made.beyond:,} records were too many of one person and left out (the files do not record this number)."
+            f"Left out {release.beyond:,} records beyond population.reports_per_person (not recorded in the files)."
         )
-    if made.dropped:
-        records = "1 record" if made.dropped == 1 else f"{made.dropped:,} records"
-        lines.append(f"Dropped {records} without an answer (the files do not record this number).")
-    if made.clipped:
-        percent = 100 * made.clipped / max(made.protocol.n, 1)
+    if release.dropped:
+        records = "1 record" if release.dropped == 1 else f"{release.dropped:,} records"
+        lines.append(f"Dropped {records} without an answer (not recorded in the files).")
+    if release.clipped:
+        percent = 100 * release.clipped / max(release.protocol.n, 1)
         lines.append(
-            f"{percent:.3g} % of the numbers were outside the bounds and taken for the nearer one (the files do not "
-            "record this share)."
+            f"{percent:.3g} % of the numbers were outside the bounds and replaced by the nearer bound (not recorded in "
+            "the files)."
         )
-    if made.repeated:
-        again = "the same reports, in another order" if made.content == REPORTS else "the same sums"
+    if release.repeated:
+        again = "the same reports, in another order" if release.content == REPORTS else "the same sums"
         lines.append(f"This batch was collected before: {again}.")
     return lines
 
 
-def _rows(made: Release) -> str:
-    """Say how many rows there are of a person."""
-    if made.persons is None:
-        n, ask = made.protocol.n, "" if made.person_known else " If not, say whose a row is: population.person."
-        return f"One row is taken for one person: {n:,} rows, {n:,} people.{ask}"
-    rows = made.protocol.n + made.beyond
-    each = f"{rows / max(made.persons, 1):,.2f} on average, {made.largest:,} at most (the files do not record this)"
-    return f"These reports are of {made.persons:,} people: the guarantee is for a person. Rows of a person: {each}."
+def _rows(release: Release) -> str:
+    """Return the number of rows per person in words."""
+    if release.persons is None:
+        n, ask = release.protocol.n, "" if release.person_known else " Otherwise set population.person."
+        return f"Each row counts as one person: {n:,} rows, {n:,} people.{ask}"
+    rows = release.protocol.n + release.beyond
+    each = f"{rows / max(release.persons, 1):,.2f} on average, {release.largest:,} at most (not recorded in the files)"
+    return f"The guarantee is per person, for {release.persons:,} people. Rows per person: {each}."
 
 
 def _of_key(rounds: KeyRounds | None) -> list[str]:
@@ -243,27 +261,27 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
         return _of_kept(rounds, rounds.kept)
     what = "1 collection" if rounds.collections == 1 else f"all {rounds.collections:,} collections"
     lines = [
-        f"With this key so far, {what} (rounds, columns) together: central epsilon {rounds.epsilon} at delta = "
+        f"With this key so far: {what} (rounds, columns), together central epsilon {rounds.epsilon} at delta = "
         f"{rounds.delta:g}."
     ]
     if rounds.unknown:
         lines.append(
-            "That leaves out what an earlier version of hushuffle collected with this key: it noted no figures."
+            "This excludes collections by an earlier version of hushuffle with this key: it recorded no figures."
         )
     return lines
 
 
-def _of_kept(rounds: KeyRounds, kept: int) -> list[str]:
+def _of_kept(rounds: KeyRounds, people: int) -> list[str]:
     if rounds.collections == 1:
-        return ["With this key so far, 1 round of reports that are kept."]
+        return ["With this key so far: 1 round of memoized reports."]
     lines = [
-        f"With this key so far, {rounds.collections:,} rounds of reports that are kept: {kept:,} people have sent the "
-        f"same one in all of them (the files do not record this number). Central epsilon for them: {rounds.epsilon}."
+        f"With this key so far: {rounds.collections:,} rounds of memoized reports. {people:,} people sent the same "
+        f"report in all of them (not recorded in the files). Central epsilon for them: {rounds.epsilon}."
     ]
     if rounds.changed:
         lines.append(
-            f"{rounds.changed:,} people gave another answer in an earlier round: of a person each answer counts with "
-            "its local epsilon (the files do not record this number)."
+            f"{rounds.changed:,} people changed their answer: each of a person's answers adds its local epsilon (not "
+            "recorded in the files)."
         )
     return lines
 
@@ -281,30 +299,29 @@ def _of_budget(spent: Spent | None) -> list[str]:
 def _of_columns(collected: Collected) -> list[str]:
     lines = [f"{name}: {line}" for name, one in collected.columns.items() for line in _of_one(one)]
     if collected.dropped:
-        lines.append("How many are missing shows where columns have different numbers of people; who does not.")
+        lines.append("Different numbers of people in the columns reveal how many answers are missing, but not whose.")
     together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
     rounds = [] if collected.total is None else [f"All rounds together: central epsilon {collected.total}."]
     return [*lines, together, *rounds]
 
 
 def _of_batch(run: BatchRun, least: int) -> list[str]:
-    lines = [f"{_files(run.dropped)} came too late: left out for good."] if run.dropped else []
+    lines = [f"{_files(run.dropped)} arrived too late and will never be collected."] if run.dropped else []
     if run.collected is not None:
-        return [*lines, f"Batch {run.number}, made of {_files(run.files)}.", *_of_any(run.collected)]
+        return [*lines, f"Batch {run.number}, from {_files(run.files)}.", *_of_any(run.collected)]
     if not run.files:
         return [*lines, f"No batch: there are no {'other ' if run.damaged else ''}new files."]
-    wait = "which waits" if len(run.files) == 1 else "which wait"
-    return [*lines, f"No batch: there are fewer than {least:,} people in {_files(run.files)}, {wait} for more."]
+    return [*lines, f"No batch: fewer than {least:,} people in {_files(run.files)}. The batch is pending."]
 
 
-def _each_once(run: BatchRun, made: Collected) -> str:
-    """Say loudly what nobody checks."""
-    known = all(one.persons is not None for one in made.columns.values())
-    people = f"{run.people:,} {'people' if known else 'rows, each taken for another person,'}"
+def _each_once(run: BatchRun, collected: Collected) -> str:
+    """Return the warning about people in several batches."""
+    identified = all(one.persons is not None for one in collected.columns.values())
+    people = f"{run.people:,} {'people' if identified else 'rows, each counted as another person,'}"
     batches = "1 batch" if run.number == 1 else f"{run.number:,} batches"
     return (
-        f"warning: each person must be in one batch only, and nobody checks that they are: {people} were counted in "
-        f"{batches} so far. If the same people come again, say --budget, which adds up all batches, or --key-file, "
+        f"warning: each person must be in one batch only, which hushuffle cannot check: {people} were counted in "
+        f"{batches} so far. If the same people return, pass --budget, which adds up all batches, or --key-file, "
         "which refuses them."
     )
 

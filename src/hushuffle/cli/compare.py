@@ -20,27 +20,31 @@ def compare(
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Put deployments side by side: what each gives, what differs, which targets each meets.
+    """Compare deployments side by side: figures, differences and targets.
 
-    Each is assessed as by assess, without running the collection. Writes
-    study.html and study.json into one folder: both or neither.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle compare examples/hashing.toml examples/hadamard.toml
+      hushuffle compare examples/hashing.toml examples/subset.toml --json
+
+    Assesses each as assess does, without running the collection. With --out,
+    also writes study.html and study.json.
 
     Args:
         specifications: two TOML files or more, each a deployment of one column, or a [sum].
-        out: the folder to write into; hushuffle-out/compare by default.
-        json: print study.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if one of them misses a target.
+        out: folder to write into (default: nothing is written).
+        json: print only study.json, no summary, to standard output.
+        strict: end with exit code 3 if a deployment misses a target.
     """
     if len(specifications) < 2:
         message = "compare takes two specifications or more."
         raise UsageError(message)
-    folder = Path("hushuffle-out") / "compare" if out is None else out
-    refuse_file(folder)
+    if out is not None:
+        refuse_file(out)
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle.assessment.compare import compare as run  # noqa: PLC0415
     from hushuffle.assessment.compare import comparison_report  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         compared = run(specifications, progress=tell)
-    deliver(comparison_report(compared), folder, json=json)
+    deliver(comparison_report(compared), out, json=json)
     return judged([target for one in compared for target in one.report.targets], strict=strict)

@@ -9,10 +9,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, cast
+
+from cyclopts import Group
 
 if TYPE_CHECKING:
     from hushuffle.model import Warned
+
+COMMON: Final = Group("Common options", sort_key=1)
+"""The panel of options without a group of their own: the first one in the help of every verb."""
 
 
 class Exit(IntEnum):
@@ -29,10 +34,10 @@ class Exit(IntEnum):
         """Say it in plain words."""
         return {
             Exit.DONE: "done",
-            Exit.FAILED: "failed while running: the data, the machine, the numerics",
+            Exit.FAILED: "failed: data, machine or numerics",
             Exit.USAGE: "wrong command line or specification; nothing was done",
-            Exit.MISSED: "done, but a target is not met (with --strict, or in init), or a check refutes a claim",
-            Exit.INTERRUPTED: "interrupted by Ctrl-C; nothing is half written",
+            Exit.MISSED: "done, but a target is missed (--strict, init) or a claim is refuted",
+            Exit.INTERRUPTED: "interrupted by Ctrl-C; no file is half written",
         }[self]
 
 
@@ -112,11 +117,11 @@ def progress(*, enabled: bool) -> Iterator[Tell | None]:
 def warn(columns: Mapping[str, Iterable[Warned]]) -> None:
     """Print warnings on standard error, for each column under its name ("": there is one without a name).
 
-    What is said of every column is said once, without a name.
+    A warning about every column is printed once, without a name.
     """
-    said = {name: [f"{warned.sentence} {warned.advice}" for warned in about] for name, about in columns.items()}
-    common = [line for line in next(iter(said.values()), []) if all(line in lines for lines in said.values())]
-    own = [f"{name}: {line}" for name, lines in said.items() for line in lines if line not in common]
+    lines_of = {name: [f"{warned.sentence} {warned.advice}" for warned in about] for name, about in columns.items()}
+    common = [line for line in next(iter(lines_of.values()), []) if all(line in lines for lines in lines_of.values())]
+    own = [f"{name}: {line}" for name, lines in lines_of.items() for line in lines if line not in common]
     sys.stderr.write("".join(f"hushuffle: warning: {visible(line)}\n" for line in (*common, *own)))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hushuffle.cli.console import Exit, UsageError, color, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Report, Target
+
+
+_UNWRITTEN: Final = "Nothing was written. --out DIR writes the page and all figures into a folder."
 
 
 def refuse_file(folder: Path) -> None:
@@ -23,10 +26,17 @@ def refuse_file(folder: Path) -> None:
     outputs.refuse_folder(folder)
 
 
-def deliver(made: Report, folder: Path, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
-    """Write the files of `made` and the texts `beside` it; print its document alone, or its summary and their names."""
+def deliver(made: Report, folder: Path | None, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
+    """Write the files of `made` and the texts `beside` it; print its document alone, or its summary and their names.
+
+    Without a `folder` nothing is written.
+    """
     from hushuffle import report  # noqa: PLC0415 - only when needed
 
+    if folder is None:
+        text = report.to_json(made) if json else report.terminal(made, width=width(), color=color())
+        sys.stdout.write(text.rstrip("\n") + "\n" + ("" if json else f"\n{_UNWRITTEN}\n"))
+        return
     files = report.write(made, folder, beside=beside)
     sys.stdout.write(document(files) if json else summary(made, files))
 

@@ -6,9 +6,9 @@ import math
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from hushuffle.model import Estimate
 
 _Flag = Parameter(negative=(), show_default=False)
+_Values = Parameter(group=Group("Values and shares", sort_key=2))
+_Elsewhere = Parameter(group=Group("Counting elsewhere", sort_key=3))
 _SHOWN = 20
+_ROUNDING: Final = 2
+"""An interval of a quantile ends at levels: it spans at least this number of steps between them."""
 _CHARTS = (".svg", ".html")
 
 
@@ -33,42 +37,44 @@ def estimate(
     reports: Annotated[list[Path], Parameter(negative=())],
     /,
     *,
-    manifest: Path | None = None,
+    manifest: Annotated[Path | None, _Elsewhere] = None,
     out: Path | None = None,
     chart: Path | None = None,
     confidence: float = 0.95,
-    every: Annotated[bool, Parameter(name="--all", negative=(), show_default=False)] = False,
-    heavy_hitters: Annotated[bool, _Flag] = False,
-    simplex: Annotated[bool, _Flag] = False,
-    counts_only: Annotated[bool, _Flag] = False,
+    every: Annotated[bool, Parameter(name="--all"), _Flag, _Values] = False,
+    heavy_hitters: Annotated[bool, _Flag, _Values] = False,
+    simplex: Annotated[bool, _Flag, _Values] = False,
+    counts_only: Annotated[bool, _Flag, _Elsewhere] = False,
     json: Annotated[bool, _Flag] = False,
-    engine: Literal["local", "spark"] = "local",
-    master: str | None = None,
+    engine: Annotated[Literal["local", "spark"], _Elsewhere] = "local",
+    master: Annotated[str | None, _Elsewhere] = None,
 ) -> Exit:
     """Estimate how many people hold each value, from collected reports.
 
-    Several collections of different people with the same randomizer and
-    categories are added up, column by column. Prints the most frequent of the
-    values that are told from noise: that one which nobody holds is among them
-    happens in at most 1 of 20 collections. Files hold all values, each with an
-    interval of its own; with --heavy-hitters those that are printed.
-    Of a [sum] it prints the sum and the mean.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle collect examples/collect.toml --out hushuffle-out/collected
+      hushuffle estimate hushuffle-out/collected --chart hushuffle-out/shares.svg
+
+    Prints the most frequent statistically significant values, with simultaneous
+    intervals (family-wise error rate: 1 - confidence). Files hold all values, each
+    with its own interval. Several collections of different people are added if
+    they have the same randomizer and categories. For a [sum], prints the sum and
+    the mean.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
-        manifest: how all files of reports together were made; manifest.json beside each by default.
-        out: write all values to this file: .csv, .parquet or .json.
-        chart: draw the shares with their intervals (if there are more than 30 values, the largest that are told from
-            noise): .svg or .html.
-        confidence: of all that is printed together, 0.95 by default; in files and with --all of each interval.
-        every: print all values, also those that cannot be told from noise.
-        heavy_hitters: write, draw and print as JSON only values that are told from noise, with the intervals that hold
-            for all of them at once.
-        simplex: give shares that are not negative and sum to 1 besides; intervals stay those of the unbiased shares.
-        counts_only: write support counts to --out (.json), to be added up elsewhere, and estimate nothing.
-        json: print all values as JSON, and nothing else, to standard output.
-        engine: spark counts on a cluster that reads the same files as this machine.
-        master: with --engine spark, the address of the cluster; this machine by default.
+        manifest: manifest of all given files (default: manifest.json beside each).
+        out: file for all values: .csv, .parquet or .json (default: none).
+        chart: file for a chart of the shares with their intervals: .svg or .html; of more than 30 values, the largest
+            significant ones (default: none).
+        confidence: confidence of all printed intervals together; in files and with --all, of each.
+        every: print all values, including those that are not significant.
+        heavy_hitters: restrict --out, --chart and --json to significant values, with simultaneous intervals.
+        simplex: also give nonnegative shares with sum 1; intervals remain those of the unbiased shares.
+        counts_only: write support counts to --out (.json) for another machine, without an estimate.
+        json: print only JSON, with all values, to standard output.
+        engine: spark counts on a cluster that reads the same files.
+        master: address of the Spark cluster (default: this machine).
     """
     cluster = master_of(engine, master)
     _check_options(out, chart, confidence, counts_only=counts_only, json=json)
@@ -83,7 +89,7 @@ def estimate(
             "--heavy-hitters": heavy_hitters,
         }
         options |= {"--simplex": simplex, "--counts-only": counts_only, "--engine": cluster, "others": reports[1:]}
-        sums.refuse(options, "a sum by several messages is one figure, of one folder.")
+        sums.refuse(options, "a [sum] is one figure, from one folder.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
@@ -99,13 +105,13 @@ def estimate(
     projected = {name: project_on_simplex(made) for name, made in estimates.items()} if simplex else {}
     every_value = {
         name: frequency_table(
-            made,
+            estimated,
             tallies[name].labels,
             confidence=confidence,
-            above=shown[name].among(made.k),
+            above=shown[name].among(estimated.k),
             simplex=projected.get(name),
         )
-        for name, made in estimates.items()
+        for name, estimated in estimates.items()
     }
     significant = {name: _significant(every_value[name], shown[name], made.n) for name, made in estimates.items()}
     tables = significant if heavy_hitters else every_value
@@ -219,15 +225,13 @@ def _facts(
         "in_words": _of_fakes(gain, most),
     }
     if most > 1:
-        facts["meaning"] = (
-            f"people, people_low and people_high count reports: one person may have given up to {most:,} of them."
-        )
+        facts["meaning"] = f"people, people_low and people_high count reports, up to {most:,} of one person."
     if tally.grid is not None:
         try:
-            found = tally.numbers()
-            assert found is not None
-            fakes = _moved(found, gain.fakes, each=min(most, found.n), who=_who(gain, most))
-            facts["numbers"] = {**found.facts(confidence), "fake_users": fakes}
+            numbers = tally.numbers()
+            assert numbers is not None
+            fakes = _moved(numbers, gain.fakes, each=min(most, numbers.n), who=_who(gain, most))
+            facts["numbers"] = {**numbers.facts(confidence), "fake_users": fakes}
         except UnsupportedProtocolError as error:
             facts["numbers"] = {"unanswered": str(error)}
     if simplex is not None:
@@ -238,23 +242,23 @@ def _facts(
 
 
 def _of_fakes(gain: PoisoningGain, most: int) -> str:
-    """Say what fake users could do, where nobody says how many there are."""
-    return f"If {_who(gain, most)} were among them, they could move {gain.words}."
+    """Return the maximal poisoning gain of Sybil clients, in words."""
+    return f"If {_who(gain, most)} took part, they could move {gain.words}."
 
 
 def _who(gain: PoisoningGain, most: int) -> str:
     each = "" if most == 1 else f", with {most:,} reports each,"
-    return f"{gain.fakes:,} fake user{'' if gain.fakes == 1 else 's'} (one in a hundred){each}"
+    return f"{gain.fakes:,} Sybil client{'' if gain.fakes == 1 else 's'} (1 in 100){each}"
 
 
-def _moved(found: NumberEstimate, fakes: int, *, each: int, who: str) -> dict[str, Any]:
-    """Return how far fake users could move the mean of numbers."""
+def _moved(estimated: NumberEstimate, fakes: int, *, each: int, who: str) -> dict[str, Any]:
+    """Return the maximal poisoning gain of Sybil clients for the mean of numbers."""
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
-    lowered, raised = found.moved(fakes * each)
-    honest = fakes * each / found.n * (found.grid.high - found.grid.low)
+    lowered, raised = estimated.moved(fakes * each)
+    honest = fakes * each / estimated.n * (estimated.grid.high - estimated.grid.low)
     up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
-    words = f"If {who} were among them, they could move the mean up by at most {up} or down by at most {down}"
+    words = f"If {who} took part, they could move the mean up by at most {up} or down by at most {down}"
     return {
         "raised": raised,
         "lowered": lowered,
@@ -307,7 +311,7 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
         dummies, sampled = facts[name]["dummies"], facts[name].get("sampled_messages")
-        more = f"{dummies:,} dummies" if sampled is None else f"{sampled:,} messages: kept reports, and dummies"
+        more = f"{dummies:,} dummies" if sampled is None else f"{sampled:,} messages: sampled reports and dummies"
         sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {more}.\n\n")
         _print_numbers(facts[name])
         if every:
@@ -330,50 +334,75 @@ def _print_numbers(facts: dict[str, Any]) -> None:
 
     if "numbers" not in facts:
         return
-    found, percent = facts["numbers"], f"{100 * facts['confidence']:g}%"
-    if "unanswered" in found:
-        sys.stdout.write(printed([item(found["unanswered"])], width(), color=color()) + "\n")
+    numbers, percent = facts["numbers"], f"{100 * facts['confidence']:g}%"
+    if "unanswered" in numbers:
+        sys.stdout.write(printed([item(numbers["unanswered"])], width(), color=color()) + "\n")
         return
     shown = grid(expand=False)
     for name in ("", "Estimate", f"{percent} interval"):
         shown.add_column(name, justify="right" if name else "left")
-    shown.add_row("Mean", f"{found['mean']:.4g}", f"{found['low']:.4g} to {found['high']:.4g}")
-    for one in found["quantiles"]:
-        at = "Median" if one["share"] == 0.5 else f"{100 * one['share']:g}% are at most"
-        shown.add_row(at, f"{one['value']:.4g}", f"{one['low']:.4g} to {one['high']:.4g}")
+    shown.add_row("Mean", f"{numbers['mean']:.4g}", f"{numbers['low']:.4g} to {numbers['high']:.4g}")
+    for quantile in numbers["quantiles"]:
+        at = "Median" if quantile["share"] == 0.5 else f"{100 * quantile['share']:g}% are at most"
+        shown.add_row(at, f"{quantile['value']:.4g}", f"{quantile['low']:.4g} to {quantile['high']:.4g}")
     meaning = item(
-        f"Standard error of the mean: {found['standard_error']:.3g}. Each interval holds by itself, for the numbers "
-        "inside the bounds. Below, the shares of the levels that numbers were rounded to."
+        f"Standard error of the mean: {numbers['standard_error']:.3g}. Each interval holds by itself, for the numbers "
+        "inside the bounds. Below are the shares of the levels after rounding."
     )
-    fakes = item(found["fake_users"]["in_words"])
-    sys.stdout.write(printed([shown, fakes, meaning], width(), color=color()) + "\n")
+    fakes = item(numbers["fake_users"]["in_words"])
+    widths = [item(sentence) for sentence in _widths(numbers)]
+    sys.stdout.write(printed([shown, fakes, meaning, *widths], width(), color=color()) + "\n")
+
+
+def _widths(numbers: dict[str, Any]) -> Iterator[str]:
+    """Yield what the widest interval of a quantile is due to, and what narrows it."""
+    levels, quantiles = numbers["levels"], numbers["quantiles"]
+    inside = [one for one in quantiles if levels[0] < one["low"] and one["high"] < levels[-1]]
+    if not inside:
+        return
+    step = levels[1] - levels[0]
+    widest = max(inside, key=lambda one: float(one["high"] - one["low"]))
+    wide = round((widest["high"] - widest["low"]) / step)
+    noise = max(wide - _ROUNDING, 0)
+    of = f"The widest of these intervals of a quantile spans {wide:,} steps of {step:.4g} between levels"
+    if not noise:
+        yield (
+            f"{of}: all of it is due to the rounding to levels, and none to noise. More levels (population.levels) "
+            "narrow it; more people do not."
+        )
+        return
+    yield (
+        f"{of}: {_ROUNDING} are due to the rounding to levels and {noise:,} to noise. More people or a larger local "
+        "epsilon narrow the part of the noise; more levels shorten a step, and raise the noise per level."
+    )
 
 
 def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
-    """Say what the values are that are not among the most frequent of `rows`, which are told from noise."""
+    """Yield notes about the values that are not among the most frequent of `rows`, the significant values."""
     if rows.height > _SHOWN:
-        yield f"{rows.height - _SHOWN:,} more values are told from noise; --out writes all."
+        yield f"{rows.height - _SHOWN:,} more values are statistically significant; --out writes all."
     below = facts["values"] - rows.height
     if below:
         people = math.ceil(max(facts["threshold"], 0.0) * facts["people"])
         held = "people hold" if facts["unit"] == "people" else "reports are of"
-        few = f"; one that fewer than about {people:,} {held} mostly does not show" * (people <= facts["people"])
+        rare = f" A value that fewer than about {people:,} {held} is mostly not significant." * (
+            people <= facts["people"]
+        )
         yield (
-            f"{below:,} of {facts['values']:,} values are not shown: their estimates cannot be told from noise. Nobody "
-            f"may hold them{few}. --all prints them."
+            f"{below:,} of {facts['values']:,} values are not shown: they are not statistically significant, and may "
+            f"have no holders.{rare} --all prints them."
         )
 
 
 def _of_simplex(facts: dict[str, Any]) -> Iterator[str]:
-    """Say what was done to the shares so that they are not negative and sum to 1."""
+    """Yield a note about the projection of the shares to the simplex."""
     if "simplex" not in facts:
         return
     done, lowered = facts["simplex"], facts["simplex"]["others_lowered_by"]
     yield (
-        f"Shares and people are the nearest that are not negative and sum to 1: of {facts['values']:,} values "
-        f"{done['set_to_zero']:,} became 0, the others are {'lower' if lowered >= 0 else 'higher'} by "
-        f"{abs(lowered):.2g} than the unbiased ones. That is a bias: standard errors and intervals are those of the "
-        "unbiased shares, and none is known for these."
+        f"Shares and people are projected to the simplex (nonnegative, sum 1). Of {facts['values']:,} values "
+        f"{done['set_to_zero']:,} became 0; the others are {'lower' if lowered >= 0 else 'higher'} by "
+        f"{abs(lowered):.2g} than the unbiased ones. Standard errors and intervals are those of the unbiased shares."
     )
 
 

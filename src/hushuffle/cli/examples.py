@@ -16,10 +16,14 @@ _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
 
 
 def examples(folder: Path | None = None, /) -> Exit:
-    """List the examples that come with the program, or copy them into a new folder.
+    """List the example files, or copy them into a new folder.
+
+    Examples (no files needed):
+      hushuffle examples
+      hushuffle examples hushuffle-out/examples
 
     Args:
-        folder: a new folder for copies of all examples and the table that one of them reads.
+        folder: new folder for copies of all examples and their tables (default: list them).
     """
     files = _files()
     if folder is None:
@@ -48,8 +52,8 @@ def _files() -> tuple[Path, ...]:
 def _about(file: Path) -> str:
     """Return the first paragraph of the comment at the top of an example, or of a notebook."""
     if file.suffix == ".ipynb":
-        said = "".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]).split("\n\n")[1]
-        return textwrap.fill(said, width=80, initial_indent="    ", subsequent_indent="    ")
+        summary = "".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]).split("\n\n")[1]
+        return textwrap.fill(summary, width=80, initial_indent="    ", subsequent_indent="    ")
     lines = (line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#:"))
     paragraph = itertools.takewhile(lambda line: line.startswith("# "), lines)
     text = " ".join(line.removeprefix("# ") for line in paragraph)

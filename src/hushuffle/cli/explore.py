@@ -9,16 +9,19 @@ from hushuffle.cli.console import Exit, progress
 
 
 def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
-    """Make a page with sliders: what if there were more people, more noise, colluders?
+    """Write a page with sliders for people, noise, dummies and colluders.
 
-    Sliders move people, values, local epsilon, delta, dummies and colluders.
-    The page shows what each adversary learns and how accurate the answers are,
-    with the kind of every figure, and gives the specification to download. It
-    is one file that loads nothing and sends nothing. Never looks at values.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle explore examples/affairs.toml
+      hushuffle explore examples/dummies.toml --out hushuffle-out/dummies.html
+
+    The page shows what each adversary learns and the accuracy of the answers, and
+    the kind of every figure. It offers the specification for download. The page
+    is one file that loads nothing and sends nothing. Never reads values.
 
     Args:
         specification: a TOML file as for assess, of one column.
-        out: a file that ends in .html, or the folder for explorer.html; hushuffle-out/ and explore-NAME by default.
+        out: file that ends in .html, or folder for explorer.html (default: hushuffle-out/explore-NAME).
     """
     place = Path("hushuffle-out") / f"explore-{specification.stem}" if out is None else out
     file = place if place.suffix == ".html" else place / "explorer.html"

@@ -40,41 +40,44 @@ _TWICE: Final = """May one person answer more than once when you ask? Say how ma
    one person there are at most. [1]"""
 _ACCURATE: Final = """How far off may an estimated share be? In percentage points: 1 means that
    an estimate of 30 % is typically off by 1 point, rarely by more than 2. [1]"""
-_REVEALED: Final = """How much may the release{rounds} reveal about one person, to somebody who
-   knows everybody else's answer (but for a chance of one in a million)?
-   a  next to nothing: odds of 50:50 become 53:47 at most (epsilon 0.1)
+_REVEALED: Final = """How much may the release{rounds} reveal about one person to an adversary
+   that knows all other answers (except with probability one in a million)?
+   a  very little: odds of 50:50 become 53:47 at most (epsilon 0.1)
    b  little: 63:37 at most (epsilon 0.5)
    c  something: 74:26 at most (epsilon 1)
    or an epsilon of your own. [b]"""
 _SHUFFLER: Final = """What if the shuffler fails, and {reports} seen with a name?
-   a  that must say little: 50:50 becomes 74:26 at most (epsilon 1)
+   a  it must reveal little: 50:50 becomes 74:26 at most (epsilon 1)
    b  it may make an answer likely: 89:11 at most (epsilon 2)
-   c  it may all but give it away: 99:1 at most (epsilon 4)
+   c  it may make an answer almost certain: 99:1 at most (epsilon 4)
    d  the shuffler is trusted: no limit
    or an epsilon of your own. [c]"""
-_RUNS: Final = """Who runs the shuffler? A name for the report, or - if nobody knows yet. [-]"""
-_SEES: Final = """Who reads what it releases? A name, or -. [-]"""
+_RUNS: Final = """Who runs the shuffler? A name for the report, or - if not yet decided. [-]"""
+_SEES: Final = """Who is the analyst, the recipient of the release? A name, or -. [-]"""
 
 
 def init(file: Path = Path("survey.toml"), /) -> Exit:
-    """Ask what decides, in plain words, and write a first specification for what was answered.
+    """Ask about a survey, and write a specification that meets the answers.
 
-    An empty line takes what stands in brackets. The deployment meets all
-    targets that you answered, over all times that people are asked; assess
-    takes the file as it is. Nothing is overwritten.
+    Examples (no files needed):
+      hushuffle init
+      hushuffle init hushuffle-out/survey.toml
+
+    An empty line takes the answer in brackets. The deployment meets all given
+    targets, over all rounds. Next, run assess on the file. Nothing is overwritten.
 
     Args:
-        file: the new file to write.
+        file: new file to write.
     """
     if file.exists():
-        message = f"{file} is there already. Nothing is overwritten: give the name of a new file."
+        message = f"{file} exists and is not overwritten. Give the name of a new file."
         raise UsageError(message)
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
     outputs.refuse_file(file)
-    asked = _answers()
+    wishes = _answers()
     with progress(enabled=sys.stderr.isatty()) as tell:
-        sentence, tables, advice = _designed(asked, tell)
+        sentence, tables, advice = _designed(wishes, tell)
     if not tables:
         _no_way(advice)
         return Exit.MISSED
@@ -82,7 +85,7 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
     from hushuffle.files.private_files import private_file  # noqa: PLC0415
 
     with naming(file), private_file(file, first=True) as new:
-        new.write(drafted(sentence, tables, asked).encode())
+        new.write(drafted(sentence, tables, wishes).encode())
     sys.stdout.write(f"\n{_filled(f'It meets all targets: {sentence}.')}\n")
     sys.stdout.write(f"Wrote {file}. Next: hushuffle assess {file}\n")
     return Exit.DONE
@@ -99,23 +102,26 @@ class _Asked:
     changes: int | None
 
 
-def _designed(asked: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
+def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
     """Return the deployment in words and as tables; without tables: what would have to be otherwise."""
     # Imported here, so that the first question does not wait for numerics.
-    if asked.rounds > 1 or "reports_per_person" in asked.population:
+    if answers.rounds > 1 or "reports_per_person" in answers.population:
         from hushuffle.assessment.repeated import repeated  # noqa: PLC0415
 
-        made = repeated(asked.population, asked.targets, rounds=asked.rounds, changes=asked.changes, progress=tell)
-        return made.sentence, made.tables, made.advice
+        design = repeated(
+            answers.population, answers.targets, rounds=answers.rounds, changes=answers.changes, progress=tell
+        )
+        return design.sentence, design.tables, design.advice
     import tomllib  # noqa: PLC0415
 
     from hushuffle.assessment.choose import choose  # noqa: PLC0415
 
-    found = choose({"population": asked.population, "targets": asked.targets}, progress=tell)
-    if not found.rows:
-        return "", {}, [advice.sentence for advice in found.advice]
-    words = f"{found.rows[0].sentence}, first of {len(found.rows)} designs that hushuffle choose lists"
-    return words, tomllib.loads(found.rows[0].specification), ()
+    wishes = {"population": answers.population, "shuffler": {"kind": "uniform"}, "targets": answers.targets}
+    choice = choose(wishes, progress=tell)
+    if not choice.rows:
+        return "", {}, [advice.sentence for advice in choice.advice]
+    words = f"{choice.rows[0].sentence}, first of {len(choice.rows)} designs that hushuffle choose lists"
+    return words, tomllib.loads(choice.rows[0].specification), ()
 
 
 def _answers() -> _Asked:
@@ -133,7 +139,7 @@ def _answers() -> _Asked:
     error = ask(_ACCURATE, "1", lambda text: _number(text, 50) / 100)
     again = f" of all {rounds:,} times" if rounds > 1 else ""
     release = ask(_REVEALED.format(rounds=again), "b", lambda text: _chosen(text, _RELEASE))
-    seen = "everybody's report is" if rounds == twice == 1 else "all reports of a person are"
+    seen = "each person's report is" if rounds == twice == 1 else "all reports of a person are"
     failed = ask(_SHUFFLER.format(reports=seen), "c", lambda text: _chosen(text, _FAILED))
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
     targets = {"delta": _delta(people), "standard_error": error, "epsilon": release, "local_epsilon": failed}
@@ -174,7 +180,7 @@ def _changes(text: str) -> int | None:
 
 def _name(text: str) -> str:
     if not text.isprintable():
-        message = "Give a name, or - if nobody knows yet."
+        message = "Give a name, or - if it is not yet decided."
         raise ValueError(message)
     return "" if text == "-" else text
 
@@ -198,8 +204,8 @@ def _whole(text: str, least: int, most: int) -> int:
     >>> [_whole(text, 2, 10**9) for text in ("12,000", "12.000", "12 000", "12k", "2 million")]
     [12000, 12000, 12000, 12000, 2000000]
     """
-    found = re.fullmatch(r"(\d{1,3}(?:[.,'_\s]\d{3})+|\d+)\s*(k|m|thousand|million)?", text.lower(), re.ASCII)
-    value = int(re.sub(r"\D", "", found[1])) * _TIMES[found[2] or ""] if found else -1
+    match = re.fullmatch(r"(\d{1,3}(?:[.,'_\s]\d{3})+|\d+)\s*(k|m|thousand|million)?", text.lower(), re.ASCII)
+    value = int(re.sub(r"\D", "", match[1])) * _TIMES[match[2] or ""] if match else -1
     if not least <= value <= most:
         example = f", for example {min(most, max(least, 12_000)):,}" if most > _MOST_REPORTS else ""
         message = f"Give a whole number from {least:,} to {most:,}{example}."
@@ -263,8 +269,8 @@ def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
     parts = [f"{_comment(f'{sentence}: chosen by hushuffle init. Everything in it is for you to decide.')}\n"]
     times = {key: tables[key] for key in ("rounds", "memoised", "changes") if key in tables}
     if times:
-        kept = "A device draws a report once and keeps it; one value may change so often."
-        words = kept if "memoised" in times else "Each round has a fresh report of everybody."
+        memoized = "A device draws a report once and keeps it; one value may change so often."
+        words = memoized if "memoised" in times else "Each round has a fresh report of everybody."
         parts.append(f"{_comment(f'How often the same people are asked. {words}')}\n{tomli_w.dumps(times)}")
     for name, words in about.items():
         content = values.get(name, tables.get(name))

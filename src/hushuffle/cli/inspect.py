@@ -30,22 +30,25 @@ def inspect(
     out: Path | None = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Show the owner of a table what is in it, and draft a specification.
+    """Show the owner of a table its contents, and draft a specification.
 
-    Shows true data: columns with their types, values and how many records
-    have them, what is missing, what repeats. Guesses the encoding and the
-    separator of CSV files. Everything in the draft is for you to decide; assess
-    and collect take it once it says whose a row is (population.person).
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle inspect examples/places.csv
+      hushuffle inspect examples/places.csv --out hushuffle-out/places.toml
+
+    Shows true data: the columns with their types, values, frequencies, missing
+    and repeated values. Guesses the encoding and the separator of CSV files. The
+    draft is yours to check; assess and collect accept it once population.person
+    states whose a row is.
 
     Args:
         file: a CSV or Parquet file, or a glob of them.
-        column: show this column with more of its values, and draft a specification for it; by default the
-            draft is for a column with a few values that many records share.
-        out: write the drafted specification into this new file (.toml) and do not print it.
-        json: print everything as JSON, and nothing else, to standard output.
+        column: column to show in detail and to draft for (default: one with values that many records share).
+        out: new file (.toml) for the draft (default: print it).
+        json: print only JSON to standard output.
     """
     if out is not None and out.exists():
-        message = f"{out} is there already. A draft never overwrites: give a new file."
+        message = f"{out} exists and is not overwritten. Give the name of a new file."
         raise UsageError(message)
     if out is not None:
         from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
@@ -54,30 +57,30 @@ def inspect(
     from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415 - only when needed
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        found = inspect_table(file, columns=[] if column is None else [column], people=True, progress=tell)
-    chosen = found.column(column) if column is not None else _candidate(found)
-    draft = None if chosen is None else _draft(found, chosen, file, out)
+        inspection = inspect_table(file, columns=[] if column is None else [column], people=True, progress=tell)
+    chosen = inspection.column(column) if column is not None else _candidate(inspection)
+    draft = None if chosen is None else _draft(inspection, chosen, file, out)
     if draft is not None and out is not None:
         _write(out, draft)
     if json:
         sys.stderr.write(f"hushuffle: {_PRIVATE}\n")
-        sys.stdout.write(_as_json(found, None if chosen is None else chosen.name, draft))
+        sys.stdout.write(_as_json(inspection, None if chosen is None else chosen.name, draft))
     else:
-        _print(found, column)
+        _print(inspection, column)
         _print_draft(draft, out)
     return Exit.DONE
 
 
-def _candidate(found: Inspection) -> Profile | None:
+def _candidate(inspection: Inspection) -> Profile | None:
     from hushuffle.specification.draft import candidates  # noqa: PLC0415 - only when needed
 
-    return next(iter(candidates(found)), None)
+    return next(iter(candidates(inspection)), None)
 
 
-def _draft(found: Inspection, chosen: Profile, file: str, out: Path | None) -> str | None:
+def _draft(inspection: Inspection, chosen: Profile, file: str, out: Path | None) -> str | None:
     from hushuffle.specification.draft import data_name, drafted  # noqa: PLC0415 - only when needed
 
-    return drafted(found, chosen, data=data_name(file, out)) if chosen.present and chosen.kind != "other" else None
+    return drafted(inspection, chosen, data=data_name(file, out)) if chosen.present and chosen.kind != "other" else None
 
 
 def _write(out: Path, draft: str) -> None:
@@ -89,7 +92,7 @@ def _write(out: Path, draft: str) -> None:
         file.write(draft.encode())
 
 
-def _print(found: Inspection, only: str | None) -> None:
+def _print(inspection: Inspection, only: str | None) -> None:
     from hushuffle.report.printing import item, printed, table, text  # noqa: PLC0415 - only when needed
     from hushuffle.specification.draft import repeats  # noqa: PLC0415
 
@@ -97,7 +100,7 @@ def _print(found: Inspection, only: str | None) -> None:
     for head in ("Column", "Values are", "Missing", "Different", "Records each", "Most frequent"):
         side = "left" if head in ("Column", "Values are", "Most frequent") else "right"
         shown.add_column(head, justify=side, overflow="fold")  # type: ignore[arg-type]
-    columns = [column for column in found.columns if only in (None, column.name)]
+    columns = [column for column in inspection.columns if only in (None, column.name)]
     for column in columns:
         shown.add_row(
             text(column.name),
@@ -107,20 +110,22 @@ def _print(found: Inspection, only: str | None) -> None:
             repeats(column) if column.present and column.kind != "other" else "",
             text(_frequent(column, _VALUES if only is None else _MANY)),
         )
-    heading = [text(_PRIVATE), text(""), text(_heading(found, len(columns))), text("")]
-    notes = [text(""), *(item(note) for note in _notes(found))]
+    heading = [text(_PRIVATE), text(""), text(_heading(inspection, len(columns))), text("")]
+    notes = [text(""), *(item(note) for note in _notes(inspection))]
     sys.stdout.write(printed([*heading, shown, *(notes if len(notes) > 1 else [])], width(), color=color()))
 
 
-def _heading(found: Inspection, columns: int) -> str:
-    where = found.source if found.files == 1 else f"{found.source} ({found.files:,} files)"
+def _heading(inspection: Inspection, columns: int) -> str:
+    where = inspection.source if inspection.files == 1 else f"{inspection.source} ({inspection.files:,} files)"
     form = ""
-    if found.form is not None and found.separator is not None:
+    if inspection.form is not None and inspection.separator is not None:
         from hushuffle.tables.csv_form import separator_name  # noqa: PLC0415 - only when needed
 
-        form = f" It seems to be {found.form.encoding}, with {separator_name(found.separator)} between fields."
+        form = (
+            f" It seems to be {inspection.form.encoding}, with {separator_name(inspection.separator)} between fields."
+        )
     shown = "1 column" if columns == 1 else f"{columns:,} columns"
-    return f"{where}: {found.records:,} records, {shown} shown.{form}"
+    return f"{where}: {inspection.records:,} records, {shown} shown.{form}"
 
 
 def _frequent(column: Profile, most: int) -> str:
@@ -130,16 +135,16 @@ def _frequent(column: Profile, most: int) -> str:
     return ", ".join(parts) + (", ..." if column.counts.height > most else "")
 
 
-def _notes(found: Inspection) -> Iterator[str]:
+def _notes(inspection: Inspection) -> Iterator[str]:
     from hushuffle.tables.doubts import names_a_value  # noqa: PLC0415 - only when needed
 
-    if found.form is not None and (odd := [column.name for column in found.columns if names_a_value(column)]):
+    if inspection.form is not None and (odd := [column.name for column in inspection.columns if names_a_value(column)]):
         yield (
             f"The line of names may be missing: {', '.join(map(repr, odd[:_VALUES]))} "
             f"{'looks' if len(odd) == 1 else 'look'} like a value. If so, the first record was taken for names: write "
             "names above it."
         )
-    for column in found.columns:
+    for column in inspection.columns:
         if column.may_name_people:
             yield f"{column.name}: {_repeating(column)}{_spellings(column)}"
         elif column.unique:
@@ -198,16 +203,16 @@ def _print_draft(draft: str | None, out: Path | None) -> None:
         sys.stdout.write(f"\nWrote {out}\n")
 
 
-def _as_json(found: Inspection, chosen: str | None, draft: str | None) -> str:
+def _as_json(inspection: Inspection, chosen: str | None, draft: str | None) -> str:
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "content": "inspection of true data",
-        "source": found.source,
-        "files": found.files,
-        "records": found.records,
-        "encoding": None if found.form is None else found.form.encoding,
-        "separator": found.separator,
-        "columns": [_column(column) for column in found.columns],
+        "source": inspection.source,
+        "files": inspection.files,
+        "records": inspection.records,
+        "encoding": None if inspection.form is None else inspection.form.encoding,
+        "separator": inspection.separator,
+        "columns": [_column(column) for column in inspection.columns],
         "drafted_for": chosen,
         "draft": draft,
     }

@@ -10,28 +10,38 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.console import Exit, UsageError
+from hushuffle.cli.console import COMMON, Exit, UsageError
 
-node = App(name="node", help="Run the nodes of a decentralised query, and make certificates to try them.")
+_HELP = """Run the nodes of a decentralised query, and create their keys.
+
+Examples (no files needed):
+  hushuffle node keys scrambler-1 --out hushuffle-out/keys
+  hushuffle node certs scrambler-1 result --out hushuffle-out/certificates
+"""
+
+node = App(name="node", help=_HELP, group_parameters=COMMON)
 """The verb with its commands."""
 
 
 @node.command
 def start(configuration: Path, /) -> Exit:
-    """Run one node, or several, of one run to the end; or a service for phones until it is told to stop.
+    """Run nodes of a run to its end, or a service for phones until it is stopped.
 
-    A file with the key `role` is for a service: relay, scrambler, target, result or
-    issuer. It stays up for many tasks; SIGTERM and Ctrl-C end it, SIGHUP lets it look
-    for new tasks.
+    Examples (the files: hushuffle plan run --hosts):
+      hushuffle node start hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
+      hushuffle node start hushuffle-out/plan-histogram-phones/relay.toml
 
-    Writes one line of JSON for each event to standard error, and no private value
-    anywhere. SIGTERM, SIGHUP and Ctrl-C let a node finish what it has begun to send,
-    and give up the rest. Ends with exit code 1 if a node failed or refuses the run:
-    its document does not keep its plan, the [policy] of a source does not allow it,
-    or nobody took anything from a source.
+    A file with the key `role` is for a service: relay, scrambler, target, result
+    or issuer. It runs for many tasks; SIGTERM and Ctrl-C end it, SIGHUP makes it load new tasks.
+
+    Writes one JSON line per event to standard error, without private values.
+    SIGTERM, SIGHUP and Ctrl-C let a node complete the message that it is sending,
+    and stop the rest. Ends with exit code 1 if a node fails or refuses the run:
+    the document contradicts its plan, the [policy] of a source forbids it, or no
+    node accepted a source's messages.
 
     Args:
-        configuration: the TOML file that names the nodes, the run's document, and where keys are; or that of a service.
+        configuration: the TOML file with the nodes, the run's document and the keys' places; or that of a service.
     """
     from hushuffle.specification.reading import read_text  # noqa: PLC0415 - only when needed
 
@@ -56,7 +66,7 @@ def start(configuration: Path, /) -> Exit:
 
 
 def needs_http() -> None:
-    """Say what is missing where services for phones cannot run."""
+    """Raise `MissingDependencyError` if services for phones cannot run."""
     from importlib.util import find_spec  # noqa: PLC0415 - only when needed
 
     from hushuffle.errors import MissingDependencyError  # noqa: PLC0415
@@ -80,16 +90,20 @@ def keys(
     out: Path,
     steps: int = 1,
 ) -> Exit:
-    """Make the keys of services for phones, where they are used.
+    """Create the keys of services for phones, on the hosts that use them.
+
+    Examples (no files needed):
+      hushuffle node keys scrambler-1 --out hushuffle-out/keys
+      hushuffle node keys issuer --steps 10 --out hushuffle-out/keys
 
     Writes NAME.keys, which only its owner can read and which stays on its host, and
-    NAME.public.json, for whoever draws up a task. A name says the role: scrambler-1,
+    NAME.public.json, for the author of a task. A name states the role: scrambler-1,
     target-1-1, result, issuer.
 
     Args:
-        names: of the services.
-        out: the folder; keys in it are never overwritten.
-        steps: for an issuer, for how many steps: every step of every task takes keys of its own.
+        names: names of the services.
+        out: folder to write into; keys in it are never overwritten.
+        steps: number of steps of an issuer; every step of every task has its own keys.
     """
     from hushuffle.network.phones.keys import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
 
@@ -103,14 +117,18 @@ def keys(
 
 @node.command
 def codes(count: int, /, *, out: Path) -> Exit:
-    """Make codes of invitations, for an issuer of tokens.
+    """Create invitation codes for an issuer of tokens.
 
-    Writes codes.txt, one code on a line, to be handed out, each to one person; and
-    codes.public, for the issuer, which can check codes with it and use none.
+    Examples (no files needed):
+      hushuffle node codes 100 --out hushuffle-out/codes
+      hushuffle node codes 100000 --out hushuffle-out/large
+
+    Writes codes.txt, one code per line, each for one person, and codes.public for
+    the issuer, which can check codes but cannot use them.
 
     Args:
-        count: how many people are invited.
-        out: the folder; codes in it are never overwritten.
+        count: number of invited people.
+        out: folder to write into; codes in it are never overwritten.
     """
     needs_http()
     from hushuffle.network.phones.issuer import write_codes  # noqa: PLC0415 - only when needed
@@ -130,18 +148,21 @@ def certs(
     document: Path | None = None,
     days: float = 30.0,
 ) -> Exit:
-    """Make an authority, certificates and keys for trials.
+    """Create an authority, certificates and keys for trials.
+
+    Examples (no files needed):
+      hushuffle node certs scrambler-1 result --out hushuffle-out/certificates
+      hushuffle node certs scrambler-2 --days 7 --out hushuffle-out/certificates
 
     Writes NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, and
-    authority.pem and authority.key, or uses the authority that is there already.
-    For anything but trials use an authority of your own: NAME.pem and NAME.key may
-    come from anywhere.
+    authority.pem and authority.key, unless the folder has an authority. Outside of
+    trials, use your own authority: NAME.pem and NAME.key may have any origin.
 
     Args:
-        names: of the nodes.
-        out: the folder; a node's files in it are never overwritten.
-        document: a run's document, for all nodes in it.
-        days: how long the certificates are valid.
+        names: names of the nodes (default: those of --document).
+        out: folder to write into; a node's files in it are never overwritten.
+        document: document of a run, for all nodes in it (default: none).
+        days: validity of the certificates, in days.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
     from hushuffle.network.hosts import make_certificates  # noqa: PLC0415
@@ -155,19 +176,23 @@ def certs(
         message = "name one node or more, or a run's --document."
         raise UsageError(message)
     try:
-        made = make_certificates(list(wanted), out=out, days=days)
+        written = make_certificates(list(wanted), out=out, days=days)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-    sys.stdout.write(f"Wrote {len(made):,} files for {len(wanted):,} nodes into {out}\n")
+    sys.stdout.write(f"Wrote {len(written):,} files for {len(wanted):,} nodes into {out}\n")
     return Exit.DONE
 
 
 @node.command
 def health(configuration: Path, /) -> Exit:
-    """Ask the nodes of a configuration how they are.
+    """Query the state of the nodes of a configuration.
 
-    Connects to each with its own certificate, so it needs the node's key. Prints one
-    line of JSON for each; ends with exit code 1 if one does not answer.
+    Examples (the files: hushuffle plan run --hosts):
+      hushuffle node health hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
+      hushuffle node health hushuffle-out/plan-aggregate-network/result.toml
+
+    Connects to each node with its own certificate, and needs the node's key.
+    Prints one JSON line per node. Ends with exit code 1 if a node does not answer.
 
     Args:
         configuration: the TOML file that the nodes were started with.

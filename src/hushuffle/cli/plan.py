@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import COMMON, Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 from hushuffle.files.interrupts import heard
 
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
     from hushuffle.queries import PlanSpecification
 
 _Flag = Parameter(negative=(), show_default=False)
+_Hosts = Parameter(group=Group("Several hosts", sort_key=2))
 _ROOT = Path("hushuffle-out")
 _MOST_COMMANDS = 40
+_HELP = """Analyse, simulate and run the plan of a decentralised query.
 
-plan = App(name="plan", help="Say what the traffic of a decentralised query reveals and costs, and try it.")
+Examples (copy the files: hushuffle examples examples):
+  hushuffle plan analyse examples/aggregate.toml
+  hushuffle plan run examples/aggregate-network.toml --network
+"""
+
+plan = App(name="plan", help=_HELP, group_parameters=COMMON)
 """The verb with its commands."""
 
 
@@ -34,19 +41,23 @@ def analyse(
     json: Annotated[bool, _Flag] = False,
     strict: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Say what somebody who watches all messages of a plan learns about one person.
+    """Bound what the traffic of a plan reveals about one person.
 
-    Draws the plan, states the guarantee of each cluster and in total, its costs,
-    and what other settings would give. Of the data it only counts the records.
-    Writes study.html and study.json into one folder, both or neither.
-    Where no guarantee can be stated it says why, and ends with exit code 1.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle plan analyse examples/aggregate.toml
+      hushuffle plan analyse examples/histogram.toml --strict --json
+
+    The adversary observes all messages. States the guarantee of each cluster and
+    in total, the costs, and the effect of other settings. Reads only the number
+    of records. Writes study.html and study.json: both or neither. If no guarantee
+    can be stated, explains why and ends with exit code 1.
 
     Args:
         specification: the TOML file that describes the plan.
-        out: the folder to write into; hushuffle-out/plan-NAME by default, with the name of the specification.
-        people: how many people take part, where phones bring the records: no data are read.
-        json: print study.json instead of the summary, and nothing else, to standard output.
-        strict: end with exit code 3 if one of the targets is missed, or not known to be met.
+        out: folder to write into (default: hushuffle-out/plan-NAME).
+        people: number of people if phones supply the records (default: count the data).
+        json: print only study.json, no summary, to standard output.
+        strict: end with exit code 3 if a target is missed, or is not shown to be met.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
@@ -72,16 +83,20 @@ def simulate(
     out: Path | None = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Run a plan on its data once, as a simulation on this machine.
+    """Simulate a plan on its data, once, on this machine.
 
-    Shows the result, true and under the plan, how many tuples were used, the
-    costs counted against their formulas, and what a watcher sees.
-    Writes study.html and study.json into one folder, both or neither.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle plan simulate examples/aggregate.toml
+      hushuffle plan simulate examples/kmeans.toml --out hushuffle-out/clusters
+
+    Shows the true result and that of the plan, the number of tuples used, the
+    costs against their formulas, and the traffic that an adversary observes.
+    Writes study.html and study.json: both or neither.
 
     Args:
         specification: the TOML file that describes the plan.
-        out: the folder to write into; hushuffle-out/plan-NAME-run by default, with the name of the specification.
-        json: print study.json instead of the summary, and nothing else, to standard output.
+        out: folder to write into (default: hushuffle-out/plan-NAME-run).
+        json: print only study.json, no summary, to standard output.
     """
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
@@ -103,37 +118,37 @@ def run(
     *,
     network: Annotated[bool, _Flag] = False,
     phones: Annotated[bool, _Flag] = False,
-    hosts: Path | None = None,
-    bundle: Annotated[bool, _Flag] = False,
+    hosts: Annotated[Path | None, _Hosts] = None,
+    bundle: Annotated[bool, _Flag, _Hosts] = False,
     out: Path | None = None,
     trace: Path | None = None,
-    start: str | None = None,
+    start: Annotated[str | None, _Hosts] = None,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
-    """Run a plan with real nodes that talk TLS to each other.
+    """Run a plan with real nodes that communicate over TLS.
 
-    With --network all nodes run on this machine, each with a certificate and an
-    address of its own on the loopback interface, watched as an adversary would.
-    Writes result.json, run.json, trace.parquet (sender, receiver, bytes, order),
-    and study.html and study.json.
-    Without it, --hosts says which hosts take part: writes the run's document and
-    a configuration for each node, and prints the command for each host.
-    With --phones it is a task for phones, over HTTP, through a relay and one
-    scrambler after the other: everything here and now, or with --hosts the
-    document of the task and the settings of each service.
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle plan run examples/aggregate-network.toml --network
+      hushuffle plan run examples/histogram.toml --phones
+
+    --network runs all nodes on this machine, each with its own certificate and
+    loopback address, and records the traffic that an adversary observes. Writes
+    result.json, run.json, trace.parquet (sender, receiver, bytes, order),
+    study.html and study.json. --phones runs a task for phones on this machine,
+    over HTTP, through a relay and several scramblers. --hosts runs nothing: it
+    writes the document of the run or task and a configuration for each host, and
+    prints the command for each host.
 
     Args:
         specification: the TOML file that describes the plan.
-        network: run everything here and now.
-        phones: a task for phones instead of nodes with certificates.
-        hosts: a TOML file with the nodes' addresses, public seal keys and sources.
-        bundle: with --phones and --hosts, a folder for each service, to be copied to its host, with its own keys.
-        out: the folder to write into; hushuffle-out/plan-NAME-network (or -phones) by default, with the name of the
-            specification.
-        trace: another file for what was seen on the wire.
-        start: with --hosts, the moment from which all times of the run are counted, with its time zone, such as
-            2026-05-01T10:00Z; a quarter of an hour from now by default.
-        json: print study.json instead of the summary, and nothing else, to standard output.
+        network: run all nodes on this machine.
+        phones: run a task for phones instead of nodes with certificates.
+        out: folder to write into (default: hushuffle-out/plan-NAME-network or -phones).
+        json: print only study.json, no summary, to standard output.
+        hosts: TOML file with the nodes' addresses, public seal keys and sources (default: run on this machine).
+        bundle: with --phones and --hosts, write one folder per service, with its keys, to copy to its host.
+        start: with --hosts, time zero of the run with its time zone: 2026-05-01T10:00Z (default: in 15 minutes).
+        trace: file for the observed traffic (default: trace.parquet in --out).
     """
     if phones:
         _check_phones(network=network, hosts=hosts, bundle=bundle, trace=trace, start=start)

@@ -65,8 +65,8 @@ def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool
     if out is not None and out.suffix != ".json":
         message = f"--out must be a .json file for a sum, got {out.name}."
         raise UsageError(message)
-    specification, found = estimate_folder(folder)
-    facts = _facts(found, confidence)
+    specification, estimated = estimate_folder(folder)
+    facts = _facts(estimated, confidence)
     text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
     if out is not None:
         save_text(out, text)
@@ -75,7 +75,7 @@ def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool
         return Exit.DONE
     lines = [
         specification.title or "A sum by several messages",
-        f"{found.people:,} people",
+        f"{estimated.people:,} people",
         *(_line(name, facts[name], confidence) for name in ("sum", "mean")),
         facts["fake_users"]["in_words"],
         *([] if out is None else ["", f"Wrote {out}"]),
@@ -98,26 +98,26 @@ def _line(name: str, figure: Mapping[str, float], confidence: float) -> str:
     return f"{name}: {figure['value']:.10g} ({error}; {100 * confidence:g} % interval {ends})"
 
 
-def _facts(found: SumEstimate, confidence: float) -> dict[str, Any]:
+def _facts(estimated: SumEstimate, confidence: float) -> dict[str, Any]:
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
-    low, high = found.interval(confidence)[0].tolist()
+    low, high = estimated.interval(confidence)[0].tolist()
     figures = {
         name: {
-            "value": float(found.total[0]) / parts,
-            "standard_error": found.standard_error / parts,
+            "value": float(estimated.total[0]) / parts,
+            "standard_error": estimated.standard_error / parts,
             "low": low / parts,
             "high": high / parts,
         }
-        for name, parts in (("sum", 1), ("mean", found.people))
+        for name, parts in (("sum", 1), ("mean", estimated.people))
     }
-    far = number(found.moved(1), up=True)
-    words = f"A single fake person could have moved the sum by up to {far}: to any that people could have."
+    far = number(estimated.moved(1), up=True)
+    words = f"A single Sybil client could have moved the sum by up to {far}, to any possible sum."
     return {
-        "people": found.people,
+        "people": estimated.people,
         "confidence": confidence,
         **figures,
-        "fake_users": {"fakes": 1, "moved": found.moved(1), "in_words": words},
+        "fake_users": {"fakes": 1, "moved": estimated.moved(1), "in_words": words},
     }
 
 
@@ -185,9 +185,9 @@ def _verdict(choice: SumChoice) -> str:
 def _row(name: str, point: SumPoint) -> str:
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
-    made, central = point.protocol, number(point.central.upper, up=True)
+    protocol, central = point.protocol, number(point.central.upper, up=True)
     error = number(point.error, up=True)
-    return _ROW.format(name, central, error, f"{made.levels:,}", made.messages, made.bits_per_person)
+    return _ROW.format(name, central, error, f"{protocol.levels:,}", protocol.messages, protocol.bits_per_person)
 
 
 def _wrapped(text: str) -> list[str]:
@@ -207,8 +207,14 @@ def _choice(choice: SumChoice) -> dict[str, Any]:
         "people_needed": choice.people,
         "met": choice.met,
         "verdict": [
-            {"key": one.key, "rule": one.rule, "asked": one.asked, "met": one.met, "sentence": one.sentence}
-            for one in choice.targets
+            {
+                "key": target.key,
+                "rule": target.rule,
+                "asked": target.asked,
+                "met": target.met,
+                "sentence": target.sentence,
+            }
+            for target in choice.targets
         ],
         "specification": choice.specification.effective(),
     }

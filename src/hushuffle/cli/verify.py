@@ -15,17 +15,21 @@ _Flag = Parameter(negative=(), show_default=False)
 
 
 def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
-    """Check the certificates in a result by a second program, in ball arithmetic.
+    """Check the certificates of a result with an independent program.
 
-    Both ends of epsilon are computed again from the law of one report and the
-    worst-case datasets that stand in the file, by code that shares nothing with
-    what wrote it. Ends with exit code 3 if a figure is contradicted or cannot be
-    shown, with 1 if there is nothing to check. Needs python-flint:
-    pip install "hushuffle[verify]".
+    Examples (copy the files: hushuffle examples examples):
+      hushuffle assess examples/affairs.toml
+      hushuffle verify hushuffle-out/affairs/result.json
+
+    Recomputes both bounds of each epsilon in ball arithmetic, from the
+    distribution of one report and the worst-case datasets in the file, by code
+    independent of the code that wrote it. Ends with exit code 3 if a figure is
+    contradicted or cannot be shown, with 1 if there is nothing to check. Needs
+    python-flint: pip install "hushuffle[verify]".
 
     Args:
-        file: the result.json of `assess`, or a certificate, or a list of certificates.
-        json: print one object for each figure, and nothing else, to standard output.
+        file: result.json of assess, or a certificate, or a list of certificates.
+        json: print only JSON, one object per figure, to standard output.
     """
     try:
         import flint  # noqa: F401, PLC0415 - an extra

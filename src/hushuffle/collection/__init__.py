@@ -1,1 +1,1 @@
-"""Run a collection: read, randomize, shuffle, keep account of coins; estimate from the files."""
+"""Run a collection: read, randomize, shuffle, and record the used randomness; estimate from the released files."""

@@ -1,4 +1,4 @@
-"""Which files that arrived have been collected, and in which batch: a private file beside the batches."""
+"""The state of collected batches: a private file beside them that lists every file read and its batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """A file as it was when it was looked at; `batch` is the one it went into (None: none yet, 0: left out as late)."""
+    """An input file as it was read. `batch` is its batch number (None: not collected yet; 0: left out as late)."""
 
     path: str
     digest: str
@@ -30,32 +30,32 @@ class Arrival:
     batch: int | None = None
 
     def same_place(self, path: Path) -> bool:
-        """Say whether the file at `path` is this one and looks unchanged, without reading it."""
-        found = path.stat()
-        return self.path == str(path) and (self.size, self.modified) == (found.st_size, found.st_mtime_ns)
+        """Return whether the file at `path` still has the size and time recorded here, without reading its content."""
+        status = path.stat()
+        return self.path == str(path) and (self.size, self.modified) == (status.st_size, status.st_mtime_ns)
 
 
 def arrival(path: Path, name: str) -> Arrival:
-    """Return a file with the digest of its content; messages call it `name`."""
+    """Return the record of an input file with the digest of its content; messages call the file `name`."""
     try:
         before = path.stat()
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         fail(f"{name} cannot be read: {cause(error)}.")
-    found = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
-    if not found.same_place(path):
+    recorded = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
+    if not recorded.same_place(path):
         fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
-    return found
+    return recorded
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState:
-    """`files` that were taken; `claimed` is a batch that was about to be released when last heard of.
+    """The input `files` that were read; `claimed` is the batch whose release had begun when the state was last written.
 
-    `coins` is a digest of the coins and values of the claimed batch, which says nothing without their key: the same
-    digest, the same reports. None: the coins were fresh, or nobody knows. `damaged` are digests of files that could
-    not be read: no batch has them, and they are never late. `people` says of batches how many people each had.
+    `coins` is a keyed digest of the randomness and the values of the claimed batch: equal digests mean equal reports.
+    It is None if the randomness was fresh or is unknown. `damaged` holds digests of files that could not be read: no
+    batch contains them, and they are never late. `people` is the number of people in each batch.
     """
 
     files: tuple[Arrival, ...] = ()
@@ -66,7 +66,7 @@ class BatchState:
 
     @property
     def counted(self) -> int:
-        """How many people all batches had: somebody who was in two of them counts twice."""
+        """Number of people in all batches; a person in two batches counts twice."""
         return sum(people for _, people in self.people)
 
     @property
@@ -76,30 +76,30 @@ class BatchState:
 
     @property
     def latest(self) -> str:
-        """The last file of all batches, by name; "" if there is none."""
+        """The collected file whose name sorts last, over all batches; "" if there is none."""
         return max((file.path for file in self.files if file.batch), default="")
 
     def of_batch(self, number: int) -> tuple[Arrival, ...]:
-        """Return the files of a batch."""
+        """Return the files of the batch with this number."""
         return tuple(file for file in self.files if file.batch == number)
 
     def with_files(self, files: Sequence[Arrival], batch: int, *, people: int | None = None) -> Self:
-        """Return the state in which these files went into a batch, of so many people."""
+        """Return the state after `files` were assigned to `batch`, which has `people` people."""
         counted = () if people is None else ((batch, people),)
         went = (*self.files, *(replace(file, batch=batch) for file in files))
         return replace(self, files=went, people=(*self.people, *counted))
 
     def without(self, number: int) -> Self:
-        """Return the state in which a batch was never claimed."""
+        """Return the state without batch `number`: its files count as not collected."""
         files = tuple(file for file in self.files if file.batch != number)
         return replace(self.settled(), files=files, people=tuple(one for one in self.people if one[0] != number))
 
     def settled(self) -> Self:
-        """Return the state in which what was claimed needs no more thought: its files are taken."""
+        """Return the state after the claimed batch was resolved: its files are collected, and no batch is claimed."""
         return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
-        """Write the state through to the disk, whole or not at all; only its owner can read it."""
+        """Write the state to disk atomically, flushed; only the owner of the file can read it."""
         document = {
             "schema_version": _VERSION,
             "content": _CONTENT,
@@ -116,7 +116,7 @@ class BatchState:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Return the state in a file; that of no batches if there is none."""
+        """Return the state in the file at `path`; an empty state if the file does not exist."""
         try:
             document = json.loads(path.read_bytes())
         except FileNotFoundError:
@@ -143,12 +143,12 @@ class BatchState:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let no other collection put batches into `folder` meanwhile."""
+    """Lock `folder` against other collections that would add batches."""
     try:
         make_folder(folder)
     except OSError as error:
         fail(f"{folder} cannot be written: {cause(error)}.")
-    if os.name != "posix":  # pragma: no cover - there is no such lock
+    if os.name != "posix":  # pragma: no cover - this system has no such lock
         yield
         return
     import fcntl  # noqa: PLC0415 - is not everywhere
@@ -158,7 +158,7 @@ def alone(folder: Path) -> Iterator[None]:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        fail(f"Another collection is putting batches into {folder}. Wait until it has ended.")
+        fail(f"Another collection is adding batches to {folder}. Wait until it has ended.")
     finally:
         os.close(place)
 
@@ -171,28 +171,28 @@ def _arrival(*, path: str, digest: str, size: int, modified: int, batch: int | N
 
 
 def _count(value: Any) -> int | None:
-    """Return a number from 0 on, or None."""
+    """Return `value` if it is an integer of at least 0, else None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise TypeError
     return value
 
 
 def _pair(batch: Any, people: Any) -> tuple[int, int]:
-    """Return a batch with its people."""
+    """Return a batch number and its number of people, as checked integers."""
     if _count(batch) is None or _count(people) is None:
         raise TypeError
     return batch, people
 
 
 def _text(value: Any) -> str | None:
-    """Return a text, or None."""
+    """Return `value`, checked to be a text or None."""
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Return a list of texts."""
+    """Return `value` as a tuple, checked to be a list of texts."""
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise TypeError
     return tuple(value)
@@ -200,6 +200,6 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _damaged(path: Path) -> NoReturn:
     fail(
-        f"{path} is damaged. Without it nobody knows which files have been collected: name a new folder for batches, "
-        "and give files that no batch has taken."
+        f"{path} is damaged, so the collected files are unknown. Name a new folder for batches, and give files that "
+        "are in no batch."
     )

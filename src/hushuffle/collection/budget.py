@@ -1,8 +1,8 @@
-"""A budget over time: a file that says how much may be said of one person, and what has been released so far.
+"""A budget over time: a file with the privacy limit of one group of people, and with every release about them.
 
-The file is begun by hand, with `epsilon` and `delta`, for one group of people. Every collection that names it adds up
-all that is in it and itself, as rounds with the same people, and is refused before anything leaves if the total would
-exceed the limit. It is noted before it is released: if a run ends between the two, what was noted counts.
+The operator creates the file, with `epsilon` and `delta`, for one group of people. Every collection that names it adds
+up all entries and itself, as rounds with the same people. If the total would exceed the limit, the collection is
+refused before anything is released. An entry is written before its release, and counts even if the run ends there.
 
 Source: docs/theory/composition.md, Theorem 3.
 """
@@ -29,27 +29,27 @@ from hushuffle.errors import SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import remove_unfinished, write_private
 
-_OTHERS: Final = 0o022  # may be written by the group, or by everybody
-_BEGUN: Final = "For one group of people write a file with two lines: epsilon = 1.0 and delta = 1e-6."
+_OTHERS: Final = 0o022  # writable by the group, or by every user
+_BEGUN: Final = "To begin one for a group of people, write a file with two lines: epsilon = 1.0 and delta = 1e-6."
 _KNOWN: Final = ("epsilon", "delta", "people", "released")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One column of a collection: the specification in its manifest, and how many reports there were."""
+    """One column of a collection: the `specification` in its manifest, and its number of reports."""
 
     specification: str
     reports: int
 
     @property
     def released(self) -> Released:
-        """What it is to be composed."""
+        """The protocol of this column, as a round that can be composed."""
         return protocol_of(self.specification, self.reports)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One collection in a budget; `coins` names those of a key, "secure" where they were fresh."""
+    """One collection in a budget; `coins` identifies keyed randomness, "secure" if the randomness was fresh."""
 
     date: str
     coins: str
@@ -57,19 +57,19 @@ class Entry:
 
     @classmethod
     def now(cls, parts: Sequence[Part], *, coins: Sequence[bytes]) -> Entry:
-        """Return the entry of a collection that is about to be released; `coins`: digests of its keyed records."""
+        """Return the entry of a collection that is about to be released; `coins` are digests of its keyed records."""
         named = f"keyed, {hashlib.sha256(b''.join(coins)).hexdigest()}" if coins else "secure"
         date = datetime.now(tz=UTC).isoformat(timespec="seconds")
         return cls(date=date, coins=named, parts=tuple(parts))
 
     def repeats(self, other: Entry) -> bool:
-        """Whether it gives the very reports of another one: the same coins of a key, made the same way."""
+        """Return whether both entries released the same reports: same keyed randomness, same mechanism."""
         return self.coins != "secure" and (self.coins, self.parts) == (other.coins, other.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """How much of a budget is used: `epsilon` (nats, an upper end) of the `limit`, at `delta`."""
+    """The used part of a budget: `epsilon` (nats, an upper bound) out of `limit`, at `delta`."""
 
     epsilon: float
     limit: float
@@ -79,7 +79,7 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What one person's data may say, in all, and what was released: the content of the file `path`."""
+    """The content of the budget file `path`: the limit for one person, and all releases so far."""
 
     path: Path
     text: str
@@ -89,10 +89,10 @@ class Budget:
 
     @classmethod
     def read(cls, path: Path) -> Budget:
-        """Return what is in a file.
+        """Return the budget in the file at `path`.
 
         Raises:
-            DataError: it is not there, cannot be read, can be written by others, or is no budget.
+            DataError: the file does not exist, cannot be read, can be written by other users, or is no budget.
         """
         try:
             mode, text = path.stat().st_mode, path.read_bytes().decode("utf-8")
@@ -102,27 +102,27 @@ class Budget:
         except OSError as error:
             fail(f"the budget {path} cannot be read: {cause(error)}.")
         except (ValueError, RecursionError):
-            _no_budget(path, "it is no TOML")
+            _no_budget(path, "it is not valid TOML")
         if os.name == "posix" and mode & _OTHERS:
-            fail(f"the budget {path} can be written by others on this machine. Say: chmod 600 {path.name}")
+            fail(f"other users of this machine can write the budget {path}. Run: chmod 600 {path.name}")
         entries = _entries(raw.get("released", []))
-        problems = [f"{key} is not a known key ({', '.join(_KNOWN)})" for key in raw if key not in _KNOWN]
+        problems = [f"{key} is not a key of a budget ({', '.join(_KNOWN)})" for key in raw if key not in _KNOWN]
         if not _is_number(raw.get("epsilon")) or raw["epsilon"] <= 0:
             problems.append("epsilon must be a number above 0")
         if not _is_number(raw.get("delta")) or not 0 < raw["delta"] < 1:
             problems.append("delta must be a number above 0 and below 1")
         if entries is None:
-            problems.append("what was released is cut off or was changed: put it back as it was")
+            problems.append("the list of releases is truncated or was changed: restore it from a backup")
         if entries is None or problems:
             _no_budget(path, "; ".join(problems))
         epsilon, delta = float(raw["epsilon"]), float(raw["delta"])
         return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=entries)
 
     def with_entry(self, entry: Entry) -> tuple[Spent, bool]:
-        """Return what is used with a collection, and whether it is new: one that repeats an earlier one costs nothing.
+        """Return the use including `entry`, and whether the entry is new: repeating an earlier entry costs nothing.
 
         Raises:
-            DataError: it is more than there is.
+            DataError: the total exceeds the budget.
         """
         new = not any(entry.repeats(other) for other in self.entries)
         before, after = self.spent(), self.spent(entry) if new else self.spent()
@@ -130,19 +130,19 @@ class Budget:
             failing = math.fsum(failures(_released([*self.entries, entry])))
             if math.isinf(after.epsilon) and failing > self.delta:
                 fail(
-                    f"The budget {self.path} allows delta = {self.delta:g}. Sums by several messages fail with up to "
-                    f"{failing:.4g} in all, with this collection: no epsilon is left for less, and nothing leaves. "
-                    "Take a smaller sum.delta."
+                    f"The budget {self.path} allows delta = {self.delta:g}. With this collection, sums by several "
+                    f"messages fail with up to {failing:.4g} in total, so no epsilon holds: nothing was released. "
+                    "Choose a smaller sum.delta."
                 )
             fail(
                 f"The budget {self.path} allows central epsilon {self.epsilon:g} for one person, at delta = "
                 f"{self.delta:g}. {before.epsilon:.4g} is used; with this collection it would be {after.epsilon:.4g}: "
-                "nothing leaves. More people help, or smaller local epsilons."
+                "nothing was released. Collect from more people, or choose smaller local epsilons."
             )
         return after, new
 
     def spent(self, *more: Entry) -> Spent:
-        """Return what all collections in the file, and `more`, say together about a person who is in all of them."""
+        """Return the joint guarantee of all collections in the file and of `more`, for a person in every collection."""
         entries = (*self.entries, *more)
         rounds = fewer(_released(entries))
         return Spent(
@@ -150,10 +150,10 @@ class Budget:
         )
 
     def note(self, entry: Entry, spent: Spent) -> None:
-        """Write a collection down, through to the disk, after what is in the file.
+        """Append `entry` to the file, flushed to the disk, with the use `spent`.
 
         Raises:
-            DataError: it cannot be written; the file is as it was.
+            DataError: the file cannot be written; it is unchanged.
         """
         table = {
             "date": entry.date,
@@ -171,11 +171,11 @@ class Budget:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Budget]:
-    """Open a budget; every other collection that names it waits. A symbolic link leads to the file that it names.
+    """Open the budget at `path` and lock it, so that other collections that name it wait. Symbolic links are followed.
 
     Raises:
-        DataError: as `Budget.read`, its folder cannot be written, or it has several names (hard links): each would
-            become a budget of its own.
+        DataError: as `Budget.read`; the folder of the file cannot be written; or the file has several names (hard
+            links), each of which would become a separate budget.
     """
     place = path.resolve()
     try:
@@ -190,8 +190,8 @@ def opened(path: Path) -> Iterator[Budget]:
         budget = Budget.read(place)
         if (names := place.stat().st_nlink) > 1:
             fail(
-                f"the budget {path} has {names} names (hard links): each of them would be spent for itself. Delete the "
-                "others, or make them symbolic links (ln -s). Nothing was released."
+                f"the budget {path} has {names} names (hard links), and each would become a budget of its own. Delete "
+                "the others, or replace them by symbolic links (ln -s). Nothing was released."
             )
         yield budget
     finally:
@@ -199,7 +199,7 @@ def opened(path: Path) -> Iterator[Budget]:
 
 
 def refuse_used_up(path: Path) -> None:
-    """Refuse a budget that cannot be used, or that is used up already: before the work."""
+    """Refuse a budget file that is unusable or used up, before the collection starts."""
     with opened(path) as budget:
         spent = budget.spent()
     if spent.epsilon >= budget.epsilon:
@@ -218,7 +218,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _entries(listed: Any) -> tuple[Entry, ...] | None:
-    """Return the collections in a budget; None: they are not as they were written."""
+    """Return the entries in `listed`, the list of a budget file; None if the list is not valid."""
     try:
         entries = tuple(
             Entry(

@@ -1,7 +1,6 @@
-"""Collect: read private columns of the same people, randomize and shuffle each, release all of it or nothing.
+"""Collect: read private columns of the same people, randomize and shuffle each, release all columns or none.
 
-One column is a collection of one column. Columns are shuffled independently, so that no row joins another; what all of
-them say together is added up.
+Columns are shuffled independently, so that no row joins another; the guarantees of all columns are composed.
 """
 
 from __future__ import annotations
@@ -26,24 +25,26 @@ from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest
 from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
 from hushuffle.errors import DataError
-from hushuffle.files.private_files import publish, workplace
+from hushuffle.files.private_files import publish, workplace, write_private
 from hushuffle.model import Bound, Progress, json_number
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
 from hushuffle.specification.population import ONE_ROW
 from hushuffle.tables.private import WrongRecords
+from hushuffle.tables.refused import refused_text
 
 _RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What was released of each column, by name ("" where there is one), and what all of them say together.
+    """The releases of all columns, by column name ("" for a single column), and their joint guarantee.
 
-    `manifest` and `files` are those of all columns. `rounds` is what everything that was collected with this key says
-    together; None: without a key. `spent` is what a budget says afterwards; None: without one. `total` is what all
-    columns say in all rounds that the specification announces, if these are several.
+    `manifest` and `files` belong to all columns together. `rounds` is the joint guarantee of everything collected with
+    this key (None: no key). `spent` is the use of the budget after this release (None: no budget). `total` is the
+    guarantee of all columns in all rounds that the specification announces, if it announces several. `refused` is a
+    private file with the line numbers of records that were set aside.
     """
 
     columns: Mapping[str, Release]
@@ -54,10 +55,11 @@ class Collected:
     rounds: KeyRounds | None = None
     spent: Spent | None = None
     total: Bound | None = None
+    refused: Path | None = None
 
     @property
     def several(self) -> bool:
-        """Whether each column has a folder."""
+        """Whether there are several columns, each with its own folder."""
         return "" not in self.columns
 
     @property
@@ -67,7 +69,7 @@ class Collected:
 
     @property
     def repeated(self) -> bool:
-        """Whether the key had given all of these reports before."""
+        """Whether the key had released exactly these reports before."""
         return all(column.repeated for column in self.columns.values())
 
 
@@ -88,33 +90,33 @@ def collect(
 ) -> Collected:
     """Run a collection on the people in files, and write `reports.parquet` and `manifest.json` into the folder `out`.
 
-    Where only sums leave, `sums.json` is written instead of the reports.
+    Where only sums are released, `sums.json` is written instead of the reports.
 
-    The folder appears when both are whole, or not at all. What is in it depends on nothing but the multiset of the
-    reports, their number, the specification, and the coins of the shuffle (with a Mallows shuffle: on the reports in
-    the order in which it releases them).
+    The folder appears when both files are complete, or not at all. Its content depends only on the multiset of the
+    reports, their number, the specification, and the randomness of the shuffle (with a Mallows shuffle: on the reports
+    in the order of their release).
 
     Args:
-        specification: the deployment; its n, if it has one, is replaced by the number of people there are.
-        out: a folder that is not there yet, or empty.
-        sources: files, folders, globs, relative to the current folder; the data of the specification if none.
-        column: the private column, where the specification has no data: labels, or the codes 0..k-1.
-        keys: None: every report has fresh cryptographic coins.
+        specification: the deployment; the actual number of people replaces its n.
+        out: a folder that does not exist, or is empty.
+        sources: files, folders, globs, relative to the current folder; default: the data of the specification.
+        column: the private column, if the specification has no data: labels, or the codes 0..k-1.
+        keys: None: every report has fresh cryptographic randomness.
         min_batch: fewer people are refused.
         base_folder: the folder of the specification.
         memory: bytes of reports to hold before they are spilled to the disk beside `out`.
         reference: with a Mallows shuffle, a file with its public order (`load_reference`); None: it is computed.
-        progress: told what is going on.
-        master: the address of a Spark cluster, whose files `sources` are then; None: this machine alone.
-        budget: a TOML file with epsilon and delta: all that was collected with it, and this, as rounds with the same
-            people, must not exceed it. What is released is added to the file.
+        progress: called with the present work.
+        master: the address of a Spark cluster that reads `sources`; None: this machine alone.
+        budget: a TOML file with epsilon and delta. The joint guarantee of its collections and this one, as rounds with
+            the same people, must not exceed them. This release is added to the file.
 
     Raises:
         DataError: data, key, ledger, reference, budget or folder cannot be used; fewer people than `min_batch`
             (`TooFewPeople`), or too few for targets.epsilon or for the budget; a local epsilon above
             targets.local_epsilon.
         SpecificationError: the population has no column to read.
-        UnsupportedProtocolError: the shuffler does not hide who sent what, or reports have no columns.
+        UnsupportedProtocolError: the shuffler does not hide the senders, or reports have no columns.
     """
     request = Request(
         sources=sources,
@@ -132,31 +134,32 @@ def collect(
 
 
 def run(collection: Collection, *, out: Path, request: Request) -> Collected:
-    """Do what `collect` does for a collection of any number of columns, with its options in one value.
+    """Run `collect` for a collection of any number of columns, with all options in `request`.
 
-    Several columns get a folder each, and a manifest of all beside them. They are read one after the other (of a
-    Parquet file nothing else is read). With a key the coins of each come from a key of its own. Where missing answers
-    are dropped, columns have different numbers of people.
+    Several columns get a folder each, and a joint manifest. They are read one after the other (of a Parquet file only
+    the column is read). With a key, the randomness of each column comes from a derived key. If missing answers are
+    dropped, columns have different numbers of people.
     """
     refuse_unkept(collection.whole, request)
     if request.budget is not None:
-        refuse_used_up(request.budget)  # before the work
+        refuse_used_up(request.budget)  # refused before any work is done
     with workplace(out) as place:
-        made = prepare(collection, request, place)
-        with charged(made, request) as (spent, note):
-            made = made.admitted(request)
+        prepared = prepare(collection, request, place)
+        with charged(prepared, request) as (spent, note):
+            prepared = prepared.admitted(request)
+            refused = prepared.set_aside(out.with_name(f"{out.name}.refused.csv"))
             note()
-            publish(made.folder, out)
+            publish(prepared.folder, out)
     request.tell("done", 1.0)
-    return replace(made, spent=spent).collected(out)
+    return replace(prepared, spent=spent).collected(out, refused=refused)
 
 
 @contextmanager
 def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
-    """Hold the budget, if there is one: give what is used with these releases, and what notes them there.
+    """Lock the budget, if there is one; yield its use including these releases, and the function that records them.
 
     Raises:
-        DataError: it is more than there is.
+        DataError: the releases exceed the budget.
     """
     if request.budget is None:
         yield None, lambda: None
@@ -172,7 +175,7 @@ def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Ca
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The releases of all columns in a `folder` that nobody has seen yet, and their guarantee."""
+    """The releases of all columns in a private `folder`, not published yet, and their joint guarantee."""
 
     releases: Mapping[str, Release]
     manifest: Manifest | ColumnsManifest
@@ -183,9 +186,9 @@ class Prepared:
     total: Bound | None = None
 
     def admitted(self, request: Request) -> Prepared:
-        """Write all columns into the ledger of the key, all or none; what its rounds add up to goes beside them.
+        """Enter all columns into the ledger of the key, or none; write the joint guarantee of its uses beside them.
 
-        Coins that would be used again are refused: nothing may leave. Without a key nothing is done.
+        Reused randomness is refused, and nothing is released. Without a key this does nothing.
         """
         if request.keys is None:
             return self
@@ -196,27 +199,35 @@ class Prepared:
             fresh = ledger.check(candidates)
             new = [candidate for candidate, is_new in zip(candidates, fresh, strict=True) if is_new]
             request.tell("the guarantee of all rounds with this key", 1.0)
-            known, manifest = (*ledger.batches, *(candidate.batch for candidate in new)), self.manifest
+            batches, manifest = (*ledger.batches, *(candidate.batch for candidate in new)), self.manifest
             if candidates[0].batch.deployment is None:
-                rounds = rounds_of(known, delta=float(manifest.facts["central"]["delta"]))
+                rounds = rounds_of(batches, delta=float(manifest.facts["central"]["delta"]))
                 manifest = replace(manifest, facts={**manifest.facts, "key": rounds.facts()})
                 (self.folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
-            else:  # how many people stayed is written nowhere
-                (made,) = self.releases.values()
-                rounds = kept_rounds(made, ledger.kept(candidates[0]), len({batch.scope for batch in known}))
+            else:  # the number of people that are left is written nowhere
+                (release,) = self.releases.values()
+                rounds = kept_rounds(release, ledger.kept(candidates[0]), len({batch.scope for batch in batches}))
             if new:
                 ledger.admit(new)
         releases = {
-            name: replace(made, repeated=not is_new)
-            for (name, made), is_new in zip(self.releases.items(), fresh, strict=True)
+            name: replace(release, repeated=not is_new)
+            for (name, release), is_new in zip(self.releases.items(), fresh, strict=True)
         }
         return replace(self, releases=releases, manifest=manifest, rounds=rounds)
 
-    def collected(self, out: Path) -> Collected:
-        """Return what was released at `out`."""
+    def set_aside(self, file: Path) -> Path | None:
+        """Write a private file with the line numbers of records that were set aside; None if there are none."""
+        refused = [made.refused for made in self.releases.values() if made.refused is not None and made.refused.count]
+        if not refused:
+            return None
+        write_private(file, refused_text(line for each in refused for line in each.lines()).encode())
+        return file
+
+    def collected(self, out: Path, *, refused: Path | None = None) -> Collected:
+        """Return the releases as published at `out`; `refused` is the private file that lists records set aside."""
         columns = {
-            name: replace(made, entries=None, key=None, files=(out / name / made.content, out / name / MANIFEST))
-            for name, made in self.releases.items()
+            name: replace(release, entries=None, key=None, files=(out / name / release.content, out / name / MANIFEST))
+            for name, release in self.releases.items()
         }
         files = [file for made in columns.values() for file in made.files]
         return Collected(
@@ -228,61 +239,62 @@ class Prepared:
             rounds=self.rounds,
             spent=self.spent,
             total=self.total,
+            refused=refused,
         )
 
 
-def _candidate(made: Release) -> Candidate:
-    assert made.entries is not None
+def _candidate(release: Release) -> Candidate:
+    assert release.entries is not None
     return Candidate(
-        entries=made.entries, shuffler=repr(made.protocol.shuffler), specification=made.manifest.specification
+        entries=release.entries, shuffler=repr(release.protocol.shuffler), specification=release.manifest.specification
     )
 
 
 def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
-    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
+    """Prepare the releases of all columns, and their manifest, in a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
-        fail("A column is named by specifications of one column without data only: this one has [[columns]].")
+        fail("`--column` is for specifications of one column without data: this one has [[columns]].")
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
     with _engine(collection, request):
-        made = _made(collection, request, place, folder)
+        releases = _made(collection, request, place, folder)
     if not collection.several:
-        (only,) = made.values()
-        return Prepared(releases=made, manifest=only.manifest, central=only.central, folder=folder)
+        (only,) = releases.values()
+        return Prepared(releases=releases, manifest=only.manifest, central=only.central, folder=folder)
     request.tell("the guarantee of all columns", 1.0)
-    central, total = _together(collection, made)
-    manifest = _manifest(collection, made, central, total, request)
+    central, total = _together(collection, releases)
+    manifest = _manifest(collection, releases, central, total, request)
     (folder / MANIFEST).write_text(manifest.text(), encoding="utf-8")
-    return Prepared(releases=made, manifest=manifest, central=central, total=total, folder=folder)
+    return Prepared(releases=releases, manifest=manifest, central=central, total=total, folder=folder)
 
 
 def _refuse_local(collection: Collection, request: Request) -> None:
-    """Refuse more local epsilon of one person than the specification wants, in all columns and rounds."""
+    """Refuse a collection whose local epsilon per person, over all columns and rounds, exceeds the specified target."""
     wanted = collection.whole.targets.local_epsilon
     if wanted is None:
         return
     parts = []
-    for one in collection.columns.values():
-        k = Asked.of(one, request).answers.k
-        times = one.reports_kept(k) or collection.rounds
-        parts.append(times_upwards(one.randomizer.build(k).local_epsilon, one.population.most * times))
+    for column in collection.columns.values():
+        k = Asked.of(column, request).answers.k
+        times = column.reports_kept(k) or collection.rounds
+        parts.append(times_upwards(column.randomizer.build(k).local_epsilon, column.population.most * times))
     total = sum_upwards(parts)
     if total > wanted:
         fail(
-            f"The local epsilon of all that one person sends is {total:.4g}, above targets.local_epsilon = {wanted:g}: "
-            "nothing was read. A smaller epsilon of [randomizer] helps, or fewer reports of each person."
+            f"The local epsilon of all reports of one person is {total:.4g}, above targets.local_epsilon = {wanted:g}: "
+            "no data were read. Choose a smaller epsilon of [randomizer], or fewer reports per person."
         )
 
 
 @contextmanager
 def _engine(collection: Collection, request: Request) -> Iterator[None]:
-    """Keep the session of Spark, if it is Spark that collects, for all columns; what it does not collect is refused."""
+    """Keep one Spark session for all columns, if Spark collects; refuse a collection that Spark does not support."""
     if request.master is None or not collection.several:
         yield
         return
-    for one in collection.columns.values():
-        spark.check(one)
+    for column in collection.columns.values():
+        spark.check(column)
     request.tell("starting Spark", 0.0)
     with started(request.master):
         yield
@@ -290,67 +302,67 @@ def _engine(collection: Collection, request: Request) -> Iterator[None]:
 
 def _made(collection: Collection, request: Request, place: Path, folder: Path) -> dict[str, Release]:
     """Return the release of each column, in a folder of its own inside `folder`."""
-    made: dict[str, Release] = {}
-    for position, (name, one) in enumerate(collection.columns.items()):
+    releases: dict[str, Release] = {}
+    for position, (name, column) in enumerate(collection.columns.items()):
         spill, target = place / f"spill-{position}", folder / name
         spill.mkdir(mode=0o700)
         target.mkdir(exist_ok=True)
         part = _part(request, name, position, len(collection.columns))
         try:
-            made[name] = release(one, part, name=name, spill=spill, target=target)
+            releases[name] = release(column, part, name=name, spill=spill, target=target)
         except WrongRecords as error:
             _refuse_all(error, list(collection.columns.values())[position + 1 :], request, place)
-    return made
+    return releases
 
 
 def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: Request, place: Path) -> NoReturn:
-    """Say what is wrong with the records of one column, and with those of the others that have not been read."""
+    """Report the invalid records of one column, and those of the columns that have not been read."""
     messages = [str(error)]
     for position, specification in enumerate(others):
-        asked = Asked.of(specification, request)
+        selection = Asked.of(specification, request)
         try:
             if request.master is None:
-                batches_of(asked).check()
+                batches_of(selection).check()
             else:
-                kernel = Kernel(randomizer=specification.randomizer.build(asked.answers.k))
+                kernel = Kernel(randomizer=specification.randomizer.build(selection.answers.k))
                 (place / f"check-{position}").mkdir(mode=0o700)
-                spark.gathered(asked, kernel, replace(request, progress=None), place / f"check-{position}")
+                spark.gathered(selection, kernel, replace(request, progress=None), place / f"check-{position}")
         except DataError as other:
             messages.append(str(other))
     raise WrongRecords("\n".join(messages)) from None
 
 
 def _part(request: Request, name: str, position: int, columns: int) -> Request:
-    """Return the request for one column, whose progress is its share of the whole."""
+    """Return the request for column `name`, whose progress is one part of the progress of all columns."""
     tell = request.progress
     if tell is None or not name:
         return request
     return replace(request, progress=lambda what, share: tell(f"{name}: {what}", (position + share) / columns))
 
 
-def _together(collection: Collection, made: Mapping[str, Release]) -> tuple[Bound, Bound | None]:
-    """Return the central guarantee of all columns, if it, or that of all rounds, is what was wanted; and the latter."""
-    central, total = dp.compose([one.protocol for one in made.values()], delta=collection.delta), None
+def _together(collection: Collection, releases: Mapping[str, Release]) -> tuple[Bound, Bound | None]:
+    """Return the central guarantee of all columns, checked against the target, and the guarantee of all rounds."""
+    central, total = dp.compose([one.protocol for one in releases.values()], delta=collection.delta), None
     if collection.rounds > 1:
-        total = dp.compose([(one.protocol, collection.rounds) for one in made.values()], delta=collection.delta)
+        total = dp.compose([(one.protocol, collection.rounds) for one in releases.values()], delta=collection.delta)
     together = total or central
     if collection.epsilon is not None and together.upper > collection.epsilon:
         rounds = "" if collection.rounds == 1 else f" in all {collection.rounds:,} rounds"
         fail(
             f"The central epsilon of all columns together{rounds} is up to {together.upper:.4g} at delta = "
-            f"{collection.delta:g}, above targets.epsilon = {collection.epsilon:g}: nothing leaves. More people "
-            "help, smaller local epsilons, or fewer columns."
+            f"{collection.delta:g}, above targets.epsilon = {collection.epsilon:g}: nothing was released. Collect from "
+            "more people, choose smaller local epsilons, or collect fewer columns."
         )
     return central, total
 
 
 def _manifest(
-    collection: Collection, made: Mapping[str, Release], central: Bound, total: Bound | None, request: Request
+    collection: Collection, releases: Mapping[str, Release], central: Bound, total: Bound | None, request: Request
 ) -> ColumnsManifest:
-    """Return what may be known of all columns."""
+    """Return the public facts about all columns."""
     facts = {
         **({} if collection.title is None else {"title": collection.title}),
-        "local_epsilon": json_number(_local(made)),
+        "local_epsilon": json_number(_local(releases)),
         "central": {
             "epsilon": central.as_dict(),
             "delta": collection.delta,
@@ -361,10 +373,10 @@ def _manifest(
         },
         "coins": "secure" if request.keys is None else f"keyed, round {request.keys.round}",
     }
-    people = {name: (one.manifest.people, one.local_epsilon) for name, one in made.items()}
+    people = {name: (one.manifest.people, one.local_epsilon) for name, one in releases.items()}
     return ColumnsManifest(columns=people, facts=facts)
 
 
-def _local(made: Mapping[str, Release]) -> float:
-    """Return the sum of the local epsilons, rounded up."""
-    return sum_upwards(one.local_epsilon for one in made.values())
+def _local(releases: Mapping[str, Release]) -> float:
+    """Return the sum of the local epsilons of all columns, rounded up."""
+    return sum_upwards(one.local_epsilon for one in releases.values())

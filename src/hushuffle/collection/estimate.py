@@ -1,4 +1,4 @@
-"""From released reports, or counts of several machines, to frequencies: of one column or several, of many batches."""
+"""Estimate frequencies from released reports, or from counts of several machines: for columns and for many batches."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
 
 _BEYOND: Final = 8.0
-"""Standard errors that chance hardly exceeds."""
+"""Number of standard errors that random deviations practically never exceed."""
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
-"""Counts the reports in files: how many there are, and the support of each value."""
+"""Counts the reports in files: returns their number, and the support of each value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tally:
-    """How often each value is supported by reports that were made alike: `counts`, shape (k,); tallies add up."""
+    """The support of each value in the reports of one mechanism: `counts`, shape (k,). Tallies can be added."""
 
     manifest: Manifest
     specification: Specification
@@ -54,15 +54,15 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         if self.specification.memoised:
             fail(
-                "Reports that are kept (memoised) have the same noise in every round: added up, rounds are not as "
-                "good as more people. Estimate each round by itself."
+                "Memoized reports repeat the same noise in every round, so adding up rounds does not reduce it. "
+                "Estimate each round alone."
             )
         if _alike(self.specification) != _alike(other.specification):
-            fail("The reports were collected with different randomizers or categories: they cannot be added up.")
+            fail("The reports have different randomizers or categories, so they do not add up. Estimate each alone.")
         law = self.protocol.shuffler
         if law.value_law is not None and law.tossed is None:
             fail(
-                "The shuffler drew dummies of its own for each release: estimate each by itself, and add up the "
+                "The shuffler drew other dummies for each release. Estimate each release alone, and average the "
                 "estimates, weighted by their people."
             )
         people = self.manifest.people + other.manifest.people
@@ -75,37 +75,37 @@ class Tally:
         return replace(self, manifest=manifest, specification=whole, counts=self.counts + other.counts)
 
     def estimate(self) -> Estimate:
-        """Return the frequencies among all people counted."""
+        """Return the estimated frequencies among all people counted."""
         return estimate(self.counts, protocol=self.protocol)
 
     @property
     def grid(self) -> NumberGrid | None:
-        """What numbers were rounded on; None: answers are categories."""
+        """The grid to which numbers were rounded; None: answers are categories."""
         population = self.specification.population
         return None if isinstance(population, ReachPopulation) else population.grid
 
     def numbers(self) -> NumberEstimate | None:
-        """Return the mean of all people's numbers and more; None: answers are categories.
+        """Return the mean of all people's numbers, with its interval; None: answers are categories.
 
         Raises:
-            UnsupportedProtocolError: the randomizer's reports say nothing about numbers.
+            UnsupportedProtocolError: the randomizer's reports do not estimate numbers.
         """
         return None if self.grid is None else estimate_numbers(self.counts, protocol=self.protocol, grid=self.grid)
 
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
-        """Return the values that somebody holds, and their intervals; both hold for all of them at `confidence`.
+        """Return the statistically significant values, and intervals that hold jointly at `confidence`.
 
-        A value that nobody holds is among them in at most 1 - `confidence` of all collections.
+        In at most 1 - `confidence` of all collections, a value without any holder is among them.
         """
         return heavy_hitters(estimated, protocol=self.protocol, level=1 - confidence)
 
     def warnings(self, *, confidence: float) -> tuple[Warned, ...]:
-        """Return what there is to warn about, if values are told from noise at `confidence`."""
+        """Return the warnings about these estimates at `confidence`."""
         delta = self.specification.targets.delta
         return (*self._implausible(), *deployment_warnings(self.protocol, delta=delta, level=1 - confidence))
 
     def _implausible(self) -> Iterator[Warned]:
-        """Yield whether estimates lie where chance would hardly bring them: the reports come from something else."""
+        """Yield a warning if estimates are so implausible that the reports probably come from another mechanism."""
         estimated = self.estimate()
         errors = np.sqrt(frequency_variance(self.protocol).worst([0.0, 1.0])) + 1.0 / self.manifest.people
         beyond = (estimated.raw < -_BEYOND * errors[0]) | (estimated.raw > 1 + _BEYOND * errors[1])
@@ -113,35 +113,35 @@ class Tally:
             yield Warned(
                 key="implausible-shares",
                 sentence=(
-                    f"{plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} so far outside 0 to 1 that "
-                    "chance hardly brings them there: the reports were not made as the manifest says."
+                    f"Chance hardly explains {plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} so far "
+                    "outside 0 to 1: the reports do not fit the manifest."
                 ),
-                advice="Look for edited files, reports of another collection, or fake users.",
+                advice="Look for edited files, reports of another collection, or Sybil clients.",
             )
 
     def poisoning(self) -> PoisoningGain:
-        """Return what fake users could do to these estimates if one person in a hundred were fake."""
+        """Return the maximal poisoning gain if one client in a hundred were a Sybil client."""
         reports = self.manifest.people
         each = min(self.specification.population.most, reports)
         return poisoning_gain(self.protocol, fakes=usual_fakes(reports // each), reports_per_person=each)
 
     @property
     def protocol(self) -> Protocol:
-        """What was collected: all people, dummies and coins counted."""
+        """The protocol of the collection, with the actual numbers of people, dummies and random bits."""
 
         def with_shuffler(shuffler: Shuffler) -> Protocol:
             return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
 
-        made = with_shuffler(Scrambler(dummies=self.manifest.dummies))
+        protocol = with_shuffler(Scrambler(dummies=self.manifest.dummies))
         if self.manifest.coins:
-            made = with_shuffler(SecureAggregation(coins=self.manifest.coins, servers=1, honest=0))
+            protocol = with_shuffler(SecureAggregation(coins=self.manifest.coins, servers=1, honest=0))
         if self.specification.shuffler.reveals is Reveals.MULTISET:
             described = with_shuffler(self.specification.shuffler.build())
-            # What people or the shuffler throw coins for is no number of dummies from the blanket.
-            made = described if described.shuffler.tossed or described.shuffler.value_law else made
-        # How many messages people sent was counted.
-        sent = made.shuffler.value_law is None and made.shuffler.most_dummies is not None
-        return made.with_dummies(self.manifest.dummies) if sent else made
+            # A random number of reports from randomizer or shuffler is no number of dummies from the blanket.
+            protocol = described if described.shuffler.tossed or described.shuffler.value_law else protocol
+        # The number of messages that each person sent was counted.
+        sent = protocol.shuffler.value_law is None and protocol.shuffler.most_dummies is not None
+        return protocol.with_dummies(self.manifest.dummies) if sent else protocol
 
 
 def tally_reports(
@@ -153,14 +153,14 @@ def tally_reports(
 ) -> Tally:
     """Return the support counts of all reports in `sources`, added up.
 
-    Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). `manifest` says
-    how the files of reports were made, together; without it every one has its manifest.json beside it. `count` counts
-    the reports in files; without it they are counted here, one file after the other.
+    Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). `manifest` is the
+    manifest of all files of reports; by default each has its own manifest.json beside it. `count` counts the reports in
+    files; by default this machine counts them, one file after the other.
     """
     tell = progress or silent
     files = [_released(source) for source in sources]
     if len({file.resolve() for file in files}) < len(files):
-        fail("The same reports are given twice: their people would count twice.")
+        fail("The same reports are given twice, so their people would count twice. Give each file once.")
     counted = [file for file in files if file.suffix == ".json"]
     collected = [file for file in files if file.suffix != ".json"]
     groups = (
@@ -197,20 +197,20 @@ def _of_counts(file: Path) -> Tally:
     summed = specification.shuffler.reveals is Reveals.SUMS
     each = specification.shuffler.build().all_coins if summed else 0
     if bool(each) != bool(manifest.coins) or (each and manifest.coins % each):
-        fail(f"{file}: coins and specification do not fit together: it may have been edited.")
+        fail(f"{file}: `coins` and `specification` contradict each other: the file may have been edited.")
     if counts.size != randomizer.counted:
         what = "categories" if randomizer.counted == randomizer.inputs else "different reports"
-        fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: it may have been edited.")
+        fail(f"{file} has {counts.size:,} counts for {randomizer.counted:,} {what}: the file may have been edited.")
     each_report = readout(randomizer, for_what="An estimate of frequencies").each
     reports = manifest.reports
     if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
-        fail(f"{file}: the counts are not those of {reports:,} reports: it may have been edited.")
+        fail(f"{file}: the counts do not fit {reports:,} reports: the file may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return how many reports there are in `files`, and the support of each value."""
-    readout(randomizer, for_what="An estimate of frequencies")  # or refuse
+    """Return the number of reports in `files`, and the support of each value."""
+    readout(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.counted, dtype=np.int64)
     size = 0
     for file in files:
@@ -226,7 +226,7 @@ def _of_reports(described: Path, files: Sequence[Path], count: Count) -> Tally:
     size, counts = count(files, randomizer)
     expected = manifest.reports
     if size != expected:
-        fail(f"{described} speaks of {expected:,} reports, but there are {size:,}: it belongs to others.")
+        fail(f"{described} describes {expected:,} reports, but there are {size:,}: it belongs to other reports.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=counts)
 
 
@@ -236,7 +236,7 @@ def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism
     except SpecificationError as error:
         raise DataError(str(error)) from error
     if specification.plain()["population"].get("n") != manifest.people:
-        fail(f"{path}: people and specification do not fit together: it may have been edited.")
+        fail(f"{path}: `people` and `specification` contradict each other: the file may have been edited.")
     people = specification.population.read(Path())
     return specification, specification.randomizer.build(people.k)
 
@@ -253,44 +253,44 @@ def tally_columns(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> dict[str, Tally]:
-    """Return the support counts of all reports in `sources`, added up for each column, by the name of its folder.
+    """Return the support counts of the reports in `sources`, added up for each column, by the name of its folder.
 
-    Reports of one column that was collected alone have the name "". A folder of batches stands for all of them.
+    A column that was collected alone has the name "". A folder of batches stands for all its batches.
 
-    Arguments are those of `tally_reports`; sources may be folders of several columns, and of batches, too.
+    The arguments are those of `tally_reports`; a source may also be a folder of several columns, or of batches.
     """
     for source in sources:
         if not source.exists():
             fail(
                 f"{source} does not exist. Give a folder that hushuffle collect wrote, or a file of reports or counts."
             )
-    found = [folder for source in sources for folder in _batches(source)]
-    columns = [columns_in(source / MANIFEST) if source.is_dir() else () for source in found]
+    folders = [folder for source in sources for folder in _batches(source)]
+    columns = [columns_in(source / MANIFEST) if source.is_dir() else () for source in folders]
     if not any(columns):
-        return {"": tally_reports(found, manifest=manifest, progress=progress, count=count)}
+        return {"": tally_reports(folders, manifest=manifest, progress=progress, count=count)}
     first = columns[0]
     if any(sorted(names) != sorted(first) for names in columns):
-        fail("Some of these have columns that others have not: estimate one column, FOLDER/NAME of each.")
+        fail("The sources have different columns. Estimate one column at a time: give FOLDER/NAME of each source.")
     if manifest is not None:
-        fail("Every column has a manifest of its own: none can be given for all.")
+        fail("Every column has a manifest of its own. Leave the manifest out.")
     return {
         name: tally_reports(
-            [source / name for source in found], progress=_part(progress, name, place, len(first)), count=count
+            [source / name for source in folders], progress=_part(progress, name, place, len(first)), count=count
         )
         for place, name in enumerate(first)
     }
 
 
 def _batches(source: Path) -> tuple[Path, ...]:
-    """Return the batches in a folder of batches; the source itself if it is something else."""
+    """Return the batches in a folder of batches; return any other source itself."""
     if not source.is_dir() or (source / REPORTS).exists() or (source / MANIFEST).exists():
         return (source,)
-    found = [path for path in source.glob("batch-*") if path.is_dir()]
-    return tuple(sorted(found, key=lambda path: (len(path.name), path.name))) or (source,)
+    folders = [path for path in source.glob("batch-*") if path.is_dir()]
+    return tuple(sorted(folders, key=lambda path: (len(path.name), path.name))) or (source,)
 
 
 def _part(progress: Progress | None, name: str, place: int, columns: int) -> Progress | None:
-    """Return what is told about one of several columns."""
+    """Return the progress callback for one of several columns."""
     if progress is None:
         return None
     return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
@@ -298,7 +298,7 @@ def _part(progress: Progress | None, name: str, place: int, columns: int) -> Pro
 
 @contextmanager
 def counting_on(master: str) -> Iterator[Count]:
-    """Give a way to count reports on a Spark cluster that reads the same files as this machine."""
+    """Return a function that counts reports on a Spark cluster with access to the same files."""
     with started(master) as session:
 
         def count(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:

@@ -1,7 +1,7 @@
-"""Reports that people keep: what keeps them, and what all rounds of a key say together.
+"""Memoized reports: what a collection of them requires, and the joint guarantee of all rounds of a key.
 
-Nothing is stored: a report is drawn by coins of the key, the person, the value, the column, the categories and the
-randomizer. The same of all of these, the same report, in whatever round.
+No report is stored: a report is a function of the key, the person, the value, the column, the categories and the
+randomizer. If all of these are the same, so is the report, in every round.
 
 Source: docs/theory/composition.md, Theorem 11.
 """
@@ -20,66 +20,66 @@ from hushuffle.specification._base import unfit
 
 
 def refuse_unkept(specification: Specification, request: Request) -> None:
-    """Refuse to collect reports that are kept without what keeps them."""
+    """Refuse a memoized collection that lacks a key or ids."""
     if not specification.memoised:
         return
     person = specification.population.whose
     if person is None:
-        hint = 'For example person = "user": the column that says whose report it is.'
-        unfit("population.person", "must be given to collect reports that are kept (memoised)", "nothing", hint)
+        hint = 'For example person = "user": the column that identifies the person of each report.'
+        unfit("population.person", "must be given to collect memoized reports", "nothing", hint)
     if request.keys is None:
         fail(
-            "Reports that are kept (memoised) are not stored: a key repeats their coins. Say --key-file, and in the "
-            "first round --new-key."
+            "Memoized reports are not stored: a key repeats their randomness. Pass `--key-file`, and in the first "
+            "round `--new-key`."
         )
     if request.keys.ids != person:
-        fail(f"Where reports are kept (memoised) --id is the column of population.person, {person!r}, or left out.")
+        fail(f"With memoized reports, --id is the column of population.person, {person!r}. Pass that, or leave it out.")
     if request.budget is not None:
         fail(
-            "A budget adds up fresh reports, not those that are kept (memoised): leave --budget out. The ledger of the "
-            "key knows the rounds, and targets.epsilon limits them."
+            "A budget adds up fresh reports, not memoized ones: leave `--budget` out. The ledger of the key counts the "
+            "rounds, and targets.epsilon limits them."
         )
 
 
 def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> KeyRounds:
-    """Return what so many rounds of kept reports say together; refused if they are more, or say more, than was asked.
+    """Return the joint guarantee of all rounds of memoized reports; refuse more rounds or epsilon than announced.
 
-    `counts` are as `Ledger.kept` says. The crowd are people who have sent the same report in all rounds.
+    `counts` is the result of `Ledger.kept`. The crowd is the number of people who sent the same report in all rounds.
     """
-    specification, (kept, changed, most) = parse(made.manifest.specification), counts
+    specification, (unchanged, changed, most) = parse(made.manifest.specification), counts
     announced, targets = specification.rounds or 1, specification.targets
     if rounds > announced:
         fail(
-            f"With this key {announced:,} rounds were collected, as many as the specification announces: nothing "
-            "leaves."
+            f"This key has {announced:,} rounds, as many as the specification announces: nothing was released. Raise "
+            "rounds in the specification, or end the collection."
         )
-    if rounds > 1 and kept == 0:
+    if rounds > 1 and unchanged == 0:
         fail(
-            f"Nobody has sent the same report in all {rounds:,} rounds so far: are the ids written as before? A person "
-            "whose id is written in another way sends a second report. Nothing leaves."
+            f"No person has sent the same report in all {rounds:,} rounds so far. A person whose id changes sends a "
+            "second report: nothing was released. Write the ids as in earlier rounds."
         )
     _refuse_changes(specification, changed, most)
-    crowd = replace(made.protocol, n=max(kept, 1))
+    crowd = replace(made.protocol, n=max(unchanged, 1))
     values = specification.reports_kept(crowd.randomizer.inputs) or 1
     figure = dp.waves(crowd, waves=rounds, delta=targets.delta, changes=values - 1)
     if targets.epsilon is not None and figure.upper > targets.epsilon:
         fail(
-            f"Only {kept:,} people have sent the same report in all {rounds:,} rounds so far: their central epsilon is "
-            f"up to {figure.upper:.4g} at delta = {targets.delta:g}, above targets.epsilon = {targets.epsilon:g}. "
-            "Nothing leaves."
+            f"Only {unchanged:,} people have sent the same report in all {rounds:,} rounds so far: their central "
+            f"epsilon is up to {figure.upper:.4g} at delta = {targets.delta:g}, above targets.epsilon = "
+            f"{targets.epsilon:g}. Nothing was released."
         )
     epsilon = Bound(lower=0.0, upper=figure.upper, kind="upper", unit="nats")
-    return KeyRounds(collections=rounds, epsilon=epsilon, delta=targets.delta, kept=kept, changed=changed)
+    return KeyRounds(collections=rounds, epsilon=epsilon, delta=targets.delta, kept=unchanged, changed=changed)
 
 
 def _refuse_changes(specification: Specification, changed: int, most: int) -> None:
-    """Refuse people who have sent more different reports than the figures are for."""
+    """Refuse a collection in which a person has sent more different reports than the guarantee covers."""
     announced = specification.changes or 0
     if most - 1 > announced:
         who = "1 person" if changed == 1 else f"{changed:,} people"
         fail(
-            f"{who} gave another answer in an earlier round, up to {most:,} different ones each: with changes = "
-            f"{announced} the specification announces {announced + 1:,} at most. Nothing leaves. Raise changes "
-            "(hushuffle calibrate finds the noise for it), or put the earlier answer into this round's file. Do not "
-            "leave out who changed: whether an answer is missing would then depend on the answer."
+            f"{who} gave another answer in an earlier round, up to {most:,} different answers each. With changes = "
+            f"{announced} the specification announces {announced + 1:,} at most: nothing was released. Raise changes "
+            "(hushuffle calibrate computes the noise for it), or put the earlier answer into this round's file. Do not "
+            "leave these people out: whether an answer is missing would then depend on the answer."
         )

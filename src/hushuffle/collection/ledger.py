@@ -1,11 +1,11 @@
-"""Whose coins of a secret key are used up: a ledger for each key, of digests that say nothing without it.
+"""The ledger of a secret key: a record of its used randomness, as keyed digests that reveal nothing without the key.
 
-Under one key and round a record has one set of coins. Two reports from the same coins, of two values, two
-randomizers or two columns, can reveal the values; two releases whose people overlap in part, or with different
-dummies, can be subtracted from each other. So in each round a record is in one batch, which may only be repeated as
-it was. Reports that are kept (memoised) have coins for each value, the same in all rounds: their key is for one
-deployment alone, with one batch in each round. The ledger lies where the key's fingerprint says
-(`hushuffle.files.secret_keys`), wherever the key file lies.
+Under one key and round a record has one source of randomness. Two reports from the same randomness, of two values, two
+randomizers or two columns, can reveal the values. Two releases whose people overlap in part, or with different dummies,
+can be subtracted from each other. So in each round a record is in one batch, which may only be repeated exactly.
+Memoized reports have one source of randomness per value, the same in all rounds: their key is for one deployment alone,
+with one batch in each round. The key's fingerprint names the folder of the ledger (`hushuffle.files.secret_keys`),
+wherever the key file lies.
 
 A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
 name that says it is pending, then the list that names it, then it gets its name: the list decides.
@@ -41,23 +41,22 @@ from hushuffle.files.private_files import flush_folder, private_file
 from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory
 
 _CONTENT: Final = "ledger"
-_CHUNK: Final = 1 << 18  # pairs that are compared at a time
-_SPARSE: Final = 4096  # looked up one by one if the other file has so many times more pairs
+_CHUNK: Final = 1 << 18  # pairs that are compared at once
+_SPARSE: Final = 4096  # records are looked up singly if the other file has this many times more pairs
 
 
 _OPTIONAL: Final = ("deployment", "ids")
 _NORMAL: Final = "normal form"
-"""The rule of `hushuffle.tables.ids`."""
+"""The name of the rule in `hushuffle.tables.ids` by which ids are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerBatch:
-    """What a ledger says of a batch: `scope`, `digest` and `people` as `Entries`, and what was done with the reports.
+    """The ledger's entry of a batch: `scope`, `digest` and `people` as in `Entries`, and how the reports were released.
 
-    `shuffler` says with which dummies they were shuffled; `specification` is that of the manifest. All three are None
-    where the ledger of an earlier version did not say: `scope`, `shuffler`, `specification`. `deployment` names what
-    reports that are kept were drawn by; None: they were fresh. `ids` says by which rule ids were
-    compared; None: an earlier version took them as they are written.
+    `shuffler` identifies the dummies; `specification` is that of the manifest. `scope`, `shuffler` and `specification`
+    are None in entries of an earlier version. `deployment` identifies memoized reports; None: they were fresh. `ids` is
+    the rule for comparing ids; None: an earlier version compared them literally.
     """
 
     digest: str
@@ -69,13 +68,13 @@ class LedgerBatch:
     ids: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return what is written of it."""
+        """Return the entry as a JSON object."""
         return {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A batch that is about to be released."""
+    """A batch that is about to be released, with its `entries`."""
 
     entries: Entries
     shuffler: str
@@ -83,7 +82,7 @@ class Candidate:
 
     @property
     def batch(self) -> LedgerBatch:
-        """What the ledger will say of it."""
+        """The entry that the ledger will hold."""
         return LedgerBatch(
             digest=self.entries.digest.hex(),
             people=self.entries.people,
@@ -96,12 +95,12 @@ class Candidate:
 
 
 def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
-    """See to it that a key has a ledger, before anything is done with it.
+    """Ensure that a key has a ledger, before the key is used.
 
     Args:
-        key: all of it.
-        key_file: where it was read; a ledger of an earlier version beside it is taken over.
-        new: the key was never used: its ledger is begun.
+        key: the whole key.
+        key_file: the file of the key; a ledger of an earlier version beside it is taken over.
+        new: whether the key was never used; then its ledger is created.
 
     Raises:
         DataError: as `opened`.
@@ -112,11 +111,11 @@ def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
 
 @contextmanager
 def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]:
-    """Open the ledger of a key; every other collection with this key waits.
+    """Open the ledger of a key and lock it: other collections with this key wait.
 
     Raises:
-        DataError: there is none, though the key is not said to be new; there is one, and it is; it is damaged, or
-            cannot be read or written.
+        DataError: no ledger exists for a key that was not declared new (`--new-key`); a ledger exists although it was;
+            or the ledger is damaged, or cannot be read or written.
     """
     folder, old = key_folder(key), old_ledgers(key_file)
     if not folder.exists():
@@ -135,8 +134,8 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
         ledger = Ledger(folder, _batches(document, path))
         if new and (ledger.batches or old):
             fail(
-                f"{key_file} is not new: batches were collected with it, says {old[0] if old else path}. Leave "
-                "--new-key out, or name a key file that is not there yet."
+                f"{key_file} is not a new key: {old[0] if old else path} lists batches collected with it. Leave "
+                "`--new-key` out, or name a key file that does not exist yet."
             )
         readable = [(place, *tags_of_old(place)) for place in old]
         with _written(path):
@@ -158,40 +157,40 @@ class Ledger:
         self.batches = tuple(batches)
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
-        """Say for each batch whether it is new; a batch that is not repeats an earlier one exactly.
+        """Return for each batch whether it is new; a batch that is not new repeats an earlier batch exactly.
 
         Raises:
-            DataError: coins would be used again otherwise.
+            DataError: a batch would use randomness again in any other way.
         """
-        known = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
+        earlier = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
         fresh: list[bool] = []
         as_written = any(batch.ids is None for batch in self.batches)
         for candidate in candidates:
             if as_written and not candidate.entries.plain:
                 fail(
-                    "An earlier version of hushuffle noted ids in this ledger as they are written. It cannot be "
-                    "compared with ids that have capital letters, spaces, leading zeros, a plus sign or .0 (nor, with "
-                    "Spark, with any). Write ids without these, or take a new key."
+                    "An earlier version of hushuffle compared the ids in this ledger literally. Ids with capital "
+                    "letters, spaces, leading zeros, a plus sign or .0 (with Spark, any ids) cannot be compared with "
+                    "them. Write ids without these, or use a new key."
                 )
             batch = candidate.batch
-            fresh.append(_is_new(batch, candidate.entries.file, known))
+            fresh.append(_is_new(batch, candidate.entries.file, earlier))
             if fresh[-1]:
-                known.append((batch, candidate.entries.file))
+                earlier.append((batch, candidate.entries.file))
         return tuple(fresh)
 
     def kept(self, candidate: Candidate) -> tuple[int, int, int]:
-        """Say of how many people the report in a round is the one that they sent in all other rounds of the deployment.
+        """Count the people whose report in a round equals their reports in all other rounds of the deployment.
 
-        And how many have sent another one in any of them, and how many different ones a person has sent at most.
+        Also return how many people sent another report in any round, and the most different reports of one person.
         """
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
         same, changed, most = 0, 0, 1
-        together = max(1, _CHUNK // (len(others) + 1))  # the reports of all rounds are held side by side
+        together = max(1, _CHUNK // (len(others) + 1))  # the reports of all rounds are compared side by side
         for start in range(0, own.people, together):
             mine = read_pairs(own.file, start, min(together, own.people - start))
             always = np.ones(mine.shape[0], dtype=np.bool_)
-            sent = np.repeat(mine[:, 1][np.newaxis], len(others) + 1, axis=0)  # who was not there sent nothing else
+            sent = np.repeat(mine[:, 1][np.newaxis], len(others) + 1, axis=0)  # absent people sent no other report
             for path, other in zip(others, sent[1:], strict=True):
                 met = np.zeros_like(always)
                 with path.open("rb", buffering=0) as file:
@@ -208,10 +207,10 @@ class Ledger:
         return same, changed, most
 
     def admit(self, candidates: Sequence[Candidate]) -> None:
-        """Write new batches down, through to the disk: all or none.
+        """Enter new batches into the ledger, flushed to the disk: all or none.
 
         Raises:
-            DataError: they cannot be written.
+            DataError: the ledger cannot be written.
         """
         before = self.batches
         with _written(self._folder / "ledger.json"):
@@ -227,14 +226,14 @@ class Ledger:
             self.settle()
 
     def save(self) -> None:
-        """Write the list of batches."""
+        """Write the list of batches to the disk."""
         write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [batch.document() for batch in self.batches]})
 
     def settle(self) -> None:
-        """Give files of tags their names, remove what was never admitted, and see that nothing is missing.
+        """Name the pending files of tags, remove files of batches never admitted, and check that no file is missing.
 
         Raises:
-            DataError: something is.
+            DataError: a file of tags is missing.
         """
         path = self._folder / "ledger.json"
         for number, batch in enumerate(self.batches):
@@ -250,7 +249,7 @@ class Ledger:
             damaged(path)
 
     def take_over(self, pairs: Words, digest: str) -> None:
-        """Write down what the ledger of an earlier version says, unless it was before."""
+        """Enter the records of an earlier version's ledger, unless they were entered before."""
         if not any(batch.digest == digest for batch in self.batches):
             with private_file(self._pending(len(self.batches))) as file:
                 file.write(pairs.tobytes())
@@ -265,17 +264,17 @@ class Ledger:
         return self._folder / f"{number + 1:06}.pending"
 
 
-def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, Path]]) -> bool:
-    """Say whether a batch, whose tags are in `file`, has no record in common with the known ones."""
+def _is_new(batch: LedgerBatch, file: Path, earlier: Sequence[tuple[LedgerBatch, Path]]) -> bool:
+    """Return whether a batch, whose tags are in `file`, has no record in common with any batch in `earlier`."""
     met = changed = unknown = 0
-    for other, tags in known:
+    for other, tags in earlier:
         _refuse_other_use(batch, other)
         if other.scope == batch.scope and other.digest == batch.digest:
             if other.shuffler != batch.shuffler:
                 fail(
                     "This batch was collected with this key and round before, with another shuffler or another number "
-                    "of dummies. Both releases could be subtracted from each other. Repeat it as it was, or take a "
-                    "new --round."
+                    "of dummies. An observer could subtract one release from the other. Repeat the batch exactly, or "
+                    "use a new `--round`."
                 )
             return False
         if other.scope in (None, batch.scope):
@@ -285,44 +284,43 @@ def _is_new(batch: LedgerBatch, file: Path, known: Sequence[tuple[LedgerBatch, P
     if unknown:
         fail(
             f"{unknown:,} people have reported under this key and round to an earlier version of hushuffle, which did "
-            "not note with which dummies. Take a new --round."
+            "not record the dummies. Use a new `--round`."
         )
     if changed:
         fail(
             f"{changed:,} people have reported under this key and round with other values, categories or another "
-            "randomizer. From the same coins both reports together would reveal values. Take a new --round."
+            "randomizer. Two reports from the same randomness would reveal their values. Use a new `--round`."
         )
     if met:
         fail(
-            f"{met:,} people are in an earlier batch of this key and round, and this batch is another one. What "
-            "both have in common could be subtracted. Repeat the batch as it was, or take a new --round."
+            f"{met:,} people are in an earlier, different batch of this key and round. An observer could subtract what "
+            "both have in common. Repeat the batch exactly, or use a new `--round`."
         )
-    if batch.deployment is not None and any(other.scope == batch.scope for other, _ in known):
+    if batch.deployment is not None and any(other.scope == batch.scope for other, _ in earlier):
         fail(
-            "This round was collected with this key, from other people. Where reports are kept a round is collected at "
-            "once: its people hide each other. Take a new --round."
+            "This round was collected with this key, from other people. A memoized round is collected at once, because "
+            "its people form one crowd. Use a new `--round`."
         )
     return True
 
 
 def _refuse_other_use(batch: LedgerBatch, other: LedgerBatch) -> None:
-    """Refuse a key that keeps reports for anything but them."""
+    """Refuse a batch that would use the key of memoized reports for another purpose."""
     if batch.deployment == other.deployment:
         return
     if batch.deployment is None:
-        fail("This key keeps people's reports (memoised) and is good for nothing else. Take another key.")
+        fail("This key belongs to memoized reports and has no other use. Use another key.")
     if other.deployment is None:
-        fail("With this key fresh reports were collected. Take a new key for reports that are kept (memoised).")
+        fail("This key was used for fresh reports. Use a new key for memoized reports.")
     fail(
-        "The reports that are kept under this key were drawn of another column, other categories or with another "
-        "randomizer: people would send a second one. Put the specification back as it was; another deployment takes "
-        "another key."
+        "The memoized reports of this key have another column, other categories or another randomizer, so people would "
+        "send a second report. Restore the specification, or use another key for another deployment."
     )
 
 
-def _in_both(one: Path, other: Path) -> tuple[int, int]:
+def _in_both(first: Path, other: Path) -> tuple[int, int]:
     """Return how many records two files of sorted tags have in common, and how many of these with different values."""
-    small, large = sorted((one, other), key=lambda path: path.stat().st_size)
+    small, large = sorted((first, other), key=lambda path: path.stat().st_size)
     count, total = (path.stat().st_size // PAIR for path in (small, large))
     met = changed = 0
     with large.open("rb", buffering=0) as file:
@@ -336,19 +334,19 @@ def _in_both(one: Path, other: Path) -> tuple[int, int]:
 
 
 def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Say of each pair in `mine` whether its record is in `theirs`, and whether with the same value."""
+    """Return for each pair in `mine` whether its record is in `theirs`, and whether it has the same value there."""
     places = _places(mine, theirs)
     return theirs[places, 0] == mine[:, 0], theirs[places, 1] == mine[:, 1]
 
 
 def _places(mine: Words, theirs: Words) -> npt.NDArray[np.intp]:
-    """Return where in `theirs` the record of each pair in `mine` would be."""
+    """Return the position in `theirs` at which the record of each pair in `mine` would be."""
     places: npt.NDArray[np.intp] = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
     return places
 
 
 def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) -> Iterator[Words]:
-    """Yield pairs of a file of `total` pairs, some at a time: all whose records are in `mine`, and others."""
+    """Yield blocks of pairs from a file of `total` pairs that include every record in `mine`."""
     if sparse:
         places = [min(_place(file, total, record), total - 1) for record in mine[:, 0].tolist()]
         yield np.concatenate([read_pairs(path, place, 1) for place in places])
@@ -359,7 +357,7 @@ def _near(mine: Words, path: Path, file: BinaryIO, total: int, *, sparse: bool) 
 
 
 def _place(file: BinaryIO, total: int, record: int) -> int:
-    """Return the number of the first pair of a file whose record is not below `record`."""
+    """Return the position of the first pair in a file whose record is at least `record`."""
 
     def at(place: int) -> int:
         file.seek(place * PAIR)
@@ -393,7 +391,7 @@ def _written(path: Path) -> Iterator[None]:
 
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:
     fail(
-        f"{key_file} has no ledger: nobody knows whose coins are used up. If this key was never used, here or "
-        f"elsewhere, say --new-key. If it was, its ledger belongs at {folder}: put it back (or name its place by "
-        "HUSHUFFLE_STATE), or take a new key."
+        f"{key_file} has no ledger, so reuse of its randomness cannot be ruled out. If the key has never been used "
+        f"anywhere, pass `--new-key`. Otherwise restore its ledger at {folder} (or name its place by "
+        "HUSHUFFLE_STATE), or create a new key."
     )

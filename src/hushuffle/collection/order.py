@@ -1,4 +1,4 @@
-"""Reports near a public order: its file, the Mallows shuffle of a collection, and what its order may say."""
+"""Release reports near a public order: read the order, build the Mallows shuffle, describe both in the manifest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAW: Final = np.dtype("<i8")
 
 
 def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
-    """Return the order in a file, `reference[rank]` = number of the record, counted from 0, shape (n,).
+    """Return the public order in a file: `reference[rank]` is the number of a record, counted from 0; shape (n,).
 
     The array is mapped from the file, not read into memory; that it is a permutation is checked with n bytes.
 
@@ -39,9 +39,9 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
     """
     order = _mapped(path)
     if order.ndim != 1 or not np.issubdtype(order.dtype, np.integer):
-        fail(f"{path} holds an array of shape {order.shape}: one list of integers is expected.")
+        fail(f"{path} holds an array of shape {order.shape}; it must hold one list of integers.")
     if order.size != n:
-        fail(f"{path} orders {order.size:,} records, but there are {n:,} people. Everybody occurs once.")
+        fail(f"{path} orders {order.size:,} records, but there are {n:,} people. Each person must occur once.")
     seen = np.zeros(n, dtype=np.bool_)
     for start in range(0, n, _BLOCK):
         block = order[start : start + _BLOCK]
@@ -50,51 +50,51 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
         seen[block] = True
     missing = n - int(np.count_nonzero(seen))
     if missing:
-        fail(f"{path} is no order of all records: {missing:,} do not occur, others occur twice.")
+        fail(f"{path} is no order of all records: {missing:,} do not occur, and others occur twice.")
     return order
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
     raw = path.suffix != ".npy"
-    with refused(path, f"{path} is no file of NumPy with an array, or it is empty or cut off."):
+    with refused(path, f"{path} is no NumPy file with an array, or it is empty or truncated."):
         whole = path.stat().st_size % _RAW.itemsize == 0
-        found: npt.NDArray[Any] = (
+        mapped: npt.NDArray[Any] = (
             np.memmap(path, dtype=_RAW if whole else np.uint8, mode="r")
             if raw
             else np.load(path, mmap_mode="r", allow_pickle=False)
         )
     if raw and not whole:
-        fail(f"{path} is not a whole number of 64-bit integers: it may be cut off.")
-    return found
+        fail(f"{path} is not a whole number of 64-bit integers: it may be truncated.")
+    return mapped
 
 
 _RELATION = "permute the values of the people in one group; which record is whose is public"
 
 
 def refuse_order(request: Request) -> None:
-    """Refuse what does not go with an order."""
+    """Refuse options that cannot be combined with a public order."""
     if request.keys is not None:
         message = (
-            "A key does not go with a Mallows shuffle: a repetition would draw the order of the same reports again, and"
-            " two orders say twice as much. Collect without a key, once."
+            "A Mallows shuffle does not use a key: a repetition would draw a second order of the same reports, and two"
+            " orders reveal twice as much. Collect without a key, once."
         )
         raise UnsupportedProtocolError(message)
     if len(request.sources) > 1 or any(Path(source).is_dir() for source in request.sources):
-        message = "The public order is one of the records of one file, or of one glob: give a single --input."
+        message = "A public order covers the records of one file or one glob: pass a single `--input`."
         raise DataError(message)
 
 
 def order_shuffler(
     specification: Specification, request: Request, asked: Asked, *, n: int, dropped: int
 ) -> Arrangement:
-    """Return the Mallows shuffle of n people about the order in `request.reference`, or about one that is computed.
+    """Return the Mallows shuffle of n people around the order in `request.reference`, or around a computed order.
 
     Source: docs/theory/order.md, Theorem 1.
     """
     if dropped:
         message = (
-            "Answers are missing. Left out, they would shift all others against the public order, and where reports"
-            " stand would say whose they are: make them a category (missing = ...)."
+            "Answers are missing. Leaving them out would shift all others against the public order, and the places of"
+            " reports would identify their people: add a category for them (missing = ...)."
         )
         raise DataError(message)
     assert specification.shuffler.kind == "mallows"
@@ -105,7 +105,7 @@ def order_shuffler(
 
 
 def order_facts(arrangement: Arrangement) -> dict[str, Any]:
-    """Return what the manifest says of the order."""
+    """Return the facts about the order in the manifest."""
     shuffler, alpha = arrangement.shuffler, replace(arrangement.alpha, witness=None)
     return {
         "order": {

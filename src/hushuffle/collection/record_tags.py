@@ -1,9 +1,9 @@
-"""Digests of records and of their values under a key: random numbers to whoever lacks it, sorted in bounded memory.
+"""Keyed digests of records and values: pseudorandom without the key, sorted in bounded memory.
 
-That a key was used, noted in two places besides its ledger; and the ledgers that earlier versions kept beside keys.
+The module also manages two marks that a key is in use, and reads the ledgers of earlier versions beside keys.
 
-A mark lies in the folder of all memory, another beside the key file. So a ledger that was deleted is missed, and so
-is a folder of memory that was, as long as the key file lies where it was.
+One mark is in the folder of all key records, the other beside the key file. So a deleted ledger is detected, and so is
+a deleted folder of records, as long as the key file has not been moved.
 """
 
 from __future__ import annotations
@@ -30,24 +30,23 @@ Words = npt.NDArray[np.uint64]
 _PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
 
 PAIR: Final = 16
-"""Bytes of a record in a file of tags: its tag, then that of its value."""
+"""Bytes per record in a file of tags: the tag of the record, then the tag of its value."""
 
 _HALF: Final = 1 << 63
 _BUCKETS: Final = 256
-_MEMORY: Final = 1 << 26  # bytes of tags that are held before they are written to the disk
+_MEMORY: Final = 1 << 26  # bytes of tags that stay in memory before they are written to disk
 _TWICE: Final = (
-    "an id is there twice: two records would share their coins. Capital letters, spaces, leading zeros, a plus sign or "
-    ".0 make no other id. Give every record an id of its own, or where reports are kept (memoised) leave one record of "
-    "each person."
+    "two records have the same id, so they would share their randomness. Ids that differ only in capital letters, "
+    "spaces, leading zeros, a plus sign or .0 are the same. Give every record its own id; for memoized reports, keep "
+    "one record per person."
 )
 
 
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
     """Return a number for each id (text), shape (n,): the same for all spellings of one id, in every file.
 
-    Which spellings those are is said by `hushuffle.tables.ids`. Integers below 2**63 are their own numbers; other text
-    gets 63 bits of a keyed digest, with the highest bit set: among n of them two are the same with probability at most
-    n**2 / 2**64.
+    `hushuffle.tables.ids` defines the spellings. Integers below 2**63 are their own numbers. Other text gets 63 bits of
+    a keyed digest, with the highest bit set: two of n such numbers are equal with probability at most n**2 / 2**64.
 
     >>> record_numbers(pl.Series(["7", "0", " 007"]), key=bytes(32)).tolist()
     [7, 0, 7]
@@ -65,7 +64,7 @@ def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
 
 
 def written_normally(ids: pl.Series) -> bool:
-    """Return whether ids are written as their normal form, so that earlier versions gave them the same numbers."""
+    """Return whether every id is in normal form, so that earlier versions gave it the same number."""
     return ids.equals(normal_ids(ids))
 
 
@@ -74,13 +73,13 @@ def _digest(text: str, key: bytes) -> bytes:
 
 
 class Tags:
-    """Makes the tags of records, and of what was done with their values, under a key and a round.
+    """Computes the tags of records and of their randomized values, under a key and a round.
 
-    `mechanism` says how values become reports: column, categories, randomizer. `scope` names the coins that records
-    are given: the same for the same key and round, and only then can two tags of records be the same.
+    `mechanism` describes how values become reports: column, categories, randomizer. `scope` identifies the randomness
+    of the records: it is the same for the same key and round, and only then can two tags of records be equal.
 
-    `memoised`: the key is that of reports that are kept. Tags are then the same in all rounds, and `deployment` names
-    the key; `scope` still names the round.
+    `memoised`: the key is that of memoized reports. Tags are then the same in all rounds, and `deployment` identifies
+    the key; `scope` still identifies the round.
     """
 
     def __init__(self, *, key: bytes, round_number: int, mechanism: str, memoised: bool = False) -> None:
@@ -92,7 +91,7 @@ class Tags:
         self.deployment = derived(key, "ledger 2 deployment")[:16].hex() if memoised else None
 
     def of(self, records: Words, values: npt.NDArray[np.int64]) -> Words:
-        """Return the tag of each record and of its value, shape (n, 2)."""
+        """Return the tags of each record and of its value, shape (n, 2)."""
         blocks = np.zeros((records.size, 2), dtype="<u8")
         blocks[:, 0] = records
         first = np.frombuffer(self._record.update(blocks.tobytes()), dtype="<u8")[::2]
@@ -105,8 +104,8 @@ class Tags:
 class Entries:
     """The tags of one batch, sorted by record, in a private `file`.
 
-    `digest` is the same exactly for the same records with the same values under one mechanism; `scope` and
-    `deployment` are those of the tags. `plain`: every id is known to be written as its normal form.
+    Two batches have equal `digest` exactly if they have the same records, values and mechanism. `scope` and
+    `deployment` are those of the tags. `plain`: every id is in normal form.
     """
 
     file: Path
@@ -121,15 +120,15 @@ class Entries:
 
 
 class TagSorter:
-    """Takes the tags of a batch in any order, and writes them down in their own.
+    """Takes the tags of a batch in any order, and writes them sorted.
 
-    Tags of records are uniform, so 256 buckets by their highest bits are of about one size; each is sorted in memory.
+    Tags of records are uniform, so 256 buckets by their highest bits have similar sizes; each is sorted in memory.
 
     Args:
-        folder: a private one that is there; in the end it holds one file, of 16 bytes for each record.
+        folder: an existing private folder; in the end it holds one file, of 16 bytes for each record.
         scope: `Tags.scope`.
         deployment: `Tags.deployment`.
-        plain: whether every id is known to be written as its normal form, until somebody says otherwise.
+        plain: whether every id has its normal form; a later batch of tags may change it.
         memory: bytes of tags to hold before they are written into the folder.
 
     >>> import tempfile
@@ -149,7 +148,7 @@ class TagSorter:
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
-        """Take more tags of the batch, shape (n, 2)."""
+        """Take further tags of the batch, shape (n, 2)."""
         pairs = _sorted(pairs)
         firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
         for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
@@ -158,7 +157,7 @@ class TagSorter:
         self._buckets.make_room()
 
     def entries(self) -> Entries:
-        """Return what the ledger would hold of the batch; once."""
+        """Return the ledger's entries of the batch; can be called once."""
         file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
         with file.open("xb") as target:
             for bucket in range(_BUCKETS):
@@ -179,13 +178,13 @@ class TagSorter:
 
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:
-    """Return `count` pairs of a file of tags from number `start` on (all, if it is -1), shape (count, 2)."""
+    """Return `count` pairs of a file of tags from position `start` on (all if -1), shape (count, 2)."""
     words = np.fromfile(path, dtype="<u8", offset=start * PAIR, count=2 * count if count >= 0 else -1)
     return words.reshape(-1, 2)
 
 
 def _sorted(pairs: Words) -> Words:
-    """Return pairs in the order of their records, which are all different."""
+    """Return the pairs sorted by record; all records differ."""
     pairs = pairs[np.argsort(pairs[:, 0])]
     if bool(np.any(pairs[1:, 0] == pairs[:-1, 0])):
         fail(_TWICE)
@@ -193,7 +192,7 @@ def _sorted(pairs: Words) -> Words:
 
 
 def _encryptor(key: bytes) -> CipherContext:
-    # ECB on blocks that never repeat is a pseudorandom function of them.
+    # ECB on blocks that never repeat is a pseudorandom function of the blocks.
     return Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
 
 
@@ -201,7 +200,7 @@ _OLD: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}
 
 
 def leave_traces(key: bytes, key_file: Path) -> None:
-    """Note that a key is in use, where it can be noted: a folder of keys may be read-only."""
+    """Mark that a key is in use, where the marks can be written: a folder of keys may be read-only."""
     mark_once(_mark(key))
     text = f"The key {fingerprint(key)} is in use. What it was used for is in {key_folder(key)}: keep both.\n"
     with suppress(OSError):
@@ -209,24 +208,24 @@ def leave_traces(key: bytes, key_file: Path) -> None:
 
 
 def refuse_traces(key: bytes, key_file: Path) -> None:
-    """Refuse a key without a ledger that was in use."""
+    """Refuse a key that is marked as in use but has no ledger."""
     for mark in (_mark(key), _mark_beside(key, key_file)):
         if mark.exists():
             fail(
-                f"{key_file} was used before, says {mark}, and its ledger is not at {key_folder(key)}: nobody knows "
-                "whose coins are used up. Put the ledger back (or name its place by HUSHUFFLE_STATE), or take a new "
-                "key."
+                f"{mark} says that {key_file} was used before, and its ledger is not at {key_folder(key)}, so reuse of "
+                "its randomness cannot be ruled out. Restore the ledger (or name its place by HUSHUFFLE_STATE), or "
+                "create a new key."
             )
 
 
 def old_ledgers(key_file: Path) -> tuple[Path, ...]:
-    """Return the ledgers of earlier versions beside a key file, or beside the one that it is a link to."""
+    """Return the ledgers of earlier versions beside a key file, or beside the file to which it is a link."""
     places = {path.with_name(f"{path.name}.ledger") for path in (key_file.absolute(), key_file.resolve())}
     return tuple(sorted(place for place in places if place.exists()))
 
 
 def tags_of_old(place: Path) -> tuple[Words, str]:
-    """Return the tags in a ledger of an earlier version, shape (n, 2), sorted by record, and a digest of them."""
+    """Return the tags in a ledger of an earlier version, shape (n, 2), sorted by record, and a digest of the tags."""
     try:
         tables = list(read_parquet(pl.scan_parquet(place.absolute(), glob=False), place, name=str(place)))
     except UnreadableFile:
@@ -239,7 +238,7 @@ def tags_of_old(place: Path) -> tuple[Words, str]:
 
 
 def put_away(place: Path) -> None:
-    """Give a ledger that was taken over another name: it is never read again."""
+    """Rename a ledger that was taken over, so that it is never read again."""
     place.replace(place.with_name(f"{place.name}.imported"))
     flush_folder(place.parent)
 

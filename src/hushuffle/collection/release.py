@@ -1,4 +1,4 @@
-"""One column, from records to a folder of shuffled reports that nobody has seen yet."""
+"""Turn the records of one column into a private folder of shuffled reports that is not published yet."""
 
 from __future__ import annotations
 
@@ -31,27 +31,29 @@ from hushuffle.specification import Specification
 from hushuffle.specification.population import ONE_ROW, relation
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.private import BATCH, Batch, ColumnBatches
+from hushuffle.tables.refused import Refused
 
 _SHARED: Final = ("title", "rounds", "memoised", "changes", "shuffler", "targets")
 _KEPT: Final = (
     "replace one person's values in all rounds; in which rounds they change, and in which they are an earlier one "
     "again, stays as it is"
 )
-_READING: Final = 0.6  # the share of the time that reading and randomizing take, about
+_READING: Final = 0.6  # approximate fraction of the time for reading and randomizing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One column's reports; `dropped` records were missing, and `beyond` too many of one person: neither is released.
+    """One column's reports. `dropped` records were missing, and `beyond` records exceeded the limit per person: no
+    report of them is released.
 
-    One person had so many records at most: `largest`; `person_known`: the specification says whose they are. `clipped`
-    numbers were outside the bounds (on this machine: a cluster does not count them). None of these is released.
+    One person had at most `largest` records. `person_known`: the specification names the column that identifies people.
+    `clipped` numbers were outside the bounds (counted on this machine, not on a cluster). These figures stay private.
 
-    `persons` is how many people the reports are of, where a column says whose records are, and at most `reports` are of
-    each. `total` is the guarantee of all rounds that the specification announces, if these are several.
+    `persons` is the number of people if a column identifies them, each with at most `reports` reports. `total` is the
+    guarantee of all rounds that the specification announces, if there are several.
 
-    Before they are, with a key: `key` is all of it, `entries` are for its ledger. Afterwards: `files` are what was
-    written, and `repeated` says that the key has given these reports before.
+    Before publication, with a key: `key` is the whole key, `entries` are for its ledger. Afterwards: `files` were
+    written, and `repeated` says that the key has released these reports before.
     """
 
     manifest: Manifest
@@ -69,25 +71,26 @@ class Release:
     clipped: int = 0
     reports: int = 1
     total: Bound | None = None
+    refused: Refused | None = field(default=None, repr=False)
 
     @property
     def content(self) -> str:
-        """The name of the file with what was released: the reports, or where only these leave, their sums."""
+        """The name of the released file: the reports, or their sums where only these are released."""
         return SUMS if self.protocol.shuffler.reveals is Reveals.SUMS else REPORTS
 
     @property
     def people(self) -> int:
-        """How many people the reports are of: a report is one's, where nothing else is said."""
+        """Number of people who sent the reports: one report each, unless `persons` is given."""
         return self.protocol.n if self.persons is None else self.persons
 
     @property
     def local_epsilon(self) -> float:
-        """What one report alone may say."""
+        """The local epsilon of one report."""
         return self.protocol.randomizer.local_epsilon
 
     @property
     def local_of_person(self) -> float:
-        """What all reports of one person may say, seen with their sender."""
+        """The local epsilon of all reports of one person."""
         return dp.local_epsilon(self.protocol, reports_per_person=self.reports).upper
 
 
@@ -96,49 +99,49 @@ def release(specification: Specification, request: Request, *, name: str, spill:
 
     Args:
         specification: the deployment of this column.
-        request: what is asked besides.
-        name: that of the column where there are several, whose coins come from a key of its own; else "".
+        request: the options of the collection.
+        name: the name of the column if there are several, with randomness from a derived key; else "".
         spill: a private, empty folder for reports that do not fit into memory, and for tags of the ledger.
-        target: a folder that only this process knows.
+        target: a private folder of this process.
     """
     _refuse_shuffler(specification, request)
     if request.master is not None:
         spark.check(specification)
-    asked, keys = Asked.of(specification, request), request.keys
-    batches = None if request.master is not None else batches_of(asked)  # before a key is made or anything is noted
+    selection, keys = Asked.of(specification, request), request.keys
+    batches = None if request.master is not None else batches_of(selection)  # before a key is created
     key = None if keys is None else keys.begin()
     kernel = Kernel(
-        randomizer=specification.randomizer.build(asked.answers.k),
-        grid=asked.answers.coding.grid,
-        # The key of one column says nothing about those of others.
-        key=derived(key, f"column 1, {asked.column}") if key is not None and name else key,
+        randomizer=specification.randomizer.build(selection.answers.k),
+        grid=selection.answers.coding.grid,
+        # The derived key of one column reveals nothing about the derived keys of other columns.
+        key=derived(key, f"column 1, {selection.column}") if key is not None and name else key,
         round=0 if keys is None else keys.round,
     )
-    if key is not None and asked.memoised:
-        # Coins of one column, categories and randomizer say nothing about those of others, and are those of all rounds.
-        drawn_by = hashlib.sha256(asked.mechanism(kernel).encode()).hexdigest()
+    if key is not None and selection.memoised:
+        # Memoized: randomness depends on column, categories and randomizer, and is the same in all rounds.
+        drawn_by = hashlib.sha256(selection.mechanism(kernel).encode()).hexdigest()
         kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), memoised=True)
     ordered = specification.shuffler.reveals is Reveals.NOISY_ORDER
     none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
     if batches is None:
-        gathered = spark.gathered(asked, kernel, request, spill)
+        gathered = spark.gathered(selection, kernel, request, spill)
     else:
         sampler = None if ordered else specification.shuffler.build()
-        gathered = _gathered(batches, asked, kernel, request, spill, sampler=sampler)
+        gathered = _gathered(batches, selection, kernel, request, spill, sampler=sampler)
     _refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
-        arrangement = order_shuffler(specification, request, asked, n=gathered.reports, dropped=gathered.dropped)
+        arrangement = order_shuffler(specification, request, selection, n=gathered.reports, dropped=gathered.dropped)
         facts = order_facts(arrangement)
     shuffler = arrangement.shuffler if ordered else specification.shuffler.build()
     protocol = Protocol(randomizer=kernel.randomizer, shuffler=shuffler, n=gathered.reports)
     total = total_of(specification, protocol)
     central = central_of(specification, protocol, total)
     entries = None if gathered.entries is None else gathered.entries()
-    manifest = _manifest(specification, protocol, central, asked, request, facts, total)
-    # The repetition of a batch has the same dummies, another batch others.
+    manifest = _manifest(specification, protocol, central, selection, request, facts, total)
+    # A repeated batch has the same dummies; another batch has other dummies.
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
-    # Guarantees and refusals are those of all numbers: what was drawn decides nothing but how many there are.
+    # The guarantee and refusals average over all possible numbers; the drawn numbers only determine how many are sent.
     numbers = 1 if protocol.shuffler.value_law is None else protocol.randomizer.inputs
     drawn = protocol.shuffler.drawn(_coins_of_the_number(dummy_key, numbers))
     manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
@@ -149,12 +152,12 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         for block in blocks:
             sums = sums + _counted(kernel, block)
         heads: Randomness = secure()
-        if dummy_key is not None:  # the repetition of a batch has the same coins
+        if dummy_key is not None:  # a repeated batch has the same randomness
             heads = keyed(key=derived(dummy_key, "coins of servers 1"), records=np.arange(sums.k))
         (target / SUMS).write_text(counts_text(manifest, drawn.noisy(sums.counts, rng=heads)), encoding="utf-8")
     else:
         write_reports(target / REPORTS, blocks, layout=kernel.layout)
-    if drawn.kept < 1:  # how many dummies there are would say how many reports were kept
+    if drawn.kept < 1:  # the number of dummies would reveal how many reports were kept
         manifest = replace(manifest, dummies=0, sampled=sum(sizes))
     (target / MANIFEST).write_text(manifest.text(), encoding="utf-8")
     return Release(
@@ -171,26 +174,27 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         clipped=gathered.clipped,
         reports=specification.population.most,
         total=total,
+        refused=None if batches is None else batches.refused,
     )
 
 
 def _coins_of_the_number(dummy_key: bytes | None, numbers: int) -> Randomness:
-    """Return the coins of so many random numbers of dummies: of this batch alone, the same when it is repeated."""
+    """Return the randomness that draws the numbers of dummies: specific to this batch, and repeated with it."""
     if dummy_key is None:
         return secure()
     return keyed(key=derived(dummy_key, "number of dummies 1"), records=np.arange(numbers))
 
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
-    """Refuse what does not hide who sent what, and an order with what does not go with it."""
+    """Refuse shufflers that do not hide senders, and options that do not fit the order."""
     reveals = specification.shuffler.reveals
     if reveals is Reveals.SENDERS:
-        message = 'Without a shuffler the order of the reports would say who sent which. Use kind = "uniform".'
+        message = 'Without a shuffler the order of the reports identifies the senders. Use kind = "uniform".'
         raise UnsupportedProtocolError(message)
     if reveals is Reveals.NOISY_ORDER:
         refuse_order(request)
     elif request.reference is not None:
-        fail('A reference order goes with [shuffler] kind = "mallows" only: others leave nothing of the order.')
+        fail('A reference order needs [shuffler] kind = "mallows": other shufflers release no order. Leave it out.')
 
 
 def _only_sums(specification: Specification) -> bool:
@@ -198,20 +202,20 @@ def _only_sums(specification: Specification) -> bool:
 
 
 def _counted(kernel: Kernel, reports: Packed) -> Histogram:
-    """Return the sums of so many reports; refused before there are any where they cannot be counted."""
+    """Return an empty histogram that sums the reports; refuse randomizers whose sums cannot be counted."""
     return kernel.randomizer.counts(kernel.layout.unpack(reports))
 
 
-def _refuse_few(people: int, batch: int, asked: int | None) -> None:
-    """Refuse fewer people than the batch, or the targets of the specification, must have."""
-    for least, source in ((asked or 1, "targets.people"), (batch, "--min-batch")):
+def _refuse_few(people: int, batch: int, target: int | None) -> None:
+    """Refuse fewer people than the batch, or the targets of the specification, require."""
+    for least, source in ((target or 1, "targets.people"), (batch, "--min-batch")):
         if people < least:
-            message = f"There are {people:,} people, fewer than the {least:,} that {source} asks for: nothing leaves."
+            message = f"{people:,} people are fewer than the {least:,} that {source} requires: nothing was released."
             raise TooFewPeople(message)
 
 
 def batches_of(asked: Asked) -> ColumnBatches:
-    """Return the records of a column on this machine."""
+    """Return a reader of the column's records on this machine, in batches."""
     return ColumnBatches(
         asked.files,
         column=asked.column,
@@ -225,15 +229,15 @@ def batches_of(asked: Asked) -> ColumnBatches:
 
 
 def _gathered(
-    batches: ColumnBatches, asked: Asked, kernel: Kernel, request: Request, spill: Path, *, sampler: Shuffler | None
+    batches: ColumnBatches, selection: Asked, kernel: Kernel, request: Request, spill: Path, *, sampler: Shuffler | None
 ) -> Gathered:
-    """Randomize everybody on this machine; a `sampler` keeps some of the reports, None keeps all in their order."""
+    """Randomize all records on this machine. `sampler` selects some reports; None keeps all reports in their order."""
     total = batches.count() if request.progress else 0
     engine: OrderedCollection | LocalCollection = OrderedCollection(kernel)
     if sampler is not None:
         engine = LocalCollection(kernel, spill, memory=request.memory, sampler=sampler)
-    tags = None if kernel.key is None else _Tags(kernel.key, kernel, asked, spill / "tags")
-    chosen = None if asked.person is None else _Chosen(kernel, asked)
+    tags = None if kernel.key is None else _Tags(kernel.key, kernel, selection, spill / "tags")
+    chosen = None if selection.person is None else _Chosen(kernel, selection)
     dropped = seen = clipped = 0
 
     def take(values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None) -> None:
@@ -253,14 +257,14 @@ def _gathered(
         dropped, seen = dropped + batch.dropped, seen + batch.values.size + batch.dropped
         request.tell("randomizing", _READING * seen / max(total, seen, 1))
     if chosen is not None:
-        chosen.keep.refuse_spellings(asked.person or "")
+        chosen.keep.refuse_spellings(selection.person or "")
         chosen.give(take)
     return Gathered(
         reports=engine.people,
         dropped=dropped,
         blocks=engine.blocks,
         entries=None if tags is None else tags.entries,
-        persons=engine.people if asked.memoised else None if chosen is None else chosen.keep.people,
+        persons=engine.people if selection.memoised else None if chosen is None else chosen.keep.people,
         beyond=0 if chosen is None else chosen.keep.left_out,
         largest=1 if chosen is None else chosen.keep.largest,
         clipped=clipped,
@@ -268,15 +272,15 @@ def _gathered(
 
 
 class _Chosen:
-    """Records of which at most so many of each person are kept, chosen by fresh coins or by those of a key."""
+    """Selects at most a given number of records per person, by fresh or keyed randomness."""
 
-    def __init__(self, kernel: Kernel, asked: Asked) -> None:
+    def __init__(self, kernel: Kernel, selection: Asked) -> None:
         self._kernel, self._keyed = kernel, kernel.key is not None
         self._key = derived(kernel.key or b"", "choice among a person's records 1")
-        self.keep = FewOfEach(asked.most)
+        self.keep = FewOfEach(selection.most)
 
     def add(self, batch: Batch, records: npt.NDArray[np.uint64] | None) -> None:
-        """Take a batch with persons; `records` are the numbers of its records, where there is a key."""
+        """Take a batch with the persons of its records; `records` are the record numbers, if there is a key."""
         assert batch.persons is not None
         coins: Randomness = secure()
         if records is not None:
@@ -284,7 +288,7 @@ class _Chosen:
         self.keep.add(batch.persons, coins.words(batch.values.size), batch.values, records)
 
     def give(self, take: Callable[[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None], None]) -> None:
-        """Hand on what is kept, some at a time."""
+        """Pass the selected records to `take`, in blocks."""
         values, records = self.keep.values, self.keep.records
         for start in range(0, values.size, BATCH):
             part = slice(start, start + BATCH)
@@ -292,19 +296,19 @@ class _Chosen:
 
 
 def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
-    """Return the central guarantee of all rounds that a specification announces; None: it is one."""
+    """Return the central guarantee of all rounds that a specification announces; None if it announces one."""
     rounds = specification.rounds or 1
     if rounds == 1:
         return None
-    kept = specification.reports_kept(protocol.randomizer.inputs)
-    if kept is not None:
-        return dp.waves(protocol, waves=rounds, delta=specification.targets.delta, changes=kept - 1)
+    reports = specification.reports_kept(protocol.randomizer.inputs)
+    if reports is not None:
+        return dp.waves(protocol, waves=rounds, delta=specification.targets.delta, changes=reports - 1)
     once = dp.per_person(protocol, reports=specification.population.most)
     return dp.compose([(once, rounds)], delta=specification.targets.delta)
 
 
 def central_of(specification: Specification, protocol: Protocol, total: Bound | None) -> Bound:
-    """Return the central guarantee for the people there are, if it, or that of all rounds, is what was wanted."""
+    """Return the central guarantee for the actual people; check it, or that of all rounds, against the target."""
     targets, reports = specification.targets, specification.population.most
     central = dp.epsilon(protocol, delta=targets.delta, reports_per_person=reports)
     largest = (total or central).upper
@@ -313,7 +317,8 @@ def central_of(specification: Specification, protocol: Protocol, total: Bound | 
         rounds = "" if total is None else f" of all {specification.rounds:,} rounds together"
         fail(
             f"With {of} the central epsilon{rounds} is up to {largest:.4g} at delta = {targets.delta:g}, above "
-            f"targets.epsilon = {targets.epsilon:g}: nothing leaves. More people help, or a smaller local epsilon."
+            f"targets.epsilon = {targets.epsilon:g}: nothing was released. Collect from more people, or "
+            "choose a smaller local epsilon."
         )
     return central
 
@@ -322,13 +327,13 @@ def _manifest(
     specification: Specification,
     protocol: Protocol,
     central: Bound,
-    asked: Asked,
+    selection: Asked,
     request: Request,
     more: dict[str, Any],
     total: Bound | None,
 ) -> Manifest:
-    """Return what may be known of the collection: nothing about files, ids, or the order of people."""
-    plain, answers = specification.plain(), asked.answers
+    """Return the public facts about the collection: no files, no ids, no order of people."""
+    plain, answers = specification.plain(), selection.answers
     grid = answers.coding.grid
     categories: dict[str, Any] = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
     if grid is not None:
@@ -336,7 +341,7 @@ def _manifest(
     randomizer = specification.randomizer.settled(protocol.randomizer)
     tables = {key: plain[key] for key in _SHARED if key in plain}
     if more:
-        # An order is described by what it says, under "order": its groups are made from data that do not leave.
+        # The order is described under "order"; its groups are computed from private data, so they are not released.
         tables["shuffler"] = {"kind": "none"}
     most = specification.population.most
     several = {"reports_per_person": most} if most > 1 else {}
@@ -346,7 +351,7 @@ def _manifest(
     rounds: dict[str, Any] = {}
     if total is not None:
         rounds["rounds"] = {"times": specification.rounds, "epsilon": total.as_dict()}
-    if total is not None and asked.memoised:
+    if total is not None and selection.memoised:
         crowd = f"all {protocol.n:,} people take part in every round, and their values stay"
         changes = specification.changes or 0
         rounds["rounds"] |= {"memoised": True, "changes": changes, "relation": _KEPT, "assumed": crowd}
@@ -358,7 +363,7 @@ def _manifest(
             "delta": specification.targets.delta,
             "relation": relation(most),
             "per": "person",
-            **({} if asked.person is not None or asked.memoised else {"assumed": ONE_ROW}),
+            **({} if selection.person is not None or selection.memoised else {"assumed": ONE_ROW}),
             **several,
             **rounds,
         },
@@ -369,13 +374,13 @@ def _manifest(
 
 
 class _Tags:
-    """What tells whether coins are used again, for the same column, categories and randomizer only."""
+    """The tags of a column's records, to detect reuse of randomness for the same column, categories and randomizer."""
 
-    def __init__(self, key: bytes, kernel: Kernel, asked: Asked, folder: Path) -> None:
+    def __init__(self, key: bytes, kernel: Kernel, selection: Asked, folder: Path) -> None:
         folder.mkdir(mode=0o700)
         self._key = key
         self._tags = Tags(
-            key=key, round_number=kernel.round, mechanism=asked.mechanism(kernel), memoised=kernel.memoised
+            key=key, round_number=kernel.round, mechanism=selection.mechanism(kernel), memoised=kernel.memoised
         )
         self._sorter = TagSorter(folder, scope=self._tags.scope, deployment=self._tags.deployment, plain=True)
         self.entries = self._sorter.entries
@@ -392,14 +397,14 @@ class _Tags:
 
 
 def _sized(blocks: Iterator[Packed], sizes: list[int]) -> Iterator[Packed]:
-    """Yield the blocks, and note how large they are."""
+    """Yield the blocks, and append the size of each to `sizes`."""
     for block in blocks:
         sizes.append(block.size)
         yield block
 
 
 def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
-    """Yield the blocks and tell how far it is."""
+    """Yield the blocks, and report the progress after each."""
     written = 0
     for block in blocks:
         yield block

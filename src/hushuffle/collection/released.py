@@ -1,4 +1,4 @@
-"""What lies in the folder of a release: reports, in Parquet, and how they were made; no key, no secret, no order."""
+"""The content of a release folder: reports in Parquet, and their mechanism; no key, no secret, no original order."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.parquet import read_parquet
 
 GROUP: Final = 1 << 18
-"""Reports in a row group; the last group has the rest."""
+"""Reports in a row group; the last group has the remainder."""
 
 _READ: Final = 1 << 20
 
 
 def schema_of(layout: ReportLayout) -> dict[str, pl.DataType]:
-    """Return the types of the columns in a table."""
+    """Return the columns of a table of reports, with their types."""
     return dict(pl.DataFrame(layout.columns(np.empty(0, dtype=layout.dtype))).schema)
 
 
 def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout) -> None:
     """Write reports, in the order given, to a new Parquet file, in row groups of `GROUP`.
 
-    The bytes of the file depend on nothing but the sequence of reports, and not on how it is cut into blocks.
-    Memory: some row groups. Where the disk is full, blocks are still read to their end.
+    The bytes of the file depend only on the sequence of reports, and not on its division into blocks.
+    Memory: a few row groups. If the disk is full, all blocks are still read.
     """
     waiting: Queue[tuple[pl.DataFrame, ...]] = Queue(maxsize=2)
     source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=schema_of(layout))
-    # The file is written in a thread of its own: this one goes on shuffling, and hears when somebody presses Ctrl-C.
+    # The file is written in a thread of its own; meanwhile this thread shuffles, and reacts when Ctrl-C is pressed.
     with ThreadPoolExecutor(max_workers=1) as pool:
         written = pool.submit(source.sink_parquet, path, row_group_size=GROUP, maintain_order=True, compression="zstd")
         try:
@@ -61,7 +61,7 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
 def _hand_over(
     frames: tuple[pl.DataFrame, ...], waiting: Queue[tuple[pl.DataFrame, ...]], written: Future[Any]
 ) -> None:
-    """Wait until there is room, or nobody takes anything any more."""
+    """Wait until the queue has room, or until the writing thread has ended."""
     while not written.done():
         with suppress(Full):
             waiting.put(frames, timeout=0.1)
@@ -69,7 +69,7 @@ def _hand_over(
 
 
 def _recut(blocks: Iterable[Packed], layout: ReportLayout) -> Iterator[Packed]:
-    """Yield the same reports in blocks of `GROUP`, the last one shorter."""
+    """Yield the same reports in blocks of `GROUP`; the last block may be shorter."""
     held: list[Packed] = [np.empty(0, dtype=layout.dtype)]
     size = 0
     for block in blocks:
@@ -86,11 +86,11 @@ def _recut(blocks: Iterable[Packed], layout: ReportLayout) -> Iterator[Packed]:
 
 
 def read_reports(path: Path, *, layout: ReportLayout) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the reports in a file, as randomizers make them, some at a time."""
+    """Yield the reports in a file in blocks, in the form in which randomizers return them."""
     query = pl.scan_parquet(path.absolute(), glob=False)
     frames = read_parquet(query, path, name=str(path), rows=_READ)
     if dict(next(frames).schema) != schema_of(layout):
-        fail(f"{path} has other columns than its manifest says. It must have: {', '.join(layout.names)}.")
+        fail(f"{path} must have the columns of its manifest: {', '.join(layout.names)}. It has others.")
     for frame in frames:
         yield _checked(frame, layout, path)
 
@@ -99,7 +99,7 @@ def _checked(frame: pl.DataFrame, layout: ReportLayout, path: Path) -> npt.NDArr
     for name, limit in zip(layout.names, layout.limits, strict=True):
         column = frame[name]
         if column.null_count() or (column.len() and int(column.to_numpy().max()) >= limit):
-            fail(f"{path}: column {name!r} holds something else than integers from 0 to {limit - 1:,}.")
+            fail(f"{path}: column {name!r} must hold integers from 0 to {limit - 1:,} only.")
     columns = [frame[name].to_numpy().astype(np.int64) for name in layout.names]
     return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
@@ -112,12 +112,12 @@ COLUMNS: Final = "manifest of columns"
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """`specification` is TOML text with the actual number of people; it says nothing about where they came from.
+    """The public description of a release: `specification` is its TOML text, with the actual number of people.
 
-    `people` reports and `dummies` dummies were released, or sums with the heads of so many `coins` in each; `facts` is
-    what a person or a program may want to know besides: the guarantee, epsilon_0 as implemented, the deployment in a
-    sentence. Where the shuffler samples reports nothing says how many of the `sampled` messages are dummies, or hides
-    whose report was kept.
+    `people` reports and `dummies` dummies were released, or sums that include the successes of `coins` Bernoulli trials
+    for each value. `facts` is additional information: the guarantee, epsilon_0 as implemented, the deployment in a
+    sentence. If the shuffler samples reports, the release hides how many of the `sampled` messages are dummies, and
+    whose reports were sampled.
     """
 
     specification: str
@@ -129,7 +129,7 @@ class Manifest:
 
     @property
     def reports(self) -> int:
-        """How many messages were released, dummies among them."""
+        """The number of released messages, dummies included."""
         return self.people + self.dummies if self.sampled is None else self.sampled
 
     def __post_init__(self) -> None:
@@ -139,19 +139,19 @@ class Manifest:
         _checks.integer("sampled", self.sampled or 0, low=0)
 
     def text(self) -> str:
-        """Return it as JSON."""
+        """Return the manifest as JSON."""
         return _json(MANIFEST, self, {**self.facts})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsManifest:
-    """`columns`: number of people and local epsilon, by the name of the folder; `facts` about all of them."""
+    """The manifest of several columns: number of people and local epsilon by folder in `columns`; `facts` about all."""
 
     columns: Mapping[str, tuple[int, float]]
     facts: Mapping[str, Any]
 
     def text(self) -> str:
-        """Return it as JSON."""
+        """Return the manifest as JSON."""
         document = {
             "schema_version": SCHEMA_VERSION,
             "content": COLUMNS,
@@ -168,23 +168,23 @@ class ColumnsManifest:
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in a file."""
     document = read_document(path, MANIFEST)
-    known = ("schema_version", "content", "specification", "people", "dummies", "server_coins", "sampled_messages")
-    facts = {key: value for key, value in document.items() if key not in known}
+    own_keys = ("schema_version", "content", "specification", "people", "dummies", "server_coins", "sampled_messages")
+    facts = {key: value for key, value in document.items() if key not in own_keys}
     return _manifest(document, path, facts)
 
 
 def counts_text(manifest: Manifest, counts: npt.NDArray[np.int64]) -> str:
-    """Return support counts, shape (k,), as JSON: what machines send so that they can be added up."""
+    """Return support counts, shape (k,), as JSON; the counts of several machines can be added."""
     return _json(COUNTS, manifest, {"counts": [int(count) for count in counts]})
 
 
 def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
-    """Return how the counted reports were made, and the support counts, shape (k,)."""
+    """Return the mechanism of the counted reports, and the support counts, shape (k,)."""
     document = read_document(path, COUNTS)
     counts = document.get("counts")
     whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
     if not whole or not isinstance(counts, list):
-        fail(f"{path} holds no support counts: integers from 0 on are expected.")
+        fail(f"{path} holds no support counts: they must be integers from 0 on.")
     manifest = _manifest(document, path, {})
     if max(counts) > manifest.reports + manifest.coins:
         fail(f"{path}: a value has more support than there are reports.")
@@ -192,7 +192,7 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
 
 
 def columns_in(path: Path) -> tuple[str, ...]:
-    """Return the names of the columns that a manifest of columns lists; none if the file is something else.
+    """Return the names of the columns that a manifest of several columns lists; an empty tuple for any other file.
 
     >>> columns_in(Path("not-there.json"))
     ()
@@ -224,19 +224,19 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
 
 
 def read_document(path: Path, content: str) -> dict[str, Any]:
-    """Return the JSON object in a file that says it is `content`, written by this version."""
+    """Return the JSON object in a file, checked to declare the type `content` and to be of this version."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
-        fail(f"{path} does not exist. Reports are read with the manifest.json that was written beside them.")
+        fail(f"{path} does not exist. Reports need the manifest.json that was written beside them.")
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
-        fail(f"{path} is not valid JSON: it may be cut off or damaged.")
+        fail(f"{path} is not valid JSON: it may be truncated or damaged.")
     if not isinstance(document, dict) or document.get("content") != content:
         fail(f"{path} holds no {content} of hushuffle collect.")
     if document.get("schema_version") != SCHEMA_VERSION:
-        fail(f"{path} was written by another version of hushuffle, whose {content} this one does not know.")
+        fail(f"{path} was written by another version of hushuffle, whose {content} this version does not read.")
     return document
 
 
@@ -245,9 +245,9 @@ def _manifest(document: Mapping[str, Any], path: Path, facts: Mapping[str, Any])
     coins, sampled = document.get("server_coins", 0), document.get("sampled_messages")
     whole = all(_is_count(number) for number in (people, dummies, coins, sampled or 0))
     if not isinstance(specification, str) or not whole or not people:
-        fail(f"{path} must say specification, people and dummies: it may have been edited.")
-    made = Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
-    return replace(made, sampled=sampled)
+        fail(f"{path} must have `specification`, `people` and `dummies`: the file may have been edited.")
+    record = Manifest(specification=specification, people=people, dummies=dummies or 0, facts=facts, coins=coins)
+    return replace(record, sampled=sampled)
 
 
 def _is_count(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a collection is asked for besides its specification; what all collections with one key say together."""
+"""The options of a collection in addition to its specification; the joint guarantee of all collections with one key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hushuffle.tables.csv_form import CsvForm
 
 REPORTS: Final = "reports.parquet"
 SUMS: Final = "sums.json"
-"""What lies in the folder of a release instead of reports where only their sums leave."""
+"""The file in a release folder that holds the sums, where only sums are released instead of reports."""
 
 MANIFEST: Final = "manifest.json"
 
@@ -44,10 +44,10 @@ class TooFewPeople(DataError):  # noqa: N818 - what is the case
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """Where coins come from that are repeated for the same record: a key in a file, a round, a column of ids.
+    """The source of repeatable randomness: a key in a file, a round, and a column of ids.
 
-    `new`: the key was never used. If there is no file, one is made; the key's ledger is begun. A key that is not said
-    to be new, and has no ledger, is refused.
+    `new`: the key was never used. If there is no file, one is created; the key's ledger is begun. A key that is not
+    declared new, and has no ledger, is refused.
     """
 
     file: Path
@@ -59,20 +59,20 @@ class Keys:
         _checks.integer("round", self.round, low=0, high=2**63 - 1)
 
     def begin(self) -> bytes:
-        """Return the key, which has a ledger then."""
+        """Ensure that the key has a ledger, and return the key."""
         if self.new and not self.file.exists():
             make_key(self.file)
-        key = key_in_file(self.file, advice="If a key is to be made, say --new-key.")
+        key = key_in_file(self.file, advice="To create a key, pass `--new-key`.")
         begin(key, self.file, new=self.new)
         return key
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked besides a specification; see `hushuffle.collection.collect.collect`.
+    """The options of a collection in addition to its specification; see `hushuffle.collection.collect.collect`.
 
-    `called`: what messages call sources, as they were given. `master`: the address of a Spark cluster that randomizes
-    and shuffles; None: this machine alone. `budget`: a file with what may be released of the same people over time.
+    `called`: the names of sources in messages. `master`: the address of a Spark cluster that randomizes and shuffles;
+    None: this machine alone. `budget`: a file with the limit for the same people over time.
     """
 
     sources: Sequence[str] = ()
@@ -91,17 +91,17 @@ class Request:
         _checks.integer("min_batch", self.min_batch, low=1)
 
     def tell(self, what: str, share: float) -> None:
-        """Say how far it is."""
+        """Report the progress: the work at present, and the share that is done."""
         if self.progress is not None:
             self.progress(what, share)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """Which column of which files is collected, and what its values mean; relative files start at `base_folder`.
+    """The column to collect, its files, and the meaning of its values; relative files start at `base_folder`.
 
-    Messages name a file as `called` says, if it does. Where `person` says whose a record is, `most` of each are kept.
-    Where reports are `memoised` a record is a person's, and `ids` says whose.
+    `called` gives the names of files in messages. If `person` identifies the person of a record, at most `most` records
+    per person are used. If reports are `memoised`, a record is one person's, and `ids` identifies the person.
     """
 
     files: Sequence[str]
@@ -117,40 +117,40 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
-            fail(f"The id of a record cannot be its private column {self.column!r}.")
+            fail(f"The id of a record cannot be its private column {self.column!r}: name another column.")
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
-        """Return what a specification and a request say."""
+        """Return the data to collect according to a specification and a request."""
         sources = request.sources
         population = specification.population
-        found = population.answered(request.column, given=bool(sources))
+        columns = population.answered(request.column, given=bool(sources))
         return cls(
             files=sources or ([] if population.files is None else [population.files]),
-            column=found.column,
-            answers=found.answers,
-            form=found.form,
+            column=columns.column,
+            answers=columns.answers,
+            form=columns.form,
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,
-            person=None if specification.memoised else found.person,
-            most=found.most,
+            person=None if specification.memoised else columns.person,
+            most=columns.most,
             memoised=specification.memoised is True,
         )
 
     def mechanism(self, kernel: Kernel) -> str:
-        """Return what the ledger is told of how values become reports."""
+        """Return the text that identifies in the ledger how values become reports."""
         return "\n".join([repr(kernel.randomizer), repr(self.column), *map(repr, self.answers.labels)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """Everybody's reports, made by an engine and not released yet; `dropped` records were missing.
+    """All reports of an engine, not released yet; `dropped` records were missing.
 
-    `reports` were made; where a column says whose records are, of so many `persons`, and `beyond` others were too many
-    of one person, who had so many at most: `largest`. `clipped` numbers were outside their bounds.
-    `blocks` gives them, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
-    `entries`, where records have ids, what the ledger would hold of them; once.
+    There are `reports` reports; if a column identifies people, of `persons` people. `beyond` further records exceeded
+    the limit per person, and one person had up to `largest`. `clipped` numbers were outside their bounds. `blocks`
+    yields the reports, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
+    `entries`, if records have ids: the ledger's entries; once.
     """
 
     reports: int
@@ -164,20 +164,20 @@ class Gathered:
 
     @property
     def people(self) -> int:
-        """How many people they are of: a report is one's, where nothing else is said."""
+        """Number of people who sent the reports: one report each, unless `persons` is given."""
         return self.reports if self.persons is None else self.persons
 
 
-_DISTINCT: Final = 4  # protocols of different n that are composed as they are: each takes a second or more
+_DISTINCT: Final = 4  # number of protocols of different n that are composed exactly: each takes a second or more
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRounds:
-    """What a key was used for: `collections` (a column in a round is one), and their central epsilon at `delta`.
+    """The use of a key: its `collections` (each column in each round counts), and their central epsilon at `delta`.
 
-    `unknown` batches were collected by an earlier version, which did not note how: the figure leaves them out.
-    Where reports are kept, `kept` people have sent the same one in all rounds, and `changed` of this one gave
-    another answer in another.
+    `unknown` batches were collected by an earlier version that did not record the mechanism: epsilon leaves them out.
+    With memoized reports, `kept` people have sent the same report in all rounds, and `changed` people of this round
+    gave another answer in another round.
     """
 
     collections: int
@@ -188,7 +188,7 @@ class KeyRounds:
     changed: int = 0
 
     def facts(self) -> dict[str, Any]:
-        """Return it for a manifest."""
+        """Return the use of the key for a manifest."""
         return {
             "collections": self.collections,
             "epsilon": self.epsilon.as_dict(),
@@ -198,17 +198,17 @@ class KeyRounds:
 
 
 def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
-    """Return what the batches in a ledger say together, for people who are in one batch of each collection.
+    """Return the joint guarantee of the batches in a ledger, for people who are in one batch of each collection.
 
-    At `delta`, and at what sums by several messages may fail with besides: there is no epsilon for less.
+    It holds at `delta` plus the failure probability of sums by several messages; no epsilon holds for less.
 
-    Within a collection batches have different people. The figure is an upper end: of batches made alike the smallest
-    counts, and where there are many sizes, smaller ones stand for larger ones. That is sound: with more people, a
-    release is less about each of them.
+    Within a collection, batches have different people. The figure is an upper bound: of batches with the same mechanism
+    the smallest counts, and smaller sizes stand for larger ones. That is sound: with more people, a release reveals
+    less about each of them.
     """
-    known = [batch for batch in batches if batch.specification is not None]
+    described = [batch for batch in batches if batch.specification is not None]
     smallest: dict[tuple[str | None, str], LedgerBatch] = {}
-    for batch in known:
+    for batch in described:
         place = (batch.scope, _likeness(batch))
         if place not in smallest or batch.people < smallest[place].people:
             smallest[place] = batch
@@ -217,15 +217,15 @@ def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
     others = delta if len(failing) < len(rounds) else 0.0
     delta = max(delta, min(others + math.fsum(failing), 0.5))
     return KeyRounds(
-        collections=len({batch.scope for batch in known}),
+        collections=len({batch.scope for batch in described}),
         epsilon=Bound(lower=0.0, upper=together(rounds, delta), kind="upper", unit="nats"),
         delta=delta,
-        unknown=len(batches) - len(known),
+        unknown=len(batches) - len(described),
     )
 
 
 def _likeness(batch: LedgerBatch) -> str:
-    """Return what batches that were made alike have in common."""
+    """Return a text that is equal for batches of the same mechanism."""
     plain = tomllib.loads(batch.specification or "")
     plain["population"].pop("n", None)
     return json.dumps([plain["population"], plain.get("randomizer", plain.get("sum")), batch.shuffler], sort_keys=True)
@@ -233,26 +233,26 @@ def _likeness(batch: LedgerBatch) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """A collection that was released: its protocol, and how many reports of one person are in it, at most."""
+    """A released collection: its protocol, and the maximal number of reports per person."""
 
     protocol: Protocol | SplitAndMix
     reports: int
 
     @property
     def kind(self) -> str:
-        """What collections with other numbers of reports have in common with it."""
+        """A text that is equal for collections that differ only in their number of reports."""
         if self.protocol.shared is not None:
             return self.protocol.shared.kind
         return repr((self.protocol.randomizer, self.protocol.shuffler, self.reports))
 
     @property
     def round(self) -> Round:
-        """It as a round for `dp.compose`."""
+        """The collection as a round for `dp.compose`."""
         return self.protocol if self.reports == 1 else dp.per_person(self.protocol, reports=self.reports)
 
 
 def protocol_of(text: str, reports: int) -> Released:
-    """Return what the specification in a manifest describes, of so many reports."""
+    """Return the protocol that the specification in a manifest describes, with `reports` reports."""
     if is_sum(text):
         return Released(protocol=parse_sum(text, file="a specification in the ledger").build(reports), reports=1)
     specification: Specification = parse(text, file="a specification in the ledger")
@@ -264,7 +264,7 @@ def protocol_of(text: str, reports: int) -> Released:
 
 
 def fewer(released: Iterable[Released]) -> list[Released]:
-    """Return as many collections, a few different ones at most: fewer people stand for more."""
+    """Return as many collections with fewer distinct sizes: a smaller number of people replaces larger numbers."""
     rounds = sorted(released, key=lambda one: (one.kind, one.protocol.n))
     while len({(one.kind, one.protocol.n) for one in rounds}) > _DISTINCT:
         steps = [
@@ -281,20 +281,20 @@ def fewer(released: Iterable[Released]) -> list[Released]:
 
 
 def failures(released: Iterable[Released]) -> list[float]:
-    """Return the delta of each sum by several messages: with less there is no epsilon, however large."""
+    """Return the delta of each sum by several messages: below it, no epsilon holds, however large."""
     return [one.protocol.shared.delta for one in released if one.protocol.shared is not None]
 
 
 def together(released: Sequence[Released], delta: float) -> float:
-    """Return an upper end of epsilon (nats) of all of them together."""
+    """Return an upper bound on the joint epsilon (nats) of the `released` collections at `delta`."""
     rounds: list[Round] = []
-    for place, one in enumerate(released):
-        first = released.index(one)
-        rounds.append(rounds[first] if first < place else one.round)
+    for place, release in enumerate(released):
+        first = released.index(release)
+        rounds.append(rounds[first] if first < place else release.round)
     if not rounds:
         return 0.0
     try:
         return dp.compose(rounds, delta=delta).upper
     except (UnsupportedProtocolError, NumericalError):
-        # What a report says about its sender is all that it can say, and adds up.
+        # A report's local epsilon bounds all that it reveals about its sender, and local epsilons add up.
         return sum(dp.local_epsilon(one.protocol, reports_per_person=one.reports).upper for one in released)

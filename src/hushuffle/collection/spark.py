@@ -1,4 +1,4 @@
-"""One column with Spark: from Parquet files on a cluster to the reports of everybody on this machine."""
+"""Collect one column with Spark: from files on a cluster to all reports on this machine."""
 
 from __future__ import annotations
 
@@ -30,40 +30,43 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _STRICT: Final = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-_LARGEST_CSV: Final = 1 << 27  # bytes of a file that a worker reads whole
-_SHORT: Final = 8  # bytes of a short line of a CSV file; packed lines are taken for eight times shorter
+_LARGEST_CSV: Final = 1 << 27  # bytes of a file that a worker reads in one piece
+_SHORT: Final = 8  # bytes of a short line of a CSV file; compressed lines are assumed eight times shorter
 _STARTING: Final = 0.05
-_READING: Final = 0.55  # the share of the time in which reports arrive, about
+_READING: Final = 0.55  # approximate share of the time in which reports arrive
 _WRONG: Final = {
     UNSEEN: "{unfit}. {advice}",
     OVERLAP: "match several categories. Make the conditions exclude each other.",
     MISSING: "are missing. {missing} Empty text and NaN count as missing.",
     NAMELESS: "have no id. Every record needs one.",
-    TWICE: "have an id that another record has: they would share their coins. Give every record an id of its own.",
+    TWICE: "share their id with another record, so both would share their randomness. Give every record its own id.",
 }
 
 
 def check(specification: Specification) -> None:
-    """Refuse what is not collected with Spark."""
+    """Refuse collections that Spark does not support."""
     if specification.population.whose is not None and not specification.memoised:
-        message = "Records of which each person has several are not collected with Spark yet: take --engine local."
+        message = "Spark does not collect several records per person yet: pass `--engine local`."
+        raise UnsupportedProtocolError(message)
+    if getattr(specification.population, "quarantine", None) is not None:
+        message = 'Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.'
         raise UnsupportedProtocolError(message)
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        message = "A Mallows shuffle needs everybody's place in one order: collect it with --engine local."
+        message = "A Mallows shuffle needs the place of every record in one order: pass `--engine local`."
         raise UnsupportedProtocolError(message)
     if specification.shuffler.build().kept < 1:
-        message = "A shuffler that keeps a sample of the reports is run on one machine only: take --engine local."
+        message = "A shuffler that samples the reports runs on one machine only: pass `--engine local`."
         raise UnsupportedProtocolError(message)
     check_installed()
 
 
 def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gathered:
-    """Randomize and shuffle everybody on the cluster of a request; what it makes lies in the private folder `spill`.
+    """Randomize and shuffle all records on the cluster of a request; its output lies in the private folder `spill`.
 
     With the same key, ids and round the reports are those of one machine.
     """
     keyed = kernel.key is not None
-    # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
+    # Spark may repeat tasks, so randomness is always keyed; without a key file, by a fresh key that is then discarded.
     kernel = kernel if keyed else replace(kernel, key=secrets.token_bytes(32))
     request.tell("starting Spark", 0.0)
     assert request.master is not None
@@ -88,7 +91,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
 
 
 def refuse_marked(asked: Asked, engine: SparkCollection) -> None:
-    """Say of all records that have no report how many there are; rows of a cluster have no numbers."""
+    """Count the records without a report, and refuse them; rows on a cluster have no line numbers."""
     total, answers = engine.people + sum(engine.marks.values()), asked.answers
     problems = []
     for mark, sentence in _WRONG.items():
@@ -101,55 +104,55 @@ def refuse_marked(asked: Asked, engine: SparkCollection) -> None:
 
 
 def _at(file: str, base_folder: Path) -> str:
-    """Return a path relative to the specification as one on this machine; others are for Spark to understand."""
+    """Return a path relative to the specification as one on this machine; Spark itself resolves other paths."""
     return file if ":" in file else f"file://{(base_folder / Path(file).expanduser()).absolute()}"
 
 
 def read_table(
     session: SparkSession, asked: Asked, *, given: Sequence[str]
 ) -> tuple[DataFrame, Reader, tuple[int, int] | None]:
-    """Return rows, what reads them, and their size if it is known; whatever could lose records silently is refused.
+    """Return rows, a reader of them, and their size if known; refuse sources that could lose records silently.
 
-    Files that are `given` are for Spark to understand, those of the specification are on this machine.
+    Spark resolves the files that are `given`; files named in the specification are on this machine.
     """
     files = given or [_at(file, asked.base_folder) for file in asked.files]
     called = ", ".join(asked.called.get(file, file) for file in (given or asked.files))
     text = [file.endswith(KINDS) for file in files]
     if any(text) and not all(text):
-        fail(f"{called}: with Spark, files are either all CSV or all Parquet. Collect them apart.")
+        fail(f"{called}: with Spark, all files must be CSV, or all Parquet. Collect them separately.")
     return _texts(session, asked, files, called) if all(text) else _rows(session, asked, files, called)
 
 
 def _texts(
-    session: SparkSession, asked: Asked, files: Sequence[str], called: str
+    session: SparkSession, selection: Asked, files: Sequence[str], called: str
 ) -> tuple[DataFrame, Reader, tuple[int, int]]:
-    """Return CSV files, each whole: Spark's own reader mends broken rows silently, and takes a part of a file."""
+    """Return whole CSV files: Spark's own CSV reader alters broken rows silently, and splits files."""
     with plainly():
         frame = (
             session.read.format("binaryFile").options(**_STRICT).load(list(files)).select("path", "content", "length")
         )
-        found = sorted((row["path"], row["length"]) for row in frame.select("path", "length").collect())
+        sizes = sorted((row["path"], row["length"]) for row in frame.select("path", "length").collect())
         everything = len(frame.inputFiles())
-    paths = dict(found)
-    if len(paths) < len(found):
-        fail("A file is there twice: its people would report twice.")
-    if empty := everything - len(paths):  # Spark leaves them out
-        fail(f"{called}: {empty:,} of {everything:,} files are empty: not even a line with the names of the columns.")
+    paths = dict(sizes)
+    if len(paths) < len(sizes):
+        fail("A file is given twice, so its people would report twice. Give each file once.")
+    if empty := everything - len(paths):  # Spark omits empty files
+        fail(f"{called}: {empty:,} of {everything:,} files are empty: they lack even the line of column names.")
     names = {path: called if len(paths) == 1 else Path(unquote(path)).name for path in paths}
-    for path, length in found:
+    for path, length in sizes:
         if length > _LARGEST_CSV:
             fail(
-                f"{names[path]} has {length / 2**20:,.0f} MB: a CSV file is read whole with Spark, of "
-                f"{_LARGEST_CSV >> 20} MB at most. Cut it into several, or write Parquet."
+                f"{names[path]} has {length / 2**20:,.0f} MB; with Spark a CSV file may have {_LARGEST_CSV >> 20} MB. "
+                "Split it into several files, or write Parquet."
             )
-    columns = {VALUE: asked.column} | ({} if asked.ids is None else {ID: asked.ids})
-    reader = CsvReader(answers=asked.answers, columns=columns, form=asked.form, names=names)
-    records = sum(length if path.endswith(".gz") else length // _SHORT for path, length in found)
+    columns = {VALUE: selection.column} | ({} if selection.ids is None else {ID: selection.ids})
+    reader = CsvReader(answers=selection.answers, columns=columns, form=selection.form, names=names)
+    records = sum(length if path.endswith(".gz") else length // _SHORT for path, length in sizes)
     return frame.select("path", "content"), reader, (sum(paths.values()), records)
 
 
-def _rows(session: SparkSession, asked: Asked, files: Sequence[str], called: str) -> tuple[DataFrame, Reader, None]:
-    """Return rows of Parquet files, with the columns that are needed."""
+def _rows(session: SparkSession, selection: Asked, files: Sequence[str], called: str) -> tuple[DataFrame, Reader, None]:
+    """Return the rows of Parquet files, with the required columns only."""
 
     def read(*files: str) -> DataFrame:
         return session.read.options(**_STRICT).parquet(*files)
@@ -157,26 +160,26 @@ def _rows(session: SparkSession, asked: Asked, files: Sequence[str], called: str
     with plainly():
         frame = read(*files)
         if len(files) > 1:
-            found = sum(len(read(file).inputFiles()) for file in files)
-            if found > len(frame.inputFiles()):
-                fail("A file is there twice: its people would report twice.")
+            count = sum(len(read(file).inputFiles()) for file in files)
+            if count > len(frame.inputFiles()):
+                fail("A file is given twice, so its people would report twice. Give each file once.")
         columns = frame.columns
-    wanted = {VALUE: asked.column} | ({} if asked.ids is None else {ID: asked.ids})
+    wanted = {VALUE: selection.column} | ({} if selection.ids is None else {ID: selection.ids})
     for role, name in wanted.items():
         if name not in columns:
             fail(
                 f"{called} has no column {name!r} (number of columns: {len(columns):,}). "
                 "Capital letters and spaces matter."
             )
-        _check_type(dtype_of(frame, name), name, None if role == ID else coded(asked.answers.coding))
+        _check_type(dtype_of(frame, name), name, None if role == ID else coded(selection.answers.coding))
     with plainly():
-        # Spark takes no name with a dot here.
+        # Spark accepts no name with a dot here.
         rows = frame.selectExpr(*(f"{quoted(name)} AS {role}" for role, name in wanted.items()))
-    return rows, Reader(answers=asked.answers), None
+    return rows, Reader(answers=selection.answers), None
 
 
 def _check_type(dtype: pl.DataType, column: str, rule: Rule | None) -> None:
-    """Refuse a column of a type that its rule does not take; one without a rule is that of ids."""
+    """Refuse a column whose type does not fit its rule; a column without a rule is the column of ids."""
     whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
     if rule is None and not (whole or dtype == pl.String):
         fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")

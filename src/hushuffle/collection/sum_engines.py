@@ -1,7 +1,7 @@
-"""Where people's numbers are read and split up for a sum by several messages: on this machine or on Spark.
+"""Read people's numbers and split them into messages for a sum: on this machine or on Spark.
 
-Numbers are read twice, since the noise of a person depends on how many people there are. With the same key, ids and
-round everybody's messages are the same on both engines.
+Numbers are read twice, since the noise of a person depends on the number of people. With the same key, ids and round,
+both engines give the same messages.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ Integers = npt.NDArray[np.int64]
 Tell = Callable[[str, float], None]
 
 _COUNTING: Final = 0.2
-"""The share of the time that the first reading takes, about."""
+"""approximate share of the time for the first reading"""
 
 MIXED: Final = 0.7
-"""And that has passed when all messages are made."""
+"""share of the time after which all messages are drawn"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumKernel:
-    """What happens to one block of numbers, which are positions on the grid; see `Kernel`.
+    """The treatment of one block of numbers, given as positions on the grid; see `Kernel`.
 
-    `column` is where they are from: under a key its coins say nothing about those of others.
+    `column` is the name of the numbers' column: under one key, the randomness of different columns is independent.
     """
 
     protocol: SplitAndMix
@@ -55,20 +55,20 @@ class SumKernel:
 
     @property
     def layout(self) -> ReportLayout:
-        """All messages of a person, side by side."""
+        """The layout of all messages of a person, side by side."""
         count = self.protocol.messages
         names = tuple(f"message {place}" for place in range(1, count + 1))
         return ReportLayout(names=names, limits=(self.protocol.modulus,) * count)
 
     @property
     def mechanism(self) -> str:
-        """What the ledger is told of how numbers become messages."""
+        """The text that identifies in the ledger how numbers become messages."""
         return "\n".join([repr(self.protocol), repr(self.column)])
 
     def messages(
         self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
     ) -> Integers:
-        """Return everybody's messages, shape (messages, people); with a key those of the `records`."""
+        """Return the messages of all people, shape (messages, people); with a key, those of the numbered `records`."""
         source = secure() if rng is None else rng
         if self.key is not None and records is not None:
             drawn = derived(self.key, f"split and mix 1, {self.column}")
@@ -78,13 +78,13 @@ class SumKernel:
     def reports(
         self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
     ) -> Packed:
-        """Return the same packed, shape (people,)."""
+        """Return the messages of all people, packed, shape (people,)."""
         return self.layout.pack(self.messages(values, records=records, rng=rng).T)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Counting:
-    """A kernel that only says of each number whether it is outside the bounds."""
+    """A kernel that only returns whether each number is outside the bounds."""
 
     grid: NumberGrid
     key: bytes | None = field(default=None, repr=False)
@@ -112,21 +112,21 @@ class Counted:
 
 
 class Source(Protocol):
-    """Everybody's numbers: counted first, then split up by a kernel."""
+    """The numbers of all people: counted first, then split into messages by a kernel."""
 
     def count(self) -> Counted:
-        """Return what there is."""
+        """Return the counts of the numbers."""
 
     def messages(self, kernel: SumKernel) -> Iterator[Integers]:
-        """Yield everybody's messages, some at a time, in an order that may say whose they are; once."""
+        """Yield the messages of all people in blocks, in an order that may identify them; once."""
 
     def entries(self) -> Entries | None:
-        """Return what the ledger would hold of all records, after `messages`; None: there is no key."""
+        """Return the ledger's entries of all records, after `messages`; None without a key."""
 
 
 @contextmanager
 def opened_source(asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> Iterator[Source]:
-    """Give the numbers of a request; what Spark makes of them lies in the private folder `spill`."""
+    """Yield the source of the numbers in a request; Spark's output is in the private folder `spill`."""
     if request.master is None:
         yield _Here(asked, request, grid, spill)
         return
@@ -138,8 +138,8 @@ def opened_source(asked: Asked, request: Request, grid: NumberGrid, spill: Path)
 
 
 class _Here:
-    def __init__(self, asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
-        self._asked, self._request, self._grid, self._spill = asked, request, grid, spill
+    def __init__(self, selection: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
+        self._asked, self._request, self._grid, self._spill = selection, request, grid, spill
         self._sorter: TagSorter | None = None
         self._people = 0
 
@@ -181,24 +181,26 @@ class _Here:
 
 
 class _Spark:
-    """Each of the readings is a collection with Spark of its own."""
+    """The source that reads with Spark; each of the two readings is a Spark collection of its own."""
 
-    def __init__(self, asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
-        self._asked, self._request, self._grid, self._spill = asked, request, grid, spill
+    def __init__(self, selection: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
+        self._asked, self._request, self._grid, self._spill = selection, request, grid, spill
         self._made: SparkCollection | None = None
 
     def count(self) -> Counted:
-        made = self._run("counting people", _Counting(grid=self._grid, key=secrets.token_bytes(32)), 0.0, _COUNTING)
-        clipped = sum(int(np.count_nonzero(block["outside"])) for block in made.packed())
-        return Counted(people=made.people, dropped=made.marks[MISSING], clipped=clipped)
+        collection = self._run(
+            "counting people", _Counting(grid=self._grid, key=secrets.token_bytes(32)), 0.0, _COUNTING
+        )
+        clipped = sum(int(np.count_nonzero(block["outside"])) for block in collection.packed())
+        return Counted(people=collection.people, dropped=collection.marks[MISSING], clipped=clipped)
 
     def messages(self, kernel: SumKernel) -> Iterator[Integers]:
         mechanism = None if kernel.key is None else kernel.mechanism
-        # Spark executes tasks again: coins are keyed always, without a file by a key that nobody will ever see.
+        # Spark may repeat tasks, so randomness is always keyed; without a key file, by a fresh, discarded key.
         drawn = replace(kernel, key=kernel.key or secrets.token_bytes(32))
-        made = self._run("splitting numbers up", drawn, _COUNTING, MIXED, mechanism=mechanism)
-        self._made = None if mechanism is None else made
-        for block in made.packed():
+        collection = self._run("splitting numbers up", drawn, _COUNTING, MIXED, mechanism=mechanism)
+        self._made = None if mechanism is None else collection
+        for block in collection.packed():
             yield kernel.layout.unpack(block)
 
     def entries(self) -> Entries | None:
@@ -218,7 +220,7 @@ class _Spark:
         folder = self._spill / what.replace(" ", "-")
         folder.mkdir(mode=0o700)
         reader = replace(reader, ids=mechanism is not None)
-        made = SparkCollection(frame, reader, kernel, folder, mechanism=mechanism, size=size)
-        made.run(lambda rows, total: self._request.tell(what, start + (end - start) * rows / max(rows, total, 1)))
-        refuse_marked(self._asked, made)
-        return made
+        collection = SparkCollection(frame, reader, kernel, folder, mechanism=mechanism, size=size)
+        collection.run(lambda rows, total: self._request.tell(what, start + (end - start) * rows / max(rows, total, 1)))
+        refuse_marked(self._asked, collection)
+        return collection

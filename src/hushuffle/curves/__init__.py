@@ -1,1 +1,1 @@
-"""One law of a release in each file: upper and lower ends of its privacy, and their composition."""
+"""Privacy curves: certified bounds on delta(epsilon) of a release, a family per module, and their composition."""

@@ -1,7 +1,7 @@
-"""delta as a function of epsilon for a whole protocol, with certified ends: what dp and others read.
+"""The privacy curve of a protocol: delta as a function of epsilon, with certified bounds.
 
-The relation is: replace one person's value, n fixed. A `PrivacyCurve` gives, at any epsilon, an upper end that
-holds for every pair of neighbouring datasets, and a lower end with the pair that attains it.
+Neighbouring datasets differ in one person's value; n is fixed. A `PrivacyCurve` gives, at any epsilon, an upper bound
+that holds for every pair of neighbouring datasets, and a lower bound with the pair that attains it.
 """
 
 from __future__ import annotations
@@ -16,54 +16,54 @@ from hushuffle.model import Bound, Citation, Kind, Witness
 from hushuffle.numerics.roots import first_below, last_above
 
 LARGEST: Final = 300.0
-"""No finite epsilon above this is looked for: e**300 is certainty."""
+"""Largest finite epsilon that a search returns; at e**300 a report is as good as revealed."""
 
 _FARTHEST: Final = 500.0
-"""Beyond this epsilon a curve is not evaluated."""
+"""Largest epsilon at which an inexact curve is evaluated; at a larger epsilon, delta is bounded by its value here."""
 
 _SAME: Final = 1e-9
-"""Ends of an exact figure differ by rounding only, relatively."""
+"""Largest relative difference, due to rounding, between the two bounds of an exact figure."""
 
 
 class PrivacyCurve(ABC):
-    """Certified ends of the worst hockey-stick divergence delta(epsilon) of one protocol."""
+    """Certified bounds on delta(epsilon), the largest hockey-stick divergence over all neighbouring datasets."""
 
     exact: bool = False
-    """Whether both ends are the true value up to floating-point error."""
+    """Whether both bounds are the true value up to floating-point error."""
 
     certain: float = 0.0
-    """A chance that one report gives its value away whatever the others are: delta is at least that."""
+    """Probability that a report reveals its value whatever the other reports are: a lower bound on delta."""
 
     floor: float = 0.0
-    """What `upper` is never below, whatever epsilon: the number of dummies is drawn with coins that are a bit off."""
+    """Smallest value of `upper`: the number of dummies is drawn from a table rounded to 64 bits."""
 
     sources: tuple[Citation, ...] = ()
     proof: str = ""
 
     @property
     def parts(self) -> Laws:
-        """Curves, with how often each runs, that together lie above this one: for upper ends of several rounds."""
+        """Curves and their numbers of runs, whose composition bounds this curve from above: for several rounds."""
         return ((self, 1),)
 
     @property
     @abstractmethod
     def pure(self) -> float:
-        """The epsilon at which delta reaches 0: the pure guarantee, exact up to rounding upwards."""
+        """The epsilon of pure differential privacy, from which on delta is 0; rounded up."""
 
     @abstractmethod
     def upper(self, epsilon: float) -> float:
-        """Return an upper end over all pairs of neighbours; falls with epsilon."""
+        """Return an upper bound on delta over all pairs of neighbouring datasets; it decreases with epsilon."""
 
     @abstractmethod
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        """Return a lower end and the pair of neighbours that attains it."""
+        """Return a lower bound on delta and the pair of neighbouring datasets that attains it."""
 
     @abstractmethod
     def epsilon(self, delta: float) -> Bound:
         """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`, in [0, 1)."""
 
     def delta(self, epsilon: float) -> Bound:
-        """Return a certified bracket of the divergence at `epsilon`, with datasets looked for there."""
+        """Return a certified bracket of delta at `epsilon`, with the datasets that attain its lower bound."""
         if epsilon >= self.pure:
             return Bound.exact(0.0, unit="probability", sources=self.sources, witness=self.lower(0.0)[1])
         if epsilon > _FARTHEST and not self.exact:  # e**epsilon nears the largest float; delta only falls from here
@@ -73,52 +73,52 @@ class PrivacyCurve(ABC):
         return bracket(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
 
     def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
-        """Return a lower end and its datasets, at this epsilon the best that can be found."""
+        """Return the largest lower bound on delta that a search finds at this epsilon, and its pair of datasets."""
         return self.lower(epsilon)
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:  # noqa: ARG002 - not every curve knows it
-        """Return a lower end at this pair of neighbours, in this order; 0 where it is not known."""
+        """Return a lower bound on delta for this ordered pair of datasets; 0 if the curve cannot compute it."""
         return 0.0
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
-        """Return pairs of neighbours with the law of what tells them apart; events rarer than e**log_tail may miss."""
+        """Return neighbouring datasets with output probabilities; events rarer than e**log_tail may be missing."""
         return ()
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
-        """Return certified ends for use at about `delta` and more, cheaper if they are evaluated `often`."""
+        """Return a curve for deltas of about `delta` and more; with `often`, it is cheaper to evaluate many times."""
         return self
 
     def likely(self, epsilon: float) -> float:
-        """Return about `upper(epsilon)`, as cheap as can be: to search with, no bound."""
+        """Return a fast approximation of `upper(epsilon)` for searches; it is not a bound."""
         return self.upper(epsilon)
 
     def pure_bound(self) -> Bound:
-        """Return the pure guarantee as a figure: exact, unless a law knows less."""
+        """Return the epsilon of pure differential privacy as a `Bound`: exact, unless a subclass returns a bracket."""
         return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
 
 
 Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
-"""Curves, and how often each mechanism runs."""
+"""Privacy curves, each with the number of runs of its mechanism."""
 
 
 def spread(laws: Laws) -> Laws:
-    """Return what lies above all `laws` together: each in its parts."""
+    """Replace each curve by its `parts`; the composition of the result bounds that of `laws` from above."""
     return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
 class SearchedCurve(PrivacyCurve):
-    """A curve whose epsilon is found by evaluating both ends; what it starts from need not be right."""
+    """A curve whose epsilon results from a search over `upper` and `lower`; any starting point is valid."""
 
     def guess(self) -> float:
-        """Return an epsilon of the right size for ordinary delta, to start a search from."""
+        """Return the epsilon at which searches start: of the right magnitude for usual values of delta."""
         return self.pure / 4
 
     def focus(self, delta: float) -> SearchedCurve:  # noqa: ARG002 - not every curve can profit
-        """Return `near(delta)`."""
+        """Return a curve that is fast and accurate where delta is about `delta`."""
         return self
 
     def contenders(self, epsilon: float) -> SearchedCurve:  # noqa: ARG002
-        """Return the datasets that matter near `epsilon`: a search aid, whose upper end is no bound."""
+        """Return a curve over the datasets that are worst near `epsilon`, for searches; its `upper` is not a bound."""
         return self
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
@@ -126,7 +126,7 @@ class SearchedCurve(PrivacyCurve):
         return self.focus(delta)
 
     def epsilon(self, delta: float) -> Bound:
-        """Return the bracket.
+        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
 
         >>> from fractions import Fraction
         >>> from hushuffle.curves.flipped_pairs import AllAlike
@@ -138,26 +138,26 @@ class SearchedCurve(PrivacyCurve):
             return self.pure_bound()
         law = self.focus(delta)
         lower, witness = _lower_end(law, delta, law.guess())
-        few = law.contenders(lower)
-        if few is not law:
-            lower, witness = _lower_end(few, delta, lower)
-        upper = _upper_end(law, few, delta, lower)
+        subset = law.contenders(lower)
+        if subset is not law:
+            lower, witness = _lower_end(subset, delta, lower)
+        upper = _upper_end(law, subset, delta, lower)
         return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
     def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
         return self.contenders(epsilon).lower(epsilon)
 
 
-def _upper_end(law: SearchedCurve, few: SearchedCurve, delta: float, guess: float) -> float:
-    if guess == 0 and few.upper(0.0) <= delta and law.upper(0.0) <= delta:  # else what lies below is larger already
+def _upper_end(law: SearchedCurve, subset: SearchedCurve, delta: float, guess: float) -> float:
+    if guess == 0 and subset.upper(0.0) <= delta and law.upper(0.0) <= delta:  # otherwise some lower bound is positive
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
         return law.pure
     high = min(law.pure, LARGEST)
-    point = first_below(few.upper, delta, high=high, guess=guess)
-    if few is law or law.upper(point) <= delta:
+    point = first_below(subset.upper, delta, high=high, guess=guess)
+    if subset is law or law.upper(point) <= delta:
         return point
-    # The law knows its contenders better now.
+    # `point` is a better estimate of epsilon, so select the worst datasets again there.
     point = first_below(law.contenders(point).upper, delta, high=high, guess=point)
     if law.upper(point) <= delta:
         return point
@@ -181,16 +181,16 @@ def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Wi
 
 
 def in_order(lower: float, upper: float) -> float:
-    """Return the lower end of two that were computed apart, at most the upper one: every figure passes here.
+    """Return the lower bound, or the upper bound where rounding makes the lower bound exceed the upper bound.
 
-    Ends that cross by no more than rounding (1e-6 relative, 1e-15 absolute) become one.
+    Rounding is at most 1e-6 relative or 1e-15 absolute; bounds that cross by more are an error.
 
     >>> in_order(0.1 + 0.2, 0.3)
     0.3
     """
     if not lower <= upper * (1 + 1e-6) + 1e-15:
         message = (
-            f"the certified ends cross ({lower!r} > {upper!r}), so one of them is wrong. "
+            f"the lower bound {lower!r} exceeds the upper bound {upper!r}, so one of them is wrong. "
             "Please report this with the call that led here."
         )
         raise NumericalError(message)
@@ -206,12 +206,13 @@ def bracket(
     witness: Witness | None = None,
     exact: bool = False,
 ) -> Bound:
-    """Return the certified bracket of two ends computed apart, or the exact figure.
+    """Return a `Bound` of two bounds computed separately: exact, a certified bracket, or an upper bound.
 
-    Exact only if said so and if the ends agree to a relative 1e-9, or 0; an upper bound if the lower end is 0.
+    It is exact if `exact` is set and the two bounds agree to a relative 1e-9, or if the upper bound is 0. It is an
+    upper bound if the lower bound is 0.
     """
     low = in_order(lower, upper)
     if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
-    kind: Kind = "bracket" if low > 0 else "upper"  # nothing is below 0: that end says nothing
+    kind: Kind = "bracket" if low > 0 else "upper"  # a lower bound of 0 is trivial
     return Bound(lower=low, upper=upper, kind=kind, unit=unit, sources=sources, witness=witness)

@@ -1,14 +1,14 @@
-"""The certified upper end for k-ary randomized response: the privacy blanket, summed exactly.
+"""The certified upper bound for k-ary randomized response: the privacy blanket, summed exactly.
 
-The adversary is given the truthful reports of everybody else. N = M + 1 + d reports remain,
-M ~ Bin(n-1, gamma); S of them at the target's two values a and b, A of these at a. With R = 2A - S,
+The adversary is given the truthful reports of all other people. N = M + 1 + d reports remain, M ~ Bin(n-1, gamma).
+Of these, S are at the target's two values a and b, and A at a. With R = 2A - S,
 
     delta(eps) <= E (1/N) [k theta (1 + e**eps)/2 R - (e**eps - 1)(k theta S/2 + gamma N)]_+ .
 
-R is a sum of S fair signs, so the expectation given (S, N) is two binomial terms. Given S and R the
-summand is convex and falls in N: a chord over a bin of N lies above it, and N may be replaced by
-anything stochastically smaller. The expectation over R grows with S and falls with the threshold, so
-a bin of S is bracketed by its ends.
+R is a sum of S fair signs, so the expectation given (S, N) is two binomial terms. Given S and R the summand is
+convex and decreasing in N. So a chord over a bin of N bounds the summand from above, and N may be replaced by any
+stochastically smaller number. The expectation over R increases with S and decreases with the threshold, so the
+smallest and the largest S of a bin bound the expectation for the whole bin.
 
 Source: Balle, Bell, Gascon, Nissim 2019, Theorem 5.1 (generalised); docs/theory/blanket.md, Theorem 3 and Lemma 4.
 """
@@ -25,7 +25,10 @@ from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Flo
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlanketBound:
-    """Mass by (row of S, node of N): `mass[i]` sits on reports `total[i]`, S from `low[i]` to `high[i]`."""
+    """Table of the joint distribution of S and N: probability `mass[i]` of `low[i]` <= S <= `high[i]`, N = `total[i]`.
+
+    `outside` is the probability not in the table. Arrays have shape (cells,).
+    """
 
     k: int
     theta: float
@@ -39,13 +42,13 @@ class BlanketBound:
 
     @classmethod
     def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
-        """Tabulate the law of (S, N) for n people and d uniform dummies.
+        """Tabulate the joint distribution of (S, N) for n people and `dummies` uniform dummies.
 
         >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
         >>> round(bound.upper(0.0), 12)
         0.25
         """
-        extra = dummies + 1  # reports that are certainly in the blanket: the dummies and the target's own
+        extra = dummies + 1  # reports that are always in the blanket: the dummies and the target's report
         nodes = _nodes(n - 1, k * lie, extra)
         reach = [binomial.window(n - 1, 2 * lie, LOG_TAIL), binomial.window(extra, 2 / k, LOG_TAIL)]
         step = row_step(reach[0][0] + reach[1][0], reach[0][1] + reach[1][1])
@@ -73,7 +76,7 @@ class BlanketBound:
         )
 
     def without_traces(self, delta: float) -> BlanketBound:
-        """Return the same bound with the lightest cells, delta/10**7 in all, counted in full instead of evaluated."""
+        """Return a faster bound that replaces the least probable cells, delta/10**7 in all, by their largest value."""
         order = np.argsort(self.mass)
         traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
         keep = np.ones(self.mass.size, dtype=np.bool_)
@@ -89,30 +92,30 @@ class BlanketBound:
         )
 
     def tabulated(self) -> BlanketBound:
-        """Return the same bound with the tails of every row tabulated: quicker from about ten epsilons on."""
+        """Return the same bound with tabulated binomial tails: faster than without for ten or more epsilons."""
         return replace(self, table=FairTable.of(self.high))
 
     def upper(self, epsilon: float) -> float:
-        """Return an upper end of delta(epsilon) over all neighbouring datasets."""
+        """Return an upper bound on delta(epsilon) over all neighbouring datasets."""
         growth, pull = float(np.exp(epsilon)), self.k * self.theta
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
         common = excess * self.k * self.lie * self.total
         threshold = excess * pull / 2 * self.low + common
-        known = pull * self.low + slope * (self.high - self.low)
-        head = known - common, known + common
+        attained = pull * self.low + slope * (self.high - self.low)
+        head = attained - common, attained + common
         if self.table is None:
             value = fair_signs(self.high, slope, threshold, head)[1]
         else:
             value = self.table.ends(slope, threshold, head)[1]
         each = float(np.sum(self.mass * value / self.total)) * (1 + EPS * (16 + self.mass.size))
-        result = each + pull * self.outside  # no cell can weigh more than k theta
+        result = each + pull * self.outside  # no cell adds more than k theta times its probability
         gap, price = self.theta, excess * self.lie
         local = max(gap - price, 0.0) + 8 * EPS * (gap + price)
         return min(result, local, 1.0)
 
 
 def _nodes(trials: int, chance: float, extra: int) -> Floats:
-    """Return the ends of the bins of M, growing: fine where the value bends, wide in the tails."""
+    """Return increasing bin boundaries for M ~ Bin(trials, chance): narrow bins near the mean, wide in the tails."""
     low, high = binomial.window(trials, chance, LOG_TAIL)
     mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
     fine = max(1.0, 0.004 * (mean + extra))
@@ -126,17 +129,17 @@ def _nodes(trials: int, chance: float, extra: int) -> Floats:
 
 
 def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
-    """Return the mass that chords put on each node, for M = own + Bin(trials - own, chance), rounded up.
+    """Return the weight of each node when chords replace a convex function of M; rounded up, shape (own, nodes).
 
-    Shape (own, nodes). Mass above the last node counts there, mass below the first as well (the
-    caller adds what lies outside the window in full).
+    M = own + Bin(trials - own, chance). Probability above the last node counts at the last node, and below the first
+    node at the first (the caller adds the probability outside the window in full).
     """
     level, left = nodes[None, :] - own[:, None], (trials - own)[:, None]
     area, error = binomial.shortfall(level, left, chance)
     width = np.diff(nodes)[None, :]
     rise, noise = np.diff(area, axis=1) / width, (error[:, 1:] + error[:, :-1]) / width
-    zero, one = np.zeros((own.size, 1)), np.ones((own.size, 1))
-    mass = np.hstack([rise, one]) - np.hstack([zero, rise])
+    zero, full = np.zeros((own.size, 1)), np.ones((own.size, 1))
+    mass = np.hstack([rise, full]) - np.hstack([zero, rise])
     rounding = np.hstack([noise, zero]) + np.hstack([zero, noise])
     rounded_up: Floats = np.clip(mass + rounding, 0.0, 1.0)
     return rounded_up

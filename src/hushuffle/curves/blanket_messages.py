@@ -1,12 +1,13 @@
-"""True reports among uniform dummies: the counts of two values say all that tells a from b.
+"""Truthful reports among uniform dummies: exact privacy curve from the counts of the target's two values a and b.
 
-With S dummies at a or b, Bin(S, 1/2) of them are at a. The target's report comes on top, at a or at b; its law against
-the other one is (A + 1, S - A) against (A, S - A + 1), with likelihood ratio (count of a)/(count of b). Summed over S:
+These two counts are a sufficient statistic. With S dummies at a or b, A ~ Bin(S, 1/2) of them are at a. The target's
+report adds one count: the counts are (A + 1, S - A) if its value is a, and (A, S - A + 1) if it is b. The likelihood
+ratio is (count of a)/(count of b). Summed over S:
 
     delta(epsilon) = E (1/N) E[(1 + e**epsilon) R_N - (e**epsilon - 1) N]_+ ,   N = S + 1, R_N the sum of N fair signs.
 
-What others hold changes nothing, so that every pair of neighbours is the worst one. The term falls with S (more dummies
-hide more), so that rows of neighbouring S are bracketed by their ends.
+The other people's values do not matter, so every pair of neighbouring datasets is the worst one. The term decreases
+with S (more dummies hide more), so the smallest and the largest S of a row bound the term for the whole row.
 
 Source: docs/theory/histograms.md, Theorem 2.
 """
@@ -29,18 +30,18 @@ from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_s
 _TINY = 5e-324
 _ROWS = 256
 _CELLS = 256
-"""Rows, and events of each, of an explicit pair: neighbours are put together."""
+"""Largest number of rows, and of events in each row, of an explicit pair of datasets; neighbours are merged."""
 
 _LIGHT = 1e-40
-"""Rows lighter than this are left out of it."""
+"""An explicit pair of datasets omits rows that are less probable than this."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrueAmongUniform(SearchedCurve):
-    """n true reports and Bin(trials, p) messages that are uniform over k values.
+    """Privacy curve of n truthful reports among Bin(trials, p) dummies that are uniform over k values.
 
-    `rows` are the law of how many of these are at two given values. A number of messages that is drawn at once, in
-    parts of 2**-64, misses the binomial law by at most `slack`.
+    `rows` is the distribution of the number of dummies at two given values. If the number of dummies is drawn from a
+    table in units of 2**-64, its distribution differs from the binomial one by at most `slack`.
     """
 
     k: int
@@ -54,7 +55,9 @@ class TrueAmongUniform(SearchedCurve):
 
     @classmethod
     def of(cls, *, k: int, n: int, trials: int, p: float, numbers: int = 0) -> TrueAmongUniform:
-        """Return the curve; a law of so many `numbers` of messages, in parts, may stand for the binomial one.
+        """Return the curve for k values, n people and Bin(trials, p) dummies.
+
+        If the number of dummies is drawn from a table of rounded probabilities, `numbers` is the length of that table.
 
         >>> print(TrueAmongUniform.of(k=1000, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
         1.044 nats (certified bracket)
@@ -64,7 +67,7 @@ class TrueAmongUniform(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether no numbers share a row."""
+        """Whether each row of the table holds a single number of dummies."""
         return bool((self.rows.first == self.rows.last).all())
 
     @property
@@ -73,7 +76,7 @@ class TrueAmongUniform(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        """Nothing but the report may be at its value."""
+        """Infinite: with positive probability the target's report is the only message at its value."""
         return math.inf
 
     @property
@@ -100,7 +103,7 @@ class TrueAmongUniform(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pair with each row's S at its end: whoever sees the release may add what is missing."""
+        """Return one pair of datasets: every S of a row counts as the row's largest, which only hides more."""
         low, high = binomial.window(self.trials, self.chance, LOG_TAIL)
         rows = CountRows.of(self.trials, self.chance, step=-(-(high - low + 1) // _ROWS))
         mass = np.maximum(rows.at_least - self.slack, 0.0)

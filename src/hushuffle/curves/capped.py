@@ -1,8 +1,8 @@
-"""A scrambler that lets no target have more than n messages: exact pure guarantee, certified (epsilon, delta).
+"""A scrambler that sends at most n messages to a target: exact pure epsilon, certified (epsilon, delta).
 
-n sources send one message each, to target t with probability mu if t is their own and nu otherwise; then d
-dummies follow one by one, each uniform over the targets with fewer than n messages. Proofs are in the
-documentation, docs/theory/traffic.md, Theorems 3 to 5; in short, for d < n at most one target can be full, and
+n sources send one message each: to their own target with probability mu, to any other target with probability nu.
+Then d dummies follow one by one, each uniform over the targets with fewer than n messages. Proofs are in the
+documentation, docs/theory/traffic.md, Theorems 3 to 5. In short, for d < n at most one target can be full, and
 
 - if the target t of an output is full, the likelihood ratio of t against t' is at most
   (mu A + nu B)/(nu A + nu B), A = E w_u, B = E w_(u+1), w_u = (T-1)**u P(Bin(d, 1/T) >= u), where u, the number of
@@ -12,9 +12,9 @@ documentation, docs/theory/traffic.md, Theorems 3 to 5; in short, for d < n at m
   among them) at t, largest with n - 1 messages at t;
 - if another target is full, as in the first case with mu and nu exchanged and A, B exchanged.
 
-More dummies can be added after d, without looking at the sources again: d >= n is no worse than d = n - 1. And a cap
-only hides more: from the counts without one, cut at n, the missing dummies can be drawn again, those for full targets
-rejected, until there are d; that has the law of the capped scrambler and does not look at the sources either.
+More dummies can be added after d without use of the sources' messages: epsilon at d >= n is at most epsilon at
+d = n - 1. A cap only hides more, since the capped scrambler is a post-processing of the uncapped one: cut the uncapped
+counts at n, and draw the missing dummies again, rejecting those for full targets, until there are d dummies.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from hushuffle.model.citation import LADJEL
 from hushuffle.numerics.binomial import Floats
 
 _SLACK = 1e-11
-"""Relative; the sums below are of positive terms, accurate to about 1e-13 per thousand terms."""
+"""Relative error allowed for sums of positive terms, which are accurate to about 1e-13 per thousand terms."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Capped(SearchedCurve):
-    """The divergence of n sources behind a scrambler with d dummies and at most n messages for each target.
+    """Privacy curve of n sources behind a scrambler with d dummies and at most n messages for each target.
 
-    `uncapped` is the divergence of the same scrambler without the cap.
+    `uncapped` is the privacy curve of the same scrambler without the cap.
     """
 
     law: Symmetric
@@ -57,12 +57,12 @@ class Capped(SearchedCurve):
 
     @property
     def attained(self) -> bool:
-        """Whether some output attains `pure`."""
+        """Whether the likelihood ratio of some output equals e**`pure`."""
         return self.dummies < self.n
 
     @cached_property
     def pure(self) -> float:
-        """The pure guarantee, rounded up; exact if `attained`.
+        """The epsilon of pure differential privacy, rounded up; exact if `attained`, else an upper bound.
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(2, 3), lie=Fraction(1, 6))
@@ -72,13 +72,13 @@ class Capped(SearchedCurve):
         1.2332
         """
         if self.dummies == (self.law.k - 1) * self.n:
-            return 0.0  # every target is full, whatever the sources do
+            return 0.0  # every target is full, for all values of the sources
         if self.law.lie == 0:
             return math.inf
         return min(math.log(max(self._cases())) * (1 + _SLACK) + _SLACK * 1e-3, self.local_epsilon)
 
     def pure_bound(self) -> Bound:
-        """Return the pure guarantee: exact for d < n (up to rounding), an upper bound from there on."""
+        """Return the pure epsilon as a `Bound`: exact (up to rounding) for d < n dummies, an upper bound for d >= n."""
         if self.attained or self.pure == 0:
             lower = max(self.pure * (1 - 3 * _SLACK) - 3e-3 * _SLACK, 0.0) if math.isfinite(self.pure) else math.inf
             witness = self.lower(0.0)[1]
@@ -86,7 +86,7 @@ class Capped(SearchedCurve):
         return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
 
     def _cases(self) -> tuple[float, float, float]:
-        """Return the largest ratios if the target is full, if none is, and if another one is."""
+        """Return the largest likelihood ratio if target t is full, if no target is, and if another target is."""
         t, d, excess = self.law.k, min(self.dummies, self.n - 1), float(self.law.theta / self.law.lie)
         weights = _full_weights(d, t)
         often, seldom = (self._spread(d, tilt) for tilt in (self._odds, -self._odds))
@@ -97,7 +97,7 @@ class Capped(SearchedCurve):
         return self._ratio(*here, excess), self._ratio(*mixed, excess), self._ratio(*there, excess)
 
     def _ratio(self, at: float, elsewhere: float, excess: float) -> float:
-        """Return the ratio if a share `at` of the weight is at t, the rest elsewhere (at t' where T = 2)."""
+        """Return the likelihood ratio if a share `at` of the weight is at t, and `elsewhere` at t' (used for T = 2)."""
         return (1 + excess * at) / (1 + excess * elsewhere) if self.law.k == 2 else 1 + excess * at
 
     @property
@@ -105,7 +105,7 @@ class Capped(SearchedCurve):
         return math.log(self.law.truth / self.law.lie)
 
     def _spread(self, most: int, tilt: float) -> Floats:
-        """Return ln of C(n-1, u) e**(tilt u), u = 0 .. min(most, n - 1)."""
+        """Return ln(C(n-1, u) e**(tilt u)) for u = 0 .. min(most, n - 1)."""
         u = np.arange(min(most, self.n - 1), dtype=np.float64)
         steps = np.log(self.n - 1 - u) - np.log(u + 1) + tilt
         return np.concatenate([[0.0], np.cumsum(steps)])
@@ -114,7 +114,7 @@ class Capped(SearchedCurve):
         if epsilon >= self.pure:
             return 0.0
         cap = local_divergence(self.law, epsilon)
-        if math.isfinite(self.pure):  # a pure guarantee is no worse than binary randomized response with it
+        if math.isfinite(self.pure):  # binary randomized response with the same pure epsilon has the largest delta
             cap = min(cap, -math.expm1(epsilon - self.pure) / (1 + math.exp(-self.pure)) * (1 + 1e-15))
         return max(min(cap, self.uncapped.upper(epsilon)), 5e-324)
 
@@ -125,7 +125,7 @@ class Capped(SearchedCurve):
         return max(value - self._changed(epsilon), 0.0), witness
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return those without the cap, every event in doubt as far as the cap can change it."""
+        """Return the datasets of the uncapped scrambler; errors of probabilities include what the cap can change."""
         pairs = self.uncapped.datasets(log_tail=log_tail)
         return tuple(
             replace(pair, p_error=pair.p_error + self._binding, q_error=pair.q_error + self._binding) for pair in pairs
@@ -138,23 +138,24 @@ class Capped(SearchedCurve):
         return replace(self, uncapped=self.uncapped.focus(delta))
 
     def _changed(self, epsilon: float) -> float:
-        """Return (1 + e**epsilon) times the largest probability that the cap changes anything, rounded up.
+        """Return the largest change of the divergence that the cap causes, rounded up.
 
-        The capped and the uncapped scrambler agree until an uncapped dummy falls on a full target.
+        It is (1 + e**epsilon) times the largest probability that the capped and the uncapped scrambler differ. They
+        agree until an uncapped dummy falls on a full target.
         """
         return min(1.0, self._binding) * (1 + math.exp(min(epsilon, 700.0)))
 
     @cached_property
     def _binding(self) -> float:
-        """Return a bound on P(some target has more than n messages without a cap), whatever the sources' targets.
+        """Return an upper bound on P(some target has more than n messages without a cap), for all sources' values.
 
-        At most one target is the own one of more than half of the sources.
+        At most one target is the own target of more than half of the sources.
         """
         half = self.n // 2
         return self._overfull(self.n) + (self.law.k - 1) * self._overfull(half)
 
     def _overfull(self, own: int) -> float:
-        """Return Chernoff's bound on P(a target that is the own one of `own` sources has more than n messages)."""
+        """Return Chernoff's bound on P(a target has more than n messages) if it is the own target of `own` sources."""
         truth, lie, share = float(self.law.truth), float(self.law.lie), 1 / self.law.k
         tilts = np.linspace(0.0, 8.0, 4001)[1:]
         grown = np.expm1(tilts)
@@ -168,7 +169,7 @@ class Capped(SearchedCurve):
 
 
 def _full_weights(d: int, targets: int) -> Floats:
-    """Return ln w_u, u = 0 .. d + 1: w_u = (T-1)**u P(Bin(d, 1/T) >= u); -inf at d + 1."""
+    """Return ln w_u for u = 0 .. d + 1, where w_u = (T-1)**u P(Bin(d, 1/T) >= u); -inf at u = d + 1."""
     u = np.arange(d + 1, dtype=np.float64)
     masses = _log_choose(d) - u * math.log(targets - 1)
     tails = np.logaddexp.accumulate(masses[::-1])[::-1]
@@ -182,7 +183,7 @@ def _log_choose(d: int) -> Floats:
 
 
 def _pair(spread: Floats, weights: Floats) -> tuple[float, float]:
-    """Return (A, B)/(A + B): the weights at u, and at u + 1."""
+    """Return A/(A + B) and B/(A + B): A sums e**(spread + weights) with the weights at u, B with those at u + 1."""
     size = spread.size
     own, next_one = spread + weights[:size], spread + weights[1 : size + 1]
     top = max(own.max(), next_one.max())

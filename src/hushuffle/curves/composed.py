@@ -1,21 +1,21 @@
-"""Several rounds on the same item as one curve."""
+"""The privacy curve of several releases about the same value of each person."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from hushuffle.curves.base import Laws, PrivacyCurve
-from hushuffle.curves.composition import Made, composed_delta, composed_epsilon, total_pure
+from hushuffle.curves.composition import Cache, composed_delta, composed_epsilon, total_pure
 from hushuffle.curves.dominating import DOMINATING, DOTS
 from hushuffle.model import Bound, Citation, Witness
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComposedCurve(PrivacyCurve):
-    """All `laws` together, more than one run of them."""
+    """Privacy curve of the composition of all runs of `laws`, at least two in total."""
 
     laws: Laws
-    made: Made = field(default_factory=dict, repr=False)
+    cache: Cache = field(default_factory=dict, repr=False)
     proof = "dominating pairs composed (upper bound), explicit datasets composed (lower bound)"
 
     @property
@@ -31,11 +31,11 @@ class ComposedCurve(PrivacyCurve):
         return self.delta(epsilon).upper
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        found = self.delta(epsilon)
-        return found.lower, found.witness or self.laws[0][0].lower(0.0)[1]
+        bound = self.delta(epsilon)
+        return bound.lower, bound.witness or self.laws[0][0].lower(0.0)[1]
 
     def epsilon(self, delta: float) -> Bound:
         return composed_epsilon(self.laws, delta=delta)
 
     def delta(self, epsilon: float) -> Bound:
-        return composed_delta(self.laws, epsilon=epsilon, made=self.made)
+        return composed_delta(self.laws, epsilon=epsilon, cache=self.cache)

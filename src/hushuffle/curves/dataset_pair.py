@@ -1,7 +1,7 @@
-"""An explicit pair of neighbouring datasets and the law of what tells them apart: lower ends under composition.
+"""Output probabilities of an explicit pair of neighbouring datasets: for lower bounds, also under composition.
 
-Merging events, or adding noise that does not depend on the target, is post-processing, so a pair may only
-understate.
+Merging events, or adding noise that does not depend on the target, is post-processing. It only decreases the
+divergence, so lower bounds stay valid.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.loss_sum import LossLattice
 
 _HAIR: Final = 1e-12
-"""Ratios this close, in nats, are taken to be equal; counted as a relative error of the masses."""
+"""Log-ratios that differ by at most this (nats) are taken to be equal; it counts as an error of the masses."""
 
 _WINDOW: Final = 2**21
-"""So many points of the lattice on each side of 0 are kept: 32 MB."""
+"""Largest number of lattice points on each side of 0: 32 MB."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DatasetPair:
-    """Probabilities of the same events, `p` and `q`, shape (events,).
+    """Probabilities of the same output events under two neighbouring datasets, `p` and `q`, shape (events,).
 
-    Each is known up to the relative error `doubt` and the absolute one `p_error` or `q_error`, and besides up to a
-    factor within `common` of 1 that is the same for p and q.
+    Each probability has a relative error of at most `doubt` and an absolute error of at most `p_error` or `q_error`.
+    In addition all of p and q may be off by a common factor within `common` of 1.
     """
 
     witness: Witness
@@ -40,13 +40,13 @@ class DatasetPair:
     q_error: Floats | float = 0.0
 
     def swapped(self) -> DatasetPair:
-        """Return the same datasets in the other order."""
+        """Return the pair with its two datasets exchanged."""
         first, second = self.witness.target
         witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
         return replace(self, witness=witness, p=self.q, q=self.p, p_error=self.q_error, q_error=self.p_error)
 
     def divergence(self, epsilon: float) -> float:
-        """Return sum [p - e**epsilon q]_+, rounded down.
+        """Return a lower bound on the hockey-stick divergence, sum [p - e**epsilon q]_+, rounded down.
 
         >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
         >>> pair = DatasetPair(witness=witness, p=np.array([0.75, 0.25]), q=np.array([0.25, 0.75]))
@@ -60,7 +60,7 @@ class DatasetPair:
         return max(total * (1 - EPS * (16 + least.size)) - 4 * EPS * float(least[above].sum()), 0.0)
 
     def at_most(self, epsilon: float) -> float:
-        """Return the same rounded up; for a pair none of whose events is missing.
+        """Return an upper bound on sum [p - e**epsilon q]_+, rounded up; valid only if no event of the pair is missing.
 
         >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
         >>> pair = DatasetPair(witness=witness, p=np.array([0.75, 0.25]), q=np.array([0.25, 0.75]))
@@ -75,10 +75,11 @@ class DatasetPair:
 
 
 def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
-    """Return a pair of laws on the lattice that `pair` dominates: chords of its error curve with slopes e**(step m).
+    """Return the loss distribution on a lattice of a pair that `pair` dominates: for lower bounds.
 
-    Events are taken by falling likelihood ratio and merged (the last one in part) until the ratio of the
-    merged event is on the lattice; what stays below is lost in the ratio, not in the mean.
+    Its trade-off curve consists of chords of the curve of `pair` with slopes e**(step m). Events are taken by
+    decreasing likelihood ratio and merged (the last event in part) until the ratio of the merged event is on the
+    lattice. A remainder that is off the lattice has its likelihood ratio rounded down.
 
     >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
     >>> pair = DatasetPair(witness=witness, p=np.array([0.6, 0.4]), q=np.array([0.4, 0.6]), doubt=0.0)
@@ -109,23 +110,23 @@ def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
             left_p, left_q, gained, lost = (1 - share) * left_p, (1 - share) * left_q, 0.0, 0.0
     if lost > 0:
         masses[place] = masses.get(place, 0.0) + min(gained, slope * lost)
-    # A ratio beyond the window counts as the largest in it, or as none: both understate.
-    kept = {place: mass for place, mass in masses.items() if place >= -_WINDOW}
-    first = min(min(kept, default=0), _WINDOW)
-    mass = np.zeros(min(max(kept, default=0), _WINDOW) - first + 1)
-    for place, each in kept.items():
+    # A ratio above the window counts as the window's largest, one below is dropped: both lower the divergence.
+    window = {place: mass for place, mass in masses.items() if place >= -_WINDOW}
+    first = min(min(window, default=0), _WINDOW)
+    mass = np.zeros(min(max(window, default=0), _WINDOW) - first + 1)
+    for place, each in window.items():
         mass[min(place, _WINDOW) - first] += each
     return LossLattice(step=step, first=first, mass=mass, doubt=pair.doubt + 4 * _HAIR, common=pair.common)
 
 
 def _by_ratio(pair: DatasetPair, width: float) -> tuple[Floats, Floats]:
-    """Return the events by falling ln(p/q), those within `width` of each other merged."""
+    """Return p and q of the events by decreasing ln(p/q), merging events whose ln(p/q) share a bin of `width`."""
     least, most = pair.p - pair.p_error, pair.q + pair.q_error
     sound = (least > 0) & (most > 0)
     p, q = least[sound], most[sound]
     # Only the ratios that occur: there may be billions of widths between the extremes.
-    found, event = np.unique(-np.floor(np.log(p / q) / width), return_inverse=True)
-    first, second = np.zeros(len(found)), np.zeros(len(found))
+    ratios, event = np.unique(-np.floor(np.log(p / q) / width), return_inverse=True)
+    first, second = np.zeros(len(ratios)), np.zeros(len(ratios))
     np.add.at(first, event, p)
     np.add.at(second, event, q)
     return first[second > 0], second[second > 0]

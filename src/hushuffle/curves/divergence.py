@@ -1,4 +1,4 @@
-"""From a protocol to the law of its divergence: by the law of one report and by what the shuffler reveals."""
+"""Select the privacy curve of a protocol, by its randomizer's distribution and by what its shuffler reveals."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.split_and_mix import SplitAndMix
 
 _CERTIFIED: Final = 2 * 10**9
-"""The accuracy of the binomial tails underneath is tested up to this size."""
+"""Largest number of reports up to which the accuracy of the binomial tails is tested."""
 
 
 _RARE: Final = Fraction(1, 10**7)
-"""Flips rarer than this hide nothing among columns of one kind; their ratios overflow there."""
+"""Flip probability below which the bound for flipped columns overflows, and the privacy blanket is used instead."""
 
 
 def divergence(protocol: Protocol | MixedProtocol | SplitAndMix) -> PrivacyCurve:
-    """Return the divergence of a protocol.
+    """Return the privacy curve of a protocol, with certified bounds on delta(epsilon).
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers no law, or several cannot be mixed behind this shuffler.
-        NumericalError: more reports than the accuracy is tested for.
+        UnsupportedProtocolError: the randomizer's report distribution is unknown, or this shuffler does not support
+            people with different randomizers.
+        NumericalError: there are more reports than the accuracy is tested for.
 
     Source: docs/theory/index.md.
     """
@@ -52,7 +53,7 @@ def divergence(protocol: Protocol | MixedProtocol | SplitAndMix) -> PrivacyCurve
 
 
 def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
-    """The divergence for the people of one part."""
+    """Return the privacy curve of the people in part number `target`, who share a randomizer."""
     people, randomizer = protocol.parts[target]
     if len(protocol.parts) == 1 or protocol.shuffler.reveals is Reveals.SENDERS:
         return _of_one(Protocol(randomizer=randomizer, shuffler=protocol.shuffler, n=people))
@@ -65,8 +66,8 @@ def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
     drawn = shuffler.dummy_law is not None or shuffler.tossed is not None
     if shuffler.reveals is not Reveals.MULTISET or drawn:
         message = (
-            "People with different randomizers are understood behind a shuffler that mixes all reports, with a fixed "
-            f"number of dummies and no cap, not with: {protocol.shuffler.describe()}."
+            "People with different randomizers need a shuffler that mixes all reports, with a fixed number of dummies "
+            f"and no cap. This shuffler is different: {protocol.shuffler.describe()}."
         )
         raise UnsupportedProtocolError(message)
     alone = Protocol(randomizer=randomizer, shuffler=protocol.shuffler, n=people)
@@ -74,7 +75,7 @@ def _of_target(protocol: Protocol | MixedProtocol, target: int) -> PrivacyCurve:
 
 
 def _of_one(protocol: Protocol) -> PrivacyCurve:
-    """All people have the same randomizer."""
+    """Return the privacy curve of a protocol in which all people have the same randomizer."""
     protocol = protocol.secret
     if protocol.truthful and (protocol.shuffler.value_law or protocol.shuffler.tossed):
         return _of_true_reports(protocol)
@@ -87,19 +88,19 @@ def _of_one(protocol: Protocol) -> PrivacyCurve:
 
 
 def _of_true_reports(protocol: Protocol) -> PrivacyCurve:
-    """Nothing but messages that say nothing hides the reports."""
+    """Return the privacy curve of truthful reports that only dummies or blanket messages hide."""
     shuffler, k, n = protocol.shuffler, protocol.randomizer.inputs, protocol.n
-    law, tossed, kept = shuffler.value_law, shuffler.tossed, shuffler.kept
+    law, tossed, retention = shuffler.value_law, shuffler.tossed, shuffler.kept
     if law is None:
         assert tossed is not None
         numbers = 0 if shuffler.dummy_law is None else shuffler.dummy_law.numbers.size
         return TrueAmongUniform.of(k=k, n=n, trials=tossed[0], p=tossed[1], numbers=numbers)
     coins = None if tossed is None else Counts.binomial(*tossed)
-    return TrueAmongEach.of(Counts.of(law, kept=kept), k=k, n=n, kept=kept, ratio=law.endless, coins=coins)
+    return TrueAmongEach.of(Counts.of(law, kept=retention), k=k, n=n, kept=retention, ratio=law.endless, coins=coins)
 
 
 def _of_hashes(protocol: Protocol, trials: int, p: float, *, numbers: int = 0) -> PrivacyCurve:
-    """Nothing but messages that say nothing hides the buckets."""
+    """Return the privacy curve of truthful hash buckets that only dummies or blanket messages hide."""
     law = protocol.randomizer.law()
     assert law.bucket is not None
     buckets, n = law.bucket.k, protocol.n
@@ -107,7 +108,7 @@ def _of_hashes(protocol: Protocol, trials: int, p: float, *, numbers: int = 0) -
 
 
 def _of_fixed(protocol: Protocol) -> PrivacyCurve:
-    """The number of dummies is fixed."""
+    """Return the privacy curve of a protocol whose number of dummies is fixed."""
     _certified(protocol.n + protocol.shuffler.dummies)
     reveals, law = protocol.reveals, protocol.randomizer.law()
     if reveals is Reveals.NOISY_ORDER:
@@ -126,7 +127,7 @@ def _of_fixed(protocol: Protocol) -> PrivacyCurve:
 
 
 def _of_reports(protocol: Protocol, law: ReportLaw) -> PrivacyCurve:
-    """Reports that are no values, behind a shuffler that reveals no more than how often each occurs."""
+    """Return the privacy curve of reports that are not values, if the shuffler reveals their counts or bit sums."""
     if law.flipped is not None:
         return _of_flips(protocol, law.flipped)
     if law.one_hot is not None and protocol.reveals is Reveals.SUMS:
@@ -136,11 +137,11 @@ def _of_reports(protocol: Protocol, law: ReportLaw) -> PrivacyCurve:
 
 
 def _certified(reports: int) -> None:
-    """Refuse more reports than the accuracy is tested for."""
+    """Raise `NumericalError` if there are more reports than the accuracy is tested for."""
     if reports > _CERTIFIED:
         message = (
             f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
-            "The figure for fewer people is an upper bound for more: ask for that n."
+            "The figure for fewer people is an upper bound for more: use a smaller n."
         )
         raise NumericalError(message)
 
@@ -158,7 +159,10 @@ def _of_capped(protocol: Protocol) -> PrivacyCurve:
 
 
 def _of_flips(protocol: Protocol, bits: Bits) -> PrivacyCurve:
-    """One bit is binary randomized response; what is hardly ever flipped is left to the privacy blanket."""
+    """Return the privacy curve of bit-flipped columns: one bit is binary randomized response.
+
+    Columns whose bits are flipped more rarely than `_RARE` use the privacy blanket.
+    """
     n, dummies = protocol.n, protocol.shuffler.dummies
     if bits.width == 1:
         law = Symmetric(k=2, truth=1 - bits.flip, lie=bits.flip)
@@ -169,7 +173,7 @@ def _of_flips(protocol: Protocol, bits: Bits) -> PrivacyCurve:
 def _of_symmetric(protocol: Protocol, law: Symmetric) -> SearchedCurve:
     reveals, pure = protocol.reveals, protocol.randomizer.local_epsilon
     n, dummies = protocol.n, protocol.shuffler.dummies
-    # Rates that no float tells apart: the local figure is 0 up to rounding, and so is the central one.
+    # Two probabilities that round to the same float: local and central epsilon are both 0 up to rounding.
     blind = float(law.truth) == float(law.lie)
     if reveals is Reveals.SENDERS or (law.lie == 0 and dummies == 0) or blind:
         return Local(law=law, local_epsilon=pure, n=n)

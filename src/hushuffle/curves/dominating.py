@@ -1,10 +1,10 @@
-"""The worst delta(epsilon) curve of one release, tabulated, and the pair of laws that dominates all neighbours.
+"""The dominating pair of a release: its privacy curve lies above the curve of every pair of neighbouring datasets.
 
-h(x) = sup of sum [P - x Q]_+ over all neighbouring pairs, x = e**epsilon, is convex and falls, and since
-neighbours are neighbours both ways, h(1/x) = 1 - (1 - h(x))/x. A `TabulatedCurve` holds upper ends of h at x >= 1. The
-lower convex hull of these points and their mirror images lies above h: h lies below every chord of points above
-it. A convex curve of this kind is the curve of a pair of laws, with mass of Q where it bends, and that pair
-may stand for any neighbouring pair when rounds are composed, even if others' data are chosen adaptively.
+h(x) = sup of sum [P - x Q]_+ over all neighbouring pairs, x = e**epsilon, is convex and decreasing. Since P and Q may
+be exchanged, h(1/x) = 1 - (1 - h(x))/x. A `TabulatedCurve` holds upper bounds of h at x >= 1. The lower convex hull of
+these points and their mirror images lies above h, because h lies below every chord of points above it. Such a convex
+curve is the curve of a pair of distributions P and Q, with mass of Q where the curve bends. This pair may replace any
+neighbouring pair when rounds are composed, even if other people's data are chosen adaptively.
 
 Source: Zhu, Dong, Wang 2022, Theorem 10 (dominating pairs compose, adaptively);
 Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022 (chords between lattice points); docs/theory/composition.md, Lemmas
@@ -40,23 +40,23 @@ DOTS: Final = Citation(
 )
 
 FINE: Final = 0.05
-"""Lattice step in standard deviations of a round's loss: adds 0.05**2/6 to its variance, 2e-4 to epsilon."""
+"""Lattice step in standard deviations of a round's loss: adds 0.05**2/6 to the loss variance, 2e-4 to epsilon."""
 
 _GROWTH: Final = 0.02
-"""Beyond a few standard deviations the curve is evaluated at points growing by this share."""
+"""Relative distance between the points of evaluation beyond a few standard deviations."""
 
 _FARTHEST: Final = 300.0
-"""What is left beyond this epsilon counts as a loss at infinity."""
+"""Epsilon beyond which the remaining delta counts as an infinite privacy loss."""
 
 _SPREADS: Final[WeakKeyDictionary[PrivacyCurve, float]] = WeakKeyDictionary()
 
 _VERY_FAR: Final = 16.0
-"""Standard deviation of the loss of a Gaussian pair whose total variation is 1 but for the last bit."""
+"""Standard deviation of the loss of a Gaussian pair whose total variation distance is just below 1.0 as a float."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabulatedCurve:
-    """Upper ends `deltas` of h at epsilons `step` * `index`, both shape (points,); index[0] is 0."""
+    """Upper bounds `deltas` of h at epsilons `step` * `index`; arrays have shape (points,), and index[0] is 0."""
 
     step: float
     index: Floats
@@ -64,7 +64,7 @@ class TabulatedCurve:
 
     @classmethod
     def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
-        """Evaluate the curve from epsilon = 0 until it falls to `negligible` (nats; probability).
+        """Evaluate `law` at multiples of `step` (nats), from epsilon = 0 until delta is at most `negligible`.
 
         >>> import hushuffle as hs
         >>> from hushuffle.curves.divergence import divergence
@@ -77,14 +77,14 @@ class TabulatedCurve:
         places, last = [index], float(np.ceil(law.pure / step * (1 - 4 * EPS)))
         while deltas[-1] > negligible and step * index < _FARTHEST:
             index = min(index + max(fine, float(np.floor(_GROWTH * index))), max(last, index + 1))
-            # A hair to the left, so that the rounded product cannot lie beyond the lattice point.
+            # Slightly smaller than the lattice point, so that the rounded product cannot exceed it.
             epsilon = step * index * (1 - 4 * EPS)
             places.append(index)
             deltas.append(0.0 if epsilon >= law.pure else near.upper(epsilon))
         return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
 
     def until(self, negligible: float) -> TabulatedCurve:
-        """Return the curve only until it first falls to `negligible`.
+        """Return the table without the points after the first delta that is at most `negligible`.
 
         >>> curve = TabulatedCurve(step=1.0, index=np.arange(3.0), deltas=np.array([0.5, 0.1, 0.0]))
         >>> curve.until(0.2).deltas.tolist()
@@ -95,18 +95,18 @@ class TabulatedCurve:
         return TabulatedCurve(step=self.step, index=self.index[:end], deltas=self.deltas[:end])
 
     def last_above(self, delta: float) -> float:
-        """Return the last known epsilon (nats) at which the curve is above `delta`, 0 if there is none."""
+        """Return the largest tabulated epsilon (nats) at which the upper bound exceeds `delta`; 0 if there is none."""
         return float(self.epsilons[self.deltas > delta].max(initial=0.0)) * (1 - 1e-6)
 
     @property
     def epsilons(self) -> Floats:
-        """Return where the curve is known, in nats, shape (points,)."""
+        """The tabulated epsilons in nats, shape (points,)."""
         return self.step * self.index
 
     def pair(self, back: TabulatedCurve | None = None) -> LossLattice:
-        """Return the dominating pair, as the law of its privacy loss.
+        """Return the dominating pair, as the distribution of its privacy loss.
 
-        `back` has upper ends of all pairs the other way round, on the same lattice; None: the same as these.
+        `back` has upper bounds for all pairs in exchanged order, on the same lattice; None: `back` equals this table.
 
         >>> curve = TabulatedCurve(step=1.0, index=np.array([0.0, 1.0]), deltas=np.array([math.tanh(0.5), 0.0]))
         >>> curve.pair().mass.round(4).tolist()
@@ -114,7 +114,7 @@ class TabulatedCurve:
         """
         right, left = _Hull.of(self), _Hull.of(back or self)
         while True:
-            # Corners that the chord between the two sides makes superfluous go.
+            # Remove corners that the chord between the two sides makes superfluous.
             drops = right.superfluous(left), left.superfluous(right)
             if not any(drops):
                 break
@@ -123,7 +123,7 @@ class TabulatedCurve:
             )
         mass = np.zeros(int(left.index[-1]) + int(right.index[-1]) + 1)
         middle = int(left.index[-1])
-        mass[middle - left.index] += left.bends(right)  # of P, as the mirror image of Q
+        mass[middle - left.index] += left.bends(right)  # mass of P, which is the mirror image of Q
         mass[middle + right.index] += right.bends(left) * np.exp(self.step * right.index)
         return LossLattice(
             step=self.step,
@@ -135,7 +135,7 @@ class TabulatedCurve:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Hull:
-    """Corners of the lower hull at x >= 1, from the left, and the slope to the right of each, shapes (corners,)."""
+    """Corners of the lower convex hull at x >= 1 by increasing x, with the slope right of each; shape (corners,)."""
 
     step: float
     index: npt.NDArray[np.int64]
@@ -144,21 +144,21 @@ class _Hull:
 
     @classmethod
     def of(cls, curve: TabulatedCurve) -> _Hull:
-        """Return the hull of a curve's points."""
+        """Return the lower convex hull of the tabulated points."""
         growth, heights = np.exp(curve.epsilons), curve.deltas * (1 + 8 * EPS)
 
         def slope(left: int, right: int) -> float:
             width = float(growth[left] * np.expm1(curve.step * (curve.index[right] - curve.index[left])))
             return min(float(heights[right] - heights[left]) / width, 0.0)
 
-        kept, slopes = [curve.index.size - 1], [0.0]
+        stack, slopes = [curve.index.size - 1], [0.0]
         for left in range(curve.index.size - 2, -1, -1):
-            while len(kept) > 1 and slope(left, kept[-1]) >= slopes[-1]:
-                kept.pop()
+            while len(stack) > 1 and slope(left, stack[-1]) >= slopes[-1]:
+                stack.pop()
                 slopes.pop()
-            slopes.append(slope(left, kept[-1]))
-            kept.append(left)
-        corners = kept[::-1]
+            slopes.append(slope(left, stack[-1]))
+            stack.append(left)
+        corners = stack[::-1]
         return cls(
             step=curve.step,
             index=curve.index[corners].astype(np.int64),
@@ -167,16 +167,16 @@ class _Hull:
         )
 
     def chord(self, mirrored: _Hull) -> float:
-        """Return the slope of the chord from the mirror image of the other hull's first corner to the first corner."""
+        """Return the slope of the chord from the mirror image of the first corner of `mirrored` to the first corner."""
         (right, height), (left, depth) = (
             (math.exp(self.step * int(side.index[0])), float(side.deltas[0])) for side in (self, mirrored)
         )
-        if right * left == 1:  # one point: any line between the slopes to its sides
+        if right * left == 1:  # both corners are at x = 1: any slope between those on the two sides is valid
             return -(1 - height) / 2
         return ((1 - depth) / left - (1 - height)) / (right - 1 / left)
 
     def superfluous(self, mirrored: _Hull) -> bool:
-        """Whether the first corner hardly bends the hull."""
+        """Whether the hull bends at its first corner by less than rounding errors."""
         return self.index.size > 1 and float(self.slopes[0]) - self.chord(mirrored) < _SOLID
 
     def without_first(self) -> _Hull:
@@ -184,21 +184,22 @@ class _Hull:
         return replace(self, index=self.index[1:], deltas=self.deltas[1:], slopes=self.slopes[1:])
 
     def bends(self, mirrored: _Hull) -> Floats:
-        """Return how much the slope rises at each corner: the mass of Q there."""
+        """Return the increase of the slope at each corner, which is the mass of Q there; shape (corners,)."""
         bends = np.diff(self.slopes, prepend=self.chord(mirrored))
-        # The masses next to the middle are only known absolutely: this much more covers the rounding.
+        # The mass next to the middle has an absolute rounding error: add an upper bound on that error.
         bends[0] += 8 * EPS * (bends.size + 8)
         return bends
 
 
 _SOLID: Final = 1e-13
-"""A bend next to the middle smaller than its rounding error is not kept."""
+"""Smallest bend next to the middle that exceeds its rounding error; smaller bends are removed."""
 
 
 def typical_loss(law: PrivacyCurve) -> float:
-    """Return about the standard deviation of one round's loss: that of a Gaussian pair as far apart in total variation.
+    """Return the approximate standard deviation (nats) of one round's privacy loss.
 
-    Only the choice of lattices depends on it. Kept as long as the law is: lattices are chosen several times.
+    It is the value of a Gaussian pair with the same total variation distance. Only the choice of lattices depends on
+    it. Results are cached as long as the curve exists.
     """
     if law not in _SPREADS:
         _SPREADS[law] = _typical_loss(law)
@@ -214,10 +215,9 @@ def _typical_loss(law: PrivacyCurve) -> float:
 
 
 def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
-    """Return a lattice step (nats) that suits all rounds together.
+    """Return a lattice step (nats) that suits the loss distributions of all rounds.
 
-    Where a law's largest loss is not much larger than its typical one, the largest loss (of the round with most
-    of the variance) is on the lattice.
+    The largest loss of the round with most of the variance is a multiple of the step, if that loss is finite.
 
     >>> import hushuffle as hs
     >>> from hushuffle.curves.divergence import divergence
@@ -227,7 +227,7 @@ def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
     """
     scales = [min(typical_loss(law), _FARTHEST) for law, _ in laws]
     shares = [times * scale**2 for scale, (_, times) in zip(scales, laws, strict=True)]
-    # As fine as the smallest round deserves, unless the lattice of the sum would become too long.
+    # Fine enough for the round with the smallest loss, unless the lattice of the sum would become too long.
     step = max(FINE * min(scales), 2e-5 * math.sqrt(sum(shares)))
     widest = laws[int(np.argmax(shares))][0].pure
     if math.isinf(widest):

@@ -1,16 +1,18 @@
-"""The law of what tells two datasets apart, for any finite randomizer: the others' values known, reports shuffled.
+"""Output probabilities of two given datasets, for any finite randomizer and shuffled reports: for lower bounds.
 
-The target's report (or each of several, which are alike) follows one of two laws, each group of others (dummies are a
-group) its own, over the same classes of reports. What is looked at is
+Reports fall into classes. The target's report (or each of several reports, independently) follows one of two
+distributions over the classes. Each group of other people follows its own distribution; dummies form one more group.
+The statistic is one of two:
 
-- the number of reports of each class, where there are few ways: it says everything;
-- else the sum over all reports of a whole score of its class, nearly affine in (first - second)/(mean law of the
-  others). That is post-processing, so a lower end is a lower end. With all others at the target's own value it says
-  everything but for the rounding of the scores; with others elsewhere nearly so, the more the larger their number.
+- The number of reports of each class, if there are few combinations. This statistic is sufficient.
+- Otherwise the sum over all reports of an integer score of the report's class. The score is nearly affine in
+  (first - second)/(mean distribution of the others). The sum is a post-processing, so its divergence is a lower bound.
+  If all others are at the target's own value, only the rounding of the scores loses information. If the others are at
+  another value, the loss is small, and smaller the larger their number.
 
-The others' sum is read from its characteristic function on the full circle, for the law tilted by e**(t score) with
-several t; each point is taken from the tilt that knows it best. Its error is the rounding at every node and of the
-transform, and what lies a period away, bounded by Bernstein's inequality.
+The distribution of the others' sum is computed from its characteristic function on the full circle, for distributions
+tilted by e**(t score) with several t. Each probability is taken from the tilt with the smallest error. The error
+consists of the rounding at every node, that of the transform, and the mass a period away (Bernstein's inequality).
 
 Source: N. J. Higham 2002, section 24.1 (error of the transform); docs/theory, Datasets, Theorem 1, and Composition,
 Lemma 5.
@@ -36,46 +38,47 @@ from hushuffle.numerics.complex_log import log1p_parts
 Integers = npt.NDArray[np.int64]
 
 Group = tuple[int, Floats]
-"""So many others, and the law of their reports over the classes."""
+"""A group of other people: their number, and the distribution of their reports, shape (classes,)."""
 
 _WAYS: Final = 20_000
-"""Up to so many counts of the others' reports are listed one by one."""
+"""Largest number of combinations of the others' report counts that are listed one by one."""
 
 _FEW: Final = 500
-"""Up to so many others."""
+"""Largest number of reports for which combinations are listed one by one."""
 
 _NOISE: Final = 24 * EPS
-"""Relative error allowed for each mass and elementary function, as in `score_sums`."""
+"""Relative error allowed for each probability and each elementary function, as in `score_sums`."""
 
 _REACH: Final = 60.0
-"""A tilted sum leaves its period with probability at most 2 e**-60."""
+"""Negative logarithm of the probability that a tilted sum exceeds its period, on each side."""
 
 _LONGEST: Final = 1 << 21
 _WORK: Final = 1 << 26
-"""Most points of a period, and most points times classes: seconds."""
+"""Largest number of points of a period, and of points times classes: takes seconds."""
 
 _WIDEST: Final = 1 << 23
-"""Most points of all tables together; what lies outside is left out."""
+"""Largest number of points of all tables together; points outside are omitted."""
 
 _LABOUR: Final = 1 << 31
-"""Most points of a window times scores times reports of the target: ten seconds."""
+"""Largest product of window points, scores and reports of the target: takes ten seconds."""
 
 _STRIDE: Final = 4.0
-"""Standard deviations from one tilt to the next."""
+"""Distance between neighbouring tilts, in standard deviations of the sum."""
 
 _ALIKE: Final = 1e-7
-"""Whole scores that lose less than this share of the scores' variance are good enough."""
+"""Share of the scores' variance that rounding to integer scores may lose."""
 
 _SEEN: Final = 0.05
-"""Where fewer reports of a class are expected from all others, one of them gives the target away."""
+"""Expected number of the others' reports of a class below which such a report reveals the target's value."""
 
 
 def exact_pairs(
     witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float, reports: int = 1
 ) -> tuple[DatasetPair, ...]:
-    """Return the pair, or nothing if it would take too long; events rarer than about e**log_tail may be missing.
+    """Return the output probabilities of the two datasets, as one pair; an empty tuple if it would take too long.
 
-    The target gives so many `reports`, independently, all from the one law or all from the other.
+    Events rarer than about e**log_tail may be missing. The target sends `reports` independent reports, all from the
+    first distribution in one dataset and all from the second in the other.
 
     >>> laws = np.array([0.75, 0.25]), np.array([0.25, 0.75])
     >>> (pair,) = exact_pairs(Witness(family="", others=(1,), target=(0, 1)), laws, [(1, laws[0])], log_tail=-40.0)
@@ -95,7 +98,7 @@ def exact_pairs(
 
 
 def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[Floats, Floats], list[Group]]:
-    """Put classes together whose likelihood ratios agree to twelve digits."""
+    """Merge classes whose likelihood ratios agree to twelve digits."""
     table = np.stack([*target, *(law for _, law in groups)])
     table = table[:, table.sum(axis=0) > 0]
     _, place = np.unique((table / table.sum(axis=0)).round(12), axis=1, return_inverse=True)
@@ -105,7 +108,7 @@ def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[F
 
 
 def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group], reports: int) -> DatasetPair:
-    """Return the pair of laws of the numbers of reports of each class."""
+    """Return the pair of distributions of the numbers of reports of each class, from all combinations."""
     classes, total = target[0].size, reports + sum(count for count, _ in groups)
     radix = (total + 1) ** np.arange(classes, dtype=np.int64)
     codes: npt.NDArray[Any] = np.zeros(1, dtype=np.int64)
@@ -134,7 +137,7 @@ def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group]
 
 
 def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integers | None:
-    """Return a whole score of each class, shape (classes,): the coarsest ones that lose hardly anything."""
+    """Return an integer score of each class, shape (classes,): the coarsest scores that lose at most `_ALIKE`."""
     total = sum(count for count, _ in groups)
     mean = np.asarray(sum(count * law for count, law in groups)) / total
     gain, usual = target[0] - target[1], total * mean >= _SEEN
@@ -160,7 +163,10 @@ def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integer
 
 
 def _period(groups: Sequence[Group], whole: Floats) -> int:
-    """Return a power of 2 that leaves e**-_REACH of the sum on each side (Bernstein); huge if there is none."""
+    """Return a power of 2 as the period: the sum leaves it on each side with probability at most e**-_REACH.
+
+    Bernstein's inequality gives the bound. If the period would be longer than `_LONGEST`, return more than `_WORK`.
+    """
     wide = float(whole.max() - whole.min())
     variance = sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups)
     away = deviation(_REACH, variance, largest=wide)
@@ -176,7 +182,7 @@ def _summed(
     log_tail: float,
     reports: int,
 ) -> tuple[DatasetPair, ...]:
-    """Return the pair of laws of the sum of all scores."""
+    """Return the pair of distributions of the sum of all scores; an empty tuple if it would take too long."""
     whole, place = np.unique(scores, return_inverse=True)
     first, second = (np.bincount(place, law).astype(np.float64) for law in target)
     groups = [(count, np.bincount(place, law).astype(np.float64)) for count, law in groups]
@@ -196,9 +202,9 @@ def _summed(
     mass, error = np.zeros(stop - start + 1), np.full(stop - start + 1, np.inf)
     for table in tables:
         table.improve(mass, error, start)
-    unknown = error >= 1  # such a mass is only known to be one
+    unknown = error >= 1  # an error of 1 or more: nothing is known about such a probability
     mass, error = np.where(unknown, 0.0, np.minimum(mass, 1.0)), np.minimum(error, 1.0)
-    # At the ends of a window not all terms of an event are there.
+    # Events near the boundaries of the window lack some of their terms, so they are omitted.
     reach = reports * wide
     inside = slice(reach if start > -lowest else 0, -reach if stop < highest and reach else None)
 
@@ -221,7 +227,7 @@ def _summed(
 
 
 def _window(tables: list[_Table]) -> tuple[int, int]:
-    """Return the ends of what the tables hold together, without those too far from the first ones."""
+    """Return the first and last sum that the tables cover; tables too far from the first table are ignored."""
     start, stop = tables[0].first, tables[0].first
     for table in tables:
         first, last = min(start, table.first), max(stop, table.first + table.mass.size - 1)
@@ -232,7 +238,10 @@ def _window(tables: list[_Table]) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Table:
-    """Masses of a sum at `first` + i, shape (points,), each with its error, up to a factor within `common` of 1."""
+    """Probabilities `mass[i]` of the sum `first` + i, with absolute errors `error[i]`, shape (points,).
+
+    In addition all probabilities may be off by a common factor within `common` of 1.
+    """
 
     first: int
     mass: Floats
@@ -241,7 +250,7 @@ class _Table:
 
     @classmethod
     def of(cls, groups: list[Group], whole: Integers, tilt: float) -> _Table | None:
-        """Tabulate the law tilted by e**(tilt score), and undo the tilt; None if its period is too long."""
+        """Tabulate the distribution of the sum, computed with tilt e**(tilt score); None if the period is too long."""
         tilted: list[Group] = []
         middles, mean, log_mass, common = [], 0.0, 0.0, 0.0
         for count, law in groups:
@@ -271,7 +280,7 @@ class _Table:
         return cls(first=origin + first, mass=mass, error=(error + 2 * math.exp(-_REACH)) * back, common=common)
 
     def improve(self, mass: Floats, error: Floats, start: int) -> None:
-        """Put the masses that are known better here into `mass` and `error`, which begin at `start`."""
+        """Copy probabilities with a smaller error than in `mass`, `error` (from sum `start` on) into these arrays."""
         low, high = max(self.first, start), min(self.first + self.mass.size, start + mass.size)
         if high <= low:
             return
@@ -284,7 +293,10 @@ class _Table:
 def _transform(
     groups: list[Group], whole: Integers, middles: list[int], period: int
 ) -> tuple[npt.NDArray[np.complex128], float]:
-    """Return E[e**(-i angle sum)], each report counted from its group's middle, and the largest error of a mass."""
+    """Return E[e**(-i angle sum)] at the angles from 0 to pi, and the largest error of a probability.
+
+    The score of each report is counted from its group's value in `middles`.
+    """
     nodes = np.arange(period // 2 + 1)
     angles = 2 * np.pi / period * nodes
     log_size, log_reach, phase, turns = (np.zeros(angles.size) for _ in range(4))
@@ -292,7 +304,7 @@ def _transform(
         real, imaginary, moved = np.zeros(angles.size), np.zeros(angles.size), 0.0
         for chance, step in zip(law.tolist(), (whole - middle).tolist(), strict=True):
             if chance > 0 and step:
-                # Whole periods left out, an angle is as accurate as it is small.
+                # Reduce angles by whole periods: smaller angles have smaller rounding errors.
                 arc = 2 * np.pi / period * ((step * nodes + period // 2) % period - period // 2)
                 real -= 2 * chance * np.sin(arc / 2) ** 2
                 imaginary += chance * np.sin(arc)

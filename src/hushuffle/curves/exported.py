@@ -1,9 +1,8 @@
-"""Laws of the privacy loss on a lattice, for other accountants: one that dominates, or one that is attained.
+"""Export of privacy loss distributions on a lattice to other accountants: a pessimistic and an optimistic one.
 
-Pessimistic: the dominating pairs of the rounds, added up. The curve is symmetric, so one law stands for both
-directions. Optimistic: explicit datasets, the same in all rounds of a protocol, each way round; masses are lowered and
-those of the other dataset raised by all that is known of their errors, and what does not reach a lattice point
-is left out.
+Pessimistic: the composed dominating pairs of all rounds. The curve is symmetric, so one distribution serves both
+directions. Optimistic: explicit datasets, the same in all rounds of a protocol, in both orders. Probabilities of the
+first dataset are lowered, and those of the second raised, by their errors. Mass between lattice points is rounded down.
 
 Source: docs/theory/curves.md, Lemma 6.
 """
@@ -22,13 +21,13 @@ from hushuffle.curves.dominating import TabulatedCurve
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
 _MARGIN: Final = 1e-11
-"""Relative: more than the ratios that a lattice takes to be equal differ by, and the rounding on the way."""
+"""Relative error margin: above the difference of ratios that a lattice merges, plus all rounding."""
 
 
 def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice:
-    """Return a law, under P, of the loss of a pair that dominates all rounds together.
+    """Return the loss distribution, under P, of a pair that dominates the composition of all rounds.
 
-    `negligible` is about the mass that may be put at infinity, in all.
+    `negligible` is approximately the total mass that may be assigned to an infinite loss.
     """
     laws = spread(laws)
     rounds = sum(times for _, times in laws)
@@ -41,32 +40,32 @@ def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice
 
 
 def attained_laws(laws: Laws, *, step: float, delta: float) -> tuple[LossLattice, LossLattice]:
-    """Return laws of the loss, under P and the other way round, that explicit datasets attain, best at about `delta`.
+    """Return the loss distributions of explicit datasets in both orders; datasets are chosen for `delta`.
 
-    Rounds without known datasets are left out.
+    Rounds without known datasets are omitted.
     """
     rounds = sum(times for _, times in laws)
-    known = [(law.datasets(log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]
-    known = [(pairs, times) for pairs, times in known if pairs]
-    if not known:
+    attained = [(law.datasets(log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]
+    attained = [(pairs, times) for pairs, times in attained if pairs]
+    if not attained:
         nothing = LossLattice(step=step, first=0, mass=np.ones(1))
         return nothing, nothing
-    best, found = -1.0, None
-    for choice in range(max(len(pairs) for pairs, _ in known)):
-        chosen = [(pairs[min(choice, len(pairs) - 1)], times) for pairs, times in known]
+    best, lattices = -1.0, None
+    for choice in range(max(len(pairs) for pairs, _ in attained)):
+        chosen = [(pairs[min(choice, len(pairs) - 1)], times) for pairs, times in attained]
         ways = [
             [(inscribed(_lowered(pair), step=step), times) for pair, times in way]
             for way in (chosen, [(pair.swapped(), times) for pair, times in chosen])
         ]
         figure = max(LossSum.of(way, tilt=best_tilt(way, delta=delta)).epsilon_below(delta) for way in ways)
         if figure > best:
-            best, found = figure, ways
-    assert found is not None
-    return _added(found[0]), _added(found[1])
+            best, lattices = figure, ways
+    assert lattices is not None
+    return _added(lattices[0]), _added(lattices[1])
 
 
 def _lowered(pair: DatasetPair) -> DatasetPair:
-    """Return the pair with p at its lowest and q at its highest."""
+    """Return the pair with p lowered and q raised by their errors, so that no error remains."""
     doubt, factor = pair.doubt + _MARGIN, math.exp(-1.01 * pair.common)
     p, q = np.maximum(pair.p - pair.p_error, 0.0), pair.q + pair.q_error
     p, q = p * (factor * (1 - doubt)), q * (factor * (1 + doubt))

@@ -1,19 +1,19 @@
-"""Central DP of any randomizer whose pairs of values are known: privacy blanket above, explicit datasets below.
+"""Central DP of any finite randomizer: privacy blanket (upper bound), explicit datasets (lower bound).
 
-Upper end. The adversary is given the truthful reports of everybody else; N = M + 1 + d reports remain,
+Upper bound. The adversary is given the truthful reports of all other people. N = M + 1 + d reports remain,
 M ~ Bin(n-1, gamma), all but the target's drawn from the blanket omega. For the target's values a and b
 
     delta(eps) <= E_M (1/N) E [sum of N (Q_a - e**eps Q_b)(W)/omega(W)]_+
                   + sum over y outside omega [Q_a(y) - e**eps Q_b(y)]_+ ,
 
-W ~ omega: a report outside the blanket's support can only be the target's. Without dummies
-C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+ where a score is
-(Q_a - e**eps Q_b)(W)/(gamma omega(W)) with probability gamma and 0 otherwise: no sum over M is left.
-With dummies M is binned; the expectation falls with N (averages of exchangeable terms), so a bin counts at
-its left end.
+with W ~ omega. A report outside the blanket's support can only be the target's. Without dummies
+C(n-1, M)/(M+1) = C(n, M+1)/n, so the first term is (1/n) E [sum of n scores]_+. There a score is
+(Q_a - e**eps Q_b)(W)/(gamma omega(W)) with probability gamma and 0 otherwise, so no sum over M remains. With dummies M
+is binned. The expectation decreases with N (averages of exchangeable terms), so a bin counts as its smallest N.
 
-Lower end. All others (of a group) at one value c: the test that accepts when the sum over all reports of
-(Q_a - e**eps Q_b)/(mean law of the others) is positive. It is the best test of one group without dummies.
+Lower bound. All other people (of a group) have one value c. The test accepts if the sum over all reports of
+(Q_a - e**eps Q_b)/(mean distribution of the others' reports) is positive. This test is optimal for one group without
+dummies.
 
 Source: Balle, Bell, Gascon, Nissim 2019; docs/theory/blanket.md, Theorem 1 and Corollary 2.
 """
@@ -46,37 +46,38 @@ if TYPE_CHECKING:
 
 _COARSE: Final = 0.12
 _FINE: Final = 0.005
-"""Smoothing in standard deviations of the sum: to rank pairs, and for the figure (about 1e-5 of epsilon)."""
+"""Smoothing in standard deviations of the sum: to rank pairs, and for bounds (costs about 1e-5 of epsilon)."""
 
 _SOME: Final = 6
-"""How many pairs of datasets a lower end tries."""
+"""Number of pairs of datasets that a lower bound evaluates."""
 
 _MANY: Final = 64
-"""How many of them are estimated first."""
+"""Number of pairs of datasets that are ranked by a fast estimate first."""
 
 _TILTS: Final = np.geomspace(0.2, 40.0, 24)
-"""Tilts of these estimates, over the standard deviation of the sum."""
+"""Tilts of the fast estimates, in units of one over the standard deviation of the sum."""
 
 _CLOSE: Final = 1e-9
-"""A lower end this close, relatively, to what none can exceed is good enough."""
+"""Relative distance to the local divergence, which no lower bound exceeds, at which the search stops."""
 
 _LONELY: Final = 1e-12
-"""Where so few reports of all are expected in the blanket, one report is as good as seen."""
+"""Expected number of reports in the blanket below which the bound of one unshuffled report is used."""
 
 Place = tuple[int, int]
-"""A pair of values: which law, which of its pairs."""
+"""Index of a pair of values of the target: index in `laws`, and index in the `pairs` of that entry."""
 
 Trial = tuple[Place, Background]
-"""A pair of neighbouring datasets: the target's pair of values, and the rows of the values that the others hold."""
+"""A pair of neighbouring datasets: the target's pair of values, and the other people's values as matrix rows."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FiniteDivergence(SearchedCurve):
-    """The reports of n people, the target and `others`, and `dummies` blanket reports in uniformly random order.
+    """Privacy curve of the target's report, shuffled among the reports of `others` and `dummies` blanket reports.
 
-    `counts` and `weights` are the law of N, `weights[j]` already divided by N, shapes (J,); `missing` is
-    the probability of an N outside it; each of the N is from the blanket with probability `covered`. `places` are the
-    pairs examined, `trials` the datasets that a lower end tries (none: found anew at every epsilon).
+    `counts` and `weights` give the distribution of N: `weights[j]` is P(N = `counts[j]`)/N, shape (J,), and `missing`
+    is the probability of any other N. Each of the N reports is from the blanket with probability `covered`. `places`
+    are the target's pairs of values examined. `trials` are the datasets that a lower bound evaluates; if empty, they
+    are searched at every epsilon. `level` is the size of delta for which report pools are chosen (None: searched).
     """
 
     laws: tuple[ValueLaws, ...]
@@ -96,7 +97,7 @@ class FiniteDivergence(SearchedCurve):
 
     @classmethod
     def of(cls, protocol: Protocol) -> FiniteDivergence:
-        """Return the divergence of a uniformly shuffled protocol.
+        """Return the privacy curve of a uniformly shuffled protocol.
 
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
@@ -107,7 +108,7 @@ class FiniteDivergence(SearchedCurve):
         laws = protocol.randomizer.law().pairs()
         n, dummies = protocol.n, protocol.shuffler.dummies
         if dummies == 0:
-            # All laws describe one randomizer, so they share its blanket's weight.
+            # All entries of `laws` describe one randomizer, so the weight of its blanket is the same in each.
             law = np.array([float(n)]), np.array([1.0 / n]), 0.0, laws[0].weight
         else:
             law = (*covered_reports(((n - 1, laws[0].weight),), dummies), 1.0)
@@ -125,7 +126,7 @@ class FiniteDivergence(SearchedCurve):
         local_epsilon: float,
         law: tuple[Floats, Floats, float, float],
     ) -> FiniteDivergence:
-        """Return the divergence for a target among `others`; `law` has counts, weights, missing and covered."""
+        """Return the privacy curve of a target among `others`; `law` has `counts`, `weights`, `missing`, `covered`."""
         counts, weights, missing, covered = law
         return cls(
             laws=laws,
@@ -142,7 +143,7 @@ class FiniteDivergence(SearchedCurve):
 
     @property
     def _crowd(self) -> int:
-        """How many reports beside the target's."""
+        """Number of reports apart from the target's."""
         return self.others.people + self.dummies
 
     @property
@@ -155,12 +156,12 @@ class FiniteDivergence(SearchedCurve):
 
     @property
     def largest_finite(self) -> float:
-        """The epsilon beyond which delta no longer falls: the largest finite log-ratio of two values."""
+        """The epsilon beyond which delta is constant: the largest finite log-ratio of two values' probabilities."""
         return max(_largest_ratio(law, *law.pairs[j]) for law, j in self._pairs())
 
     @property
     def certain(self) -> float:  # type: ignore[override]
-        """What delta falls to: the largest chance of a report that nobody else can have given, in some dataset."""
+        """Limit of delta at large epsilon: the largest probability of a report that only the target can send."""
         if math.isfinite(self.pure):  # a probability that floats round to 0 is not certain to be 0
             return 0.0
         return max(self.others.unmatched(law, self.dummies) for law in self.laws)
@@ -172,14 +173,14 @@ class FiniteDivergence(SearchedCurve):
             return self.blanket(epsilon)
         places = self._likeliest(self._estimated(epsilon)) if len(self.places) > 1 else self.places
         value = self.pool.upper(places, epsilon, self.level)
-        # The blanket's largest is no smaller than at any pair.
+        # The plain blanket's bound is at least its bound at this pair: skip it if that cannot improve `value`.
         return value if self._upper_at(places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
 
     def focus(self, delta: float) -> FiniteDivergence:
         return replace(self, level=delta)
 
     def blanket(self, epsilon: float) -> float:
-        """Return the upper end of the plain privacy blanket."""
+        """Return the upper bound on delta from the plain privacy blanket."""
         best = 0.0
         for estimate, place in self._ranked(epsilon):
             if estimate <= best:
@@ -192,7 +193,7 @@ class FiniteDivergence(SearchedCurve):
         return self._lower_at((place, c), epsilon, _FINE), self._witness((place, c))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        other = max(len(witness.others) - 1, 0)  # nobody else is like anybody else
+        other = max(len(witness.others) - 1, 0)  # all other people have this value
         for i, law in enumerate(self.laws):
             named = [(law.labels[a], law.labels[b]) for a, b in law.pairs]
             if witness.target in named and other in law.labels:
@@ -205,13 +206,13 @@ class FiniteDivergence(SearchedCurve):
         return self.others.witness(self.laws[i], self.laws[i].pairs[j], held)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pairs that differ most on average, and the one that is worst in one round."""
+        """Return up to two pairs that seem worst at epsilon = 0, and the worst pair at a typical epsilon."""
         return self.alike(1, log_tail=log_tail)
 
     def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return what `datasets` does for a target with so many reports, all of one value or all of the other.
+        """Return pairs as `datasets` does, for a target with `reports` reports, all of one value or all of the other.
 
-        They are beside those of the n - 1 others.
+        The reports of the n - 1 other people come in addition.
         """
         guess = self.guess()
         trials = dict.fromkeys([*self._promising(0.0)[:2], self._best(self._promising(guess), guess)])
@@ -224,14 +225,14 @@ class FiniteDivergence(SearchedCurve):
         return tuple(pairs)
 
     def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
-        """Return the trial with the largest lower end, or the first one that hardly any other can exceed."""
+        """Return the trial with the largest lower bound, or the first trial that attains the local divergence."""
         most = max(self._local(place, epsilon) for place in self.places) * (1 - _CLOSE)
-        found: list[tuple[float, Trial]] = []
+        values: list[tuple[float, Trial]] = []
         for trial in trials:
-            found.append((self._lower_at(trial, epsilon, _COARSE), trial))
-            if found[-1][0] >= most:
+            values.append((self._lower_at(trial, epsilon, _COARSE), trial))
+            if values[-1][0] >= most:
                 break
-        return max(found, key=lambda item: item[0])[1]
+        return max(values, key=lambda item: item[0])[1]
 
     def contenders(self, epsilon: float) -> FiniteDivergence:
         estimated = self._estimated(epsilon)
@@ -244,21 +245,21 @@ class FiniteDivergence(SearchedCurve):
         return [(self.laws[i], j) for i, j in self.places]
 
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
-        """Return the pairs, those first that are likely to be worst."""
+        """Return all pairs of values of the target; pairs that are likely to be worst come first."""
         likely, seen = estimated
         return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
 
     def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
-        """Return the pairs by their coarse upper ends, largest first."""
-        found = [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
-        return sorted(found, key=lambda item: -item[0])
+        """Return the pairs of values with coarse upper bounds on their divergence, largest bound first."""
+        bounds = [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
+        return sorted(bounds, key=lambda item: -item[0])
 
     def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
         law, most = self.laws[place[0]], self._local(place, epsilon)
         a, b = law.pairs[place[1]]
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         mass = self.covered * law.blanket
-        # What the blanket hardly ever reports counts in full, as if it never did: [s + t]_+ <= [s]_+ + [t]_+.
+        # Reports that the blanket hardly ever contains count in full: [s + t]_+ <= [s]_+ + [t]_+.
         inside = mass >= FAINT
         if self.covered * float(self.counts.max()) < _LONELY or not bool(inside.any()):
             return most
@@ -268,13 +269,13 @@ class FiniteDivergence(SearchedCurve):
         return min(hidden + certain + self.missing, most)
 
     def _local(self, place: Place, epsilon: float) -> float:
-        """Return the divergence of one report seen with its sender, rounded up."""
+        """Return the divergence of one unshuffled report, rounded up."""
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         return min(float(local(law.rows[a], law.rows[b], epsilon)), 1.0)
 
     def _promising(self, epsilon: float, estimated: tuple[list[Trial], list[Trial]] | None = None) -> tuple[Trial, ...]:
-        """Return the trials that are likely to be worst, and the worst pair's own two values."""
+        """Return the trials that are likely to be worst, and those with all others at the worst pair's own values."""
         likely, seen = estimated or self._estimated(epsilon)
         best = [*self._plain(epsilon), *likely[:_SOME], *seen]
         (i, j), _ = best[0]
@@ -282,7 +283,7 @@ class FiniteDivergence(SearchedCurve):
         return tuple(dict.fromkeys([*best, *(((i, j), self.others.at(law, own)) for own in law.pairs[j])]))
 
     def _estimated(self, epsilon: float) -> tuple[list[Trial], list[Trial]]:
-        """Return the trials whose divergence seems largest, and those with what the others never report."""
+        """Return two lists: trials with the largest estimates, and trials with reports that the others never send."""
         rows: list[tuple[float, Trial, Floats, Floats]] = []
         seen: list[tuple[float, Trial]] = []
         for i, law in enumerate(self.laws):
@@ -292,10 +293,10 @@ class FiniteDivergence(SearchedCurve):
             first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
             gain, _ = gain_of(first, second, epsilon)
             rare = mean < FAINT
-            with np.errstate(over="ignore"):  # this only ranks
+            with np.errstate(over="ignore"):  # this result is used for ranking only
                 signal = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
-            for strength, found in ((signal, _MANY), (np.maximum(gain, 0.0) @ rare.T, 2)):
-                for place in np.argsort(-strength, axis=None)[:found].tolist():
+            for strength, count in ((signal, _MANY), (np.maximum(gain, 0.0) @ rare.T, 2)):
+                for place in np.argsort(-strength, axis=None)[:count].tolist():
                     j, c = divmod(place, len(backgrounds))
                     trial, value = ((i, places[j]), backgrounds[c]), float(strength[j, c])
                     if strength is signal:
@@ -308,7 +309,7 @@ class FiniteDivergence(SearchedCurve):
         return [rows[place][1] for place in order], [trial for _, trial in sorted(seen, key=lambda item: -item[0])[:2]]
 
     def _plain(self, epsilon: float) -> list[Trial]:
-        """Return the trial in which the target's report is most often one that nobody else gives; or none."""
+        """Return the trial in which the target's report is most often unique, if it is likely to be worst; else []."""
         place = max(self.places, key=lambda place: self._local(place, epsilon))
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
@@ -320,11 +321,11 @@ class FiniteDivergence(SearchedCurve):
         return [(place, backgrounds[best])] if 2 * seen[best] > self._local(place, epsilon) else []
 
     def _reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
-        """Return how many of the other reports follow which law."""
+        """Return the groups of the other reports: number of reports, and their distribution over the classes."""
         return (*self.others.reports(law, held), (self.dummies, law.blanket))
 
     def _crowd_law(self, law: ValueLaws, held: Background) -> Floats:
-        """Return the mean law of the other reports when the others hold these values."""
+        """Return the mean distribution of the other reports if the other people have the values `held`."""
         mean: Floats = np.sum([count * each for count, each in self._reports(law, held)], axis=0) / max(self._crowd, 1)
         return mean
 
@@ -335,7 +336,7 @@ class FiniteDivergence(SearchedCurve):
         mean = self._crowd_law(law, held)
         inside = mean >= FAINT
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
-        # Accepted at once: others are taken for the target at most that often.
+        # The test accepts if such a report occurs; `seen` bounds how often another person or a dummy sends it.
         seen = np.exp(epsilon) * self._crowd * mean
         certain = float(np.maximum(gain - 8 * EPS * size - seen, 0.0)[~inside].sum()) * (1 - 4 * EPS * gain.size)
         counts, masses = zip(*self._reports(law, held), strict=True)
@@ -351,7 +352,7 @@ class FiniteDivergence(SearchedCurve):
 
 
 def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> Floats:
-    """Return about the logarithm of the mean positive part of a sum of scores gain/mean, for each row."""
+    """Return approximate logarithms of E[sum of `count` scores]_+ with scores gain/mean, one per row; for ranking."""
     width = max(gain.size for _, _, gain, _ in rows)
     gains, means = np.zeros((len(rows), width)), np.zeros((len(rows), width))
     for place, (_, _, gain, mean) in enumerate(rows):
@@ -371,7 +372,7 @@ def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> F
 
 
 def _distance(law: ValueLaws, a: int, b: int) -> float:
-    """Return the mean square score at eps = 0 per report, when the others are spread like the pair."""
+    """Return the mean square score of a report at epsilon = 0, if half of the others have each of the two values."""
     middle = (law.rows[a] + law.rows[b]) / 2
     inside = middle > 0
     return float(((law.rows[a] - law.rows[b])[inside] ** 2 / middle[inside]).sum())

@@ -1,11 +1,14 @@
 """Central DP of shuffled columns of flipped bits (randomized Bloom filters), k >= 2 bits.
 
-Upper end. The pool of `pooled`, with kinds of columns by how many bits they share with the pair's two logos.
+A column holds one bit position of k Bloom filters; its k bits are a bit pattern.
 
-Lower end. All others alike: there E[sum of n scores]_+/n without a pool is the exact divergence. With dummies the
-datasets of `finite_blanket`.
+Upper bound. The pool of common reports of the module `pooled`. Columns are of one type if they share the same number of
+bits with the two bit patterns of the target's pair.
 
-Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/columns.md, Theorem 3; in small crowds
+Lower bound. All other columns have one bit pattern. Then E[sum of n scores]_+/n without a pool is the exact divergence.
+With dummies the datasets of the module `finite_blanket` are used.
+
+Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/randomizers.md, Theorem 17; in small crowds
 docs/theory/crowds.md, Theorem 1.
 """
 
@@ -33,37 +36,37 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
 WIDEST: Final = 24
-"""With more bits than this there are too many kinds of columns: the plain privacy blanket is used."""
+"""Largest number of bits for which all types of columns are tabulated; beyond, the plain blanket is used."""
 
 _DISTANCES: Final = 8
-"""How many distances of the pair a lower end tries, spread over all."""
+"""Number of Hamming distances between the target's two bit patterns that a lower bound evaluates."""
 
 _SMALL: Final = 200
-"""With so few columns, or too small a pool, the plain privacy blanket may be better, and is looked at too."""
+"""Up to this many columns, or with too small a pool, the plain privacy blanket is evaluated in addition."""
 
 _QUICK: Final = 8
-"""Beyond this many bits the plain blanket takes seconds, and gains nothing."""
+"""Largest number of bits for which the plain blanket is evaluated; beyond, it takes seconds without a gain."""
 
 ROOMY: Final = 50.0
-"""With fewer columns in the largest pool on average, one of half the columns is looked at too if it is empty."""
+"""Expected number of columns in the largest pool below which bounds of `flipped_faces` are evaluated as well."""
 
 _COARSE: Final = 0.02
-"""Smoothing to rank kinds by, in standard deviations of the sum."""
+"""Smoothing, in standard deviations of the sum, for the ranking of column types."""
 
 _CEDED: Final = 5e-4
-"""Relative room above the pairs at distance k, so that close others need not be looked at."""
+"""Relative increase of the bound at distance k, so that pairs with a nearly equal bound need no evaluation."""
 
 _EVERY: Final = 4
-"""Up to so many bits a lower end tries all kinds of columns, beyond only the extreme ones."""
+"""Largest number of bits for which a lower bound evaluates all column types; beyond, only extreme types."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlippedColumns(SearchedCurve):
-    """n columns of `width` bits, each bit flipped with probability `flip`, in uniformly random order.
+    """Privacy curve of n shuffled columns of `width` bits, each bit flipped with probability `flip`.
 
-    `level` is the size of divergence that the pools are made for (None: found at every epsilon); much larger ones are
-    only found to be larger unless it is `thorough`. `distances` are the pairs examined, `trials` the datasets that a
-    lower end tries.
+    `level` is the size of delta for which pools of common reports are chosen (None: searched at every epsilon). Unless
+    `thorough` is set, an upper bound above twice `level` may be replaced by the larger local divergence. `distances`
+    are the Hamming distances of the pairs examined (empty: all). `trials` are the datasets of a lower bound.
     """
 
     width: int
@@ -82,7 +85,7 @@ class FlippedColumns(SearchedCurve):
 
     @classmethod
     def of(cls, protocol: Protocol) -> FlippedColumns:
-        """Return the divergence of uniformly shuffled columns.
+        """Return the privacy curve of a protocol that shuffles columns of flipped bits uniformly.
 
         >>> import hushuffle as hs
         >>> flipping = hs.BitFlipping(width=2, p=0.25)
@@ -120,16 +123,16 @@ class FlippedColumns(SearchedCurve):
         if self.width > WIDEST:
             return self.blanket.blanket(epsilon)
         largest = (2 * float(self.flip)) ** self.width
-        # With less than one column in the largest pool nothing is hidden by it.
+        # If the largest pool holds less than one column on average, it hides nothing.
         reports = self.n + self.dummies
         value = self._trials[0].family.local(epsilon) if reports * largest < 1 else self._best(epsilon)
         if self.width > _QUICK:
             return value
-        if (self.n - 1) * MOST * largest < ROOMY:  # dummies are given away
+        if (self.n - 1) * MOST * largest < ROOMY:  # this bound reveals all dummies
             faces = FacePools(width=self.width, flip=self.flip, people=self.n - 1, level=self.level)
             value = min(value, self.faces.setdefault(self.level, faces).upper(epsilon, self.distances))
-        few = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
-        return min(value, self.blanket.blanket(epsilon)) if few else value
+        affordable = self.dummies or reports <= _SMALL or wanted(value, reports - 1, SPARE / 2) > MOST * largest
+        return min(value, self.blanket.blanket(epsilon)) if affordable else value
 
     def _best(self, epsilon: float) -> float:
         if self.level is not None:
@@ -150,7 +153,7 @@ class FlippedColumns(SearchedCurve):
         return self.blanket.lower_at(witness, epsilon)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pair of two opposite logos with all others at one of them, and what is worst in one round."""
+        """Return two pairs: opposite bit patterns with all others at one of them, and the worst pair of one round."""
         guess = self.guess()
         if self.dummies:
             return self.blanket.datasets(log_tail=log_tail)
@@ -181,16 +184,16 @@ class FlippedColumns(SearchedCurve):
         return OneLogo.of(width=self.width, flip=self.flip, n=self.n, distance=distance, ones=ones, apart=apart)
 
     def pooled(self, epsilon: float, *, enough: float) -> float:
-        """Return the upper end over the pairs at `distances`, or at all of them; anything once it is above `enough`."""
+        """Return the upper bound over pairs at `distances`; above `enough` it may be the local divergence."""
         worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
         for distance in self.distances or range(self.width, 0, -1):
             groups, spots = self._hidden[distance]
             if distance == self.width:
-                local = groups[0].local(epsilon)  # the other pairs' are smaller: post-processing
+                local = groups[0].local(epsilon)  # other pairs have a smaller local divergence: post-processing
             counts = spots.totals
-            known = np.log(counts) + np.interp(counts, sizes, levels)
+            logarithms = np.log(counts) + np.interp(counts, sizes, levels)
             sums = MixedSums(groups=groups, epsilon=epsilon, counts=spots.counts, shares=spots.shares)
-            each = sums.raised(known) - np.log(counts)
+            each = sums.raised(logarithms) - np.log(counts)
             if distance == self.width:
                 each = each + _CEDED
                 order = np.argsort(counts)
@@ -207,7 +210,7 @@ class FlippedColumns(SearchedCurve):
 
 
 class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
-    """The pairs by distance, each with its own pool, tabulated when first asked for."""
+    """Mapping from Hamming distance to the column types and pool bins of its pairs, computed at first access."""
 
     def __init__(self, *, curve: FlippedColumns) -> None:
         super().__init__()

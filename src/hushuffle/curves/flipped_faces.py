@@ -1,16 +1,18 @@
-"""Columns of flipped bits in small crowds: an empty pool is followed by a pool of half the columns.
+"""Columns of flipped bits in small crowds: if the pool of common reports is empty, a pool of half the columns follows.
 
-Where n p**k is about 1 the pool that all logos share (`flipped_columns`) is empty too often. But of the two values of
-a bit, one is held by at least half of the columns. If the first pool is empty, the others are given away, and these,
-a *face* of the cube of logos, share more: a second pool, and so on. With m_0 = n - 1 others, m_(j+1) half of m_j,
+If n p**k is about 1, the pool that all bit patterns share (`flipped_columns`) is empty too often. But at least half of
+the columns have the same value of a given bit. If the first pool is empty, the bound reveals the columns with the other
+value of that bit. The remaining columns, a *face* of the cube of bit patterns, have more in common and allow a second
+pool, and so on. With m_0 = n - 1 other columns and m_(j+1) half of m_j,
 
     delta(eps) <= sum over j of P(M_0 = ... = M_(j-1) = 0) E_{M_j >= 1} max (1/N) E [sum of N scores]_+ + ... ,
 
-N = m_j + 1 - M_j, the maximum over the logos of the face (and over the faces), and delta_0(eps) for the last empty
-pool. What earlier pools took is missing from the laws of later ones.
+where N = m_j + 1 - M_j. The maximum is over the bit patterns of the face (and over the faces). The last term is
+delta_0(eps) times the probability that all pools are empty. The report distributions of later pools lack what earlier
+pools took.
 
-Where many columns hold the one logo that hides worst, these alone hide the target; where fewer do, the maximum is over
-compositions with no more of them.
+If many columns have the bit pattern that hides worst, these columns alone hide the target. If fewer columns have it,
+the maximum is over compositions with at most that number.
 
 Source: docs/theory/crowds.md, Theorem 1 and Corollary 2.
 """
@@ -34,46 +36,47 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
 _FIXED: Final = 2
-"""So many bits are fixed at most, one after the other."""
+"""Largest number of bits that are fixed, one after the other."""
 
 _ROOM: Final = (8.0, 20.0)
-"""Expected sizes of a pool that are tried, if there is so much."""
+"""Expected numbers of reports in a pool that are tried, if the columns have enough in common."""
 
 _HALF: Final = 0.6
-"""If there is less, this share of it is tried as well."""
+"""Share of the largest pool that is tried as well, if that pool is smaller than the expected sizes above."""
 
 _BINS: Final = (-1.5, -0.5, 0.3, 1.0, 2.5, 7.0, 12.0)
-"""Ends of the bins of M, in standard deviations."""
+"""Boundaries of the bins of M (reports in the pool), in standard deviations from its mean."""
 
 _SHARES: Final = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-"""Shares of all columns that one logo may have."""
+"""Tested shares of columns with one bit pattern."""
 
 _FAR: Final = 60.0
-"""If a bound is so far above what is wanted it is not looked at which logo the columns hold."""
+"""Ratio of the bound to the target delta above which the columns' bit patterns are not examined further."""
 
 _HOMES: Final = 8
 _EVERY: Final = 4
-"""Neither with fewer columns than that, nor with more bits than this, where it gains nothing."""
+"""The columns' bit patterns are examined only with at least `_HOMES` columns and at most `_EVERY` bits."""
 
 _ROUGH: Final = 0.05
-"""Smoothing of the divergence with all others alike, in standard deviations of the sum."""
+"""Smoothing of the divergence if all other columns have one bit pattern, in standard deviations of the sum."""
 
 _HALVINGS: Final = 12
-"""Steps of the search for an epsilon to choose pools at."""
+"""Number of halvings in the search for the epsilon at which pools are chosen."""
 
 _FAINT: Final = 1e-3
-"""A rest that adds less than this share of the divergence is not bounded with more care."""
+"""Share of the divergence below which the term of an empty pool is not bounded more tightly."""
 
 Sides = tuple[int, ...]
-"""The values of the bits that are fixed, all of them among those in which the target's pair differs."""
+"""Values of the fixed bits; the target's two bit patterns differ in each fixed bit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Face:
-    """The logos with the bits `sides`: for a pair at `distance`, what was taken of every report, and what is left.
+    """The bit patterns whose fixed bits are `sides`, for a target's pair at Hamming distance `distance`.
 
-    Axes: how many of the other bits in which the pair differs are 1 in the report, how many of the bits in which it
-    is equal, and each fixed bit. `rest` is the chance of no pool yet.
+    `taken` is the probability of each report that earlier pools took. Its axes: the number of ones among the bits that
+    are not fixed and in which the pair differs, the number of ones among the bits in which the pair is equal, and each
+    fixed bit. `rest` is the probability that a report is in no earlier pool. `chances` is as the function returns it.
     """
 
     chances: Floats
@@ -84,43 +87,43 @@ class Face:
 
     @classmethod
     def whole(cls, *, width: int, flip: Fraction, distance: int) -> Face:
-        """Return all logos."""
+        """Return the face of all bit patterns, without fixed bits or earlier pools."""
         taken = np.zeros((distance + 1, width - distance + 1))
         return cls(chances=chances(width, flip), distance=distance, sides=(), taken=taken, rest=1.0)
 
     def half(self, side: int) -> Face:
-        """Return the logos that have `side` at one bit more."""
+        """Return the face with one more fixed bit, of value `side`."""
         taken = np.stack([self.taken[:-1], self.taken[1:]], axis=-1)
         return replace(self, sides=(*self.sides, side), taken=taken)
 
     def without(self, share: Floats) -> Face:
-        """Return what is left after a pool that takes `share` of each report."""
+        """Return the face after one more pool, which takes probability `share` of each report."""
         return replace(self, taken=self.taken + share, rest=self.rest - self.mass(share))
 
     def mass(self, share: Floats) -> float:
-        """Return the sum of `share` over all reports."""
+        """Return the sum of `share` over all reports, shape as `taken`: the total probability."""
         return float((share * self._logos).sum())
 
     def shares(self, people: int) -> list[Floats]:
-        """Return pools to try for so many columns, those first that are farthest from the target's pair."""
+        """Return the pools to try for `people` columns; pools of reports far from the target's pair come first."""
         distance, equal = self._ones
         away = np.minimum(distance, self.distance - distance) + equal
-        # What every logo of the face has in common: all free bits, and the fixed ones that differ, were flipped.
+        # Common to all bit patterns of the face: at most all free bits, and the fixed bits that differ, were flipped.
         flipped = (
             self._free + self._equal + sum((bit != side) for bit, side in zip(self._bits, self.sides, strict=True))
         )
         left = np.maximum(MOST * self.chances[flipped] - self.taken, 0.0)
-        found: list[Floats] = []
+        shares: list[Floats] = []
         for low in range(int(away.max()), -1, -1):
             share = np.where(away >= low, left, 0.0)
             size = people * self.mass(share) / self.rest
             parts = {min(room / size, 1.0) for room in _ROOM} if size > 0 else set()
             parts |= {_HALF} if 0 < size < _ROOM[-1] else set()
-            found += [part * share for part in sorted(parts)]
-        return found
+            shares += [part * share for part in sorted(parts)]
+        return shares
 
     def kinds(self) -> Kinds:
-        """Return the laws of the logos of this face outside the pools, and those of the target."""
+        """Return the report distributions of this face's bit patterns outside the pools, with the target's two."""
         return Kinds.listed(
             [
                 classes(self.chances, self.distance, w, v, taken=self.taken, rest=self.rest, sides=self.sides)
@@ -139,12 +142,12 @@ class Face:
 
     @property
     def _bits(self) -> list[Floats]:
-        """The axes of the fixed bits, to be broadcast."""
+        """Index arrays of the axes of the fixed bits, for broadcasting."""
         return list(np.ogrid[tuple(slice(size) for size in self.taken.shape)])[2:]
 
     @property
     def _ones(self) -> tuple[Floats, Floats]:
-        """How many bits of a report are 1 among those in which the pair differs, and among the others."""
+        """Two numbers of ones in a report: among the bits in which the pair differs, and among the other bits."""
         i, u, *bits = np.ogrid[tuple(slice(size) for size in self.taken.shape)]
         return i + sum(bits) + 0 * u, u + 0 * i
 
@@ -156,7 +159,7 @@ class Face:
 
 @dataclass(frozen=True, kw_only=True)
 class _Home:
-    """A kind: `most` others of it hide the target as well as `alone`; else so many are outside the pool at most."""
+    """A column type: at least `most` columns of this type alone bound the divergence by `alone`."""
 
     kind: int
     most: int
@@ -165,7 +168,10 @@ class _Home:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Rung:
-    """A pool for one face: laws and numbers of the columns outside it, chance of none inside, what follows then."""
+    """A pool of common reports for one face: distributions (`kinds`) and numbers (`spots`) of columns outside it.
+
+    `empty` is the probability that the pool is empty, and `after` the face that follows in that case.
+    """
 
     kinds: Kinds
     spots: Spots
@@ -180,15 +186,15 @@ class _Rung:
         return cls(kinds=after.kinds(), spots=spots, empty=empty, after=after)
 
     def hidden(self, epsilon: float, local: float, home: _Home | None = None) -> float:
-        """Return an upper end where somebody is in the pool, and of what lies outside all bins.
+        """Return an upper bound on the contribution to delta of a pool that is not empty, or outside all bins.
 
-        With a `home`, if so many columns of that kind at most are outside the pool.
+        With a `home`, the bound holds if at most `home.most` columns of that type are outside the pool.
         """
         totals = self.spots.totals
         if home is None:
             sums = MixedSums.alike(self.kinds, epsilon, totals)
         else:
-            # So many columns are of any kind, the rest of any other one: these are the vertices.
+            # Vertices: `own` columns are of any type, the rest of any type other than `home.kind`.
             own = np.minimum(totals, float(home.most))
             groups, counts = (self.kinds, _without(self.kinds, home.kind)), np.stack([own, totals - own], axis=-1)
             sums = MixedSums(groups=groups, epsilon=epsilon, counts=counts[:, None, :], shares=np.ones((own.size, 1)))
@@ -199,20 +205,20 @@ class _Rung:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FacePools:
-    """The upper end for `people` other columns of `width` flipped bits.
+    """Upper bound on delta if the target's column is shuffled among `people` other columns of `width` flipped bits.
 
-    Pools are chosen where the divergence is about `level` (None: at the first epsilon asked for); any choice gives an
-    upper end.
+    Pools of common reports are chosen for a delta of about `level` (None: at the first epsilon evaluated). Any choice
+    of pools gives an upper bound.
     """
 
     width: int
     flip: Fraction
     people: int
     level: float | None = None
-    made: dict[tuple[int, Sides], _Rung | None] = field(default_factory=dict)
+    cache: dict[tuple[int, Sides], _Rung | None] = field(default_factory=dict)
 
     def upper(self, epsilon: float, distances: Iterable[int] = ()) -> float:
-        """Return an upper end of the divergence over the pairs of logos at `distances`, or at all of them.
+        """Return an upper bound on delta over pairs of bit patterns at the Hamming distances `distances` (empty: all).
 
         >>> pools = FacePools(width=2, flip=Fraction(1, 10), people=999)
         >>> round(pools.upper(1.15), 4)
@@ -226,7 +232,7 @@ class FacePools:
 
     @cached_property
     def _middle(self) -> float:
-        """About the epsilon at which the divergence is `level`, if no pool cost anything."""
+        """Approximate epsilon at which the divergence is `level`, if the use of pools increased no bound."""
         kinds = Face.whole(width=self.width, flip=self.flip, distance=self.width).kinds()
         low, high = 0.0, self.width * math.log((1 - self.flip) / self.flip)
         for _ in range(_HALVINGS):
@@ -237,18 +243,18 @@ class FacePools:
         return high
 
     def _bound(self, face: Face, people: int, epsilon: float, local: float) -> float:
-        """Return an upper end if so many other columns are known to be in `face`."""
+        """Return an upper bound on delta if `people` other columns are in `face`; `local` is the local divergence."""
         if people == 0 or local == 0:
             return local
         key = face.distance, face.sides
-        if key not in self.made:
-            self.made[key] = self._chosen(face, people, epsilon if self.level is None else self._middle)
-        rung, value, empty, after = self.made[key], 0.0, 1.0, face
+        if key not in self.cache:
+            self.cache[key] = self._chosen(face, people, epsilon if self.level is None else self._middle)
+        rung, value, empty, after = self.cache[key], 0.0, 1.0, face
         if rung is not None:
             value, empty, after = rung.hidden(epsilon, local), rung.empty, rung.after
         if self._last(face) or empty * local <= _FAINT * value:
             return min(value + empty * local, local)
-        # One of the two values of a bit is held by half of the columns.
+        # At least half of the columns have the same value of the next bit.
         rest = max(self._bound(after.half(side), (people + 1) // 2, epsilon, local) for side in (0, 1))
         whole = min(value + empty * rest, local)
         if face.sides or rung is None or people < _HOMES or self.width > _EVERY:
@@ -260,9 +266,10 @@ class FacePools:
         return min(whole, max(home.alone, rung.hidden(epsilon, local, home) + empty * rest))
 
     def _home(self, face: Face, epsilon: float, goal: float) -> _Home:
-        """Return the logo that all others hold when the bound is largest, and how many of them hide well.
+        """Return the column type with the largest bound if all others have it, and how many such columns suffice.
 
-        Only among logos that no symmetry turns into others; of some numbers the least that does, or else all.
+        Only one bit pattern of each symmetry class is examined. The number is the smallest tested one at which the
+        divergence is at most `goal`, or else `people`.
         """
         kinds, equal = face.kinds(), self.width - face.distance
         corners = [(ones, apart) for ones in (0, face.distance) for apart in {0, equal}]
@@ -284,15 +291,15 @@ class FacePools:
         while low < high:
             middle = (low + high) // 2
             fewer = math.ceil(_SHARES[middle] * self.people)
-            found = alone(fewer)
-            if found <= goal:
-                number, value, high = fewer, found, middle
+            divergence = alone(fewer)
+            if divergence <= goal:
+                number, value, high = fewer, divergence, middle
             else:
                 low = middle + 1
         return _Home(kind=places[worst], most=number, alone=value)
 
     def _chosen(self, face: Face, people: int, epsilon: float) -> _Rung | None:
-        """Return what seems the best pool at this epsilon; None if it is better to have half of the columns at once."""
+        """Return the pool with the smallest estimated bound at `epsilon`; None if halving at once seems better."""
         kinds, last = face.kinds(), self._last(face)
         local = kinds.local(epsilon)
         rest = local if last else min(_alike(kinds, (people + 1) // 2 + 1, epsilon), local)
@@ -305,17 +312,17 @@ class FacePools:
         return best
 
     def _last(self, face: Face) -> bool:
-        """Return whether no more bit is fixed."""
+        """Return whether no further bit may be fixed."""
         return len(face.sides) == min(_FIXED, face.distance)
 
 
 def _alike(kinds: Kinds, count: int, epsilon: float) -> float:
-    """Return a bound of the divergence of a report among `count` of the kinds, if nobody need be in a pool."""
+    """Return an upper bound on the divergence of a report among `count` reports of types `kinds`, without a pool."""
     log = float(MixedSums.alike(kinds, epsilon, np.array([float(count)])).raised(np.full(1, -np.inf))[0])
     return math.exp(min(log - math.log(count), 0.0))
 
 
 def _without(kinds: Kinds, left: int) -> Kinds:
-    """Return the kinds but for one."""
+    """Return all column types except number `left`."""
     parts = [kinds.part(kind) for kind in range(kinds.starts.size) if kind != left]
     return Kinds.listed([(part.near, part.far, part.own) for part in parts])

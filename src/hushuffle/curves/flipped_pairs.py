@@ -1,15 +1,15 @@
-"""Columns of flipped bits: a target's pair of logos, and every kind of column that the others may hold.
+"""Columns of flipped bits: a target's pair of bit patterns, and every type of column that other people may have.
 
-Up to symmetry (which bits, complementing bits) the target's pair is a = 0...0 and b = 1...1 on h bits, equal to 0 on
-the other r = k - h bits, and another column is described by w, how many of the h bits are 1 in it, and v, how many of
-the r bits are. A report falls in a class by how many bits of each of the four groups are 1; within a class all its
-probabilities are constant.
+Up to symmetry (permuting or complementing bits) the target's pair is a = 0...0 and b = 1...1 on h bits, and both are 0
+on the other r = k - h bits. The type of another column is (w, v): w of the h bits and v of the r bits are 1 in it. A
+report falls in a class by the number of ones in each of the four groups of bits. Within a class all reports have the
+same probability.
 
-A *pool* takes from every column the same part of its law: at most p**k from each logo, which every column has. `own`
-is the law of a report given that it is not in the pool.
+A *pool* takes the same part from the distribution of every column: at most p**k from each bit pattern, since every
+column has at least that probability. `own` is the distribution of a report given that it is not in the pool.
 
-With n columns, all others at c, the two laws of the release have densities (1/n) sum of Q_a/Q_c, and of Q_b/Q_c, over
-the n reports, relative to n reports from Q_c. So
+Let n columns be released, all other columns having bit pattern c. Relative to n reports from Q_c, the two distributions
+of the release have densities (1/n) sum of Q_a/Q_c and (1/n) sum of Q_b/Q_c over the n reports. So
 
     delta(eps) = (1/n) E [sum of n scores]_+ ,  scores (Q_a - e**eps Q_b)/Q_c under Q_c .
 
@@ -38,17 +38,17 @@ from hushuffle.numerics.score_tests import Crowd, advantage
 
 _FINE: Final = 0.005
 _COARSE: Final = 0.02
-"""Smoothing in standard deviations of the sum: for a figure, and to see which one matters."""
+"""Smoothing in standard deviations of the sum: `_FINE` for bounds, `_COARSE` for rankings."""
 
 _FINER: Final = 0.4
-"""Upper ends lose more by smoothing: theirs, over that of lower ends."""
+"""Ratio of the smoothing of upper bounds to that of lower bounds: upper bounds lose more by smoothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """`share[d, s]` is taken from each logo with d ones among the h bits and s among the others; `weight` is all of it.
+    """A pool of common reports: probability `share[d, s]` of each bit pattern with d ones among h bits, s among r.
 
-    Shape (h + 1, r + 1).
+    `share` has shape (h + 1, r + 1); `weight` is the total probability of the pool.
     """
 
     share: Floats
@@ -56,12 +56,14 @@ class Pool:
 
     @classmethod
     def none(cls, *, width: int, distance: int) -> Pool:
-        """Return the empty pool."""
+        """Return the pool of weight 0."""
         return cls(share=np.zeros((distance + 1, width - distance + 1)), weight=0.0)
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> Pool:
-        """Return a pool of weight `wanted`, at least `enough`, or else the largest; from logos far from a and b.
+        """Return a pool of weight `wanted`, else of at least `enough`, else the largest.
+
+        Its bit patterns are far from a and b.
 
         >>> pool = Pool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
         >>> pool.share[:, 0].round(6).tolist(), round(pool.weight, 6)
@@ -80,7 +82,7 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairFamily(Kinds):
-    """One distance h: every kind of other column, `ones` and `apart` being its w and v, shapes (kinds,)."""
+    """All types of other columns, for a pair at Hamming distance h: `ones` is w, `apart` is v, shape (kinds,)."""
 
     width: int
     distance: int
@@ -91,7 +93,7 @@ class PairFamily(Kinds):
     def tabulated(
         cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
     ) -> PairFamily:
-        """Tabulate all kinds, or only one (w, v).
+        """Tabulate the report distributions of all column types, or only of the type `only` = (w, v).
 
         >>> family = PairFamily.tabulated(
         ...     width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2)
@@ -114,12 +116,12 @@ class PairFamily(Kinds):
         )
 
     def logo(self, kind: int) -> int:
-        """Return a logo of that kind, bits 0 to h - 1 being those in which a and b differ."""
+        """Return a bit pattern of type number `kind`; a and b differ in bits 0 to h - 1."""
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
 def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
-    """Return the one kind of a uniform logo outside the pool."""
+    """Return the distribution of a uniform dummy outside the pool, as the only type of its group."""
     table, rest = chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]
     logos = np.outer(ways(distance), ways(rest))
@@ -130,10 +132,10 @@ def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Ki
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneLogo(SearchedCurve):
-    """The target at 0...0 or at 1...1 on `distance` bits; others with `ones` of these, and `apart` of the rest, 1.
+    """Privacy curve of one pair of datasets in one order: all other columns have one bit pattern.
 
-    One direction only: the first value against the second. The other direction is the kind with
-    `distance - ones` ones.
+    The target's first `distance` bits are 0...0 in the first dataset and 1...1 in the second. The others' pattern has
+    `ones` ones among these bits and `apart` ones among the rest. The reversed order has `distance - ones` ones.
     """
 
     family: PairFamily
@@ -144,7 +146,7 @@ class OneLogo(SearchedCurve):
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, n: int, distance: int, ones: int, apart: int) -> OneLogo:
-        """Tabulate it.
+        """Tabulate the report distributions for n columns and return the curve.
 
         >>> pair = OneLogo.of(width=2, flip=Fraction(1, 4), n=1, distance=2, ones=0, apart=0)
         >>> round(pair.upper(1.0), 6)
@@ -161,10 +163,10 @@ class OneLogo(SearchedCurve):
 
     @property
     def witness(self) -> Witness:
-        """Return the pair of neighbouring datasets, logos renamed so that the others hold 0."""
+        """Return the pair of neighbouring datasets, with bits complemented so that the others' pattern is 0."""
         other, last = self.family.logo(0), (1 << self.family.distance) - 1
-        name = "all others at one of the target's logos" if other in (0, last) else "all others at a third logo"
-        return Witness(family=name, others=(self.n - 1,), target=(other, other ^ last))
+        where = "one of the target's bit patterns" if other in (0, last) else "a third bit pattern"
+        return Witness(family=f"all others at {where}", others=(self.n - 1,), target=(other, other ^ last))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         target, others = (self.family.near, self.family.far), ((self.n - 1, self.family.own),)
@@ -174,7 +176,7 @@ class OneLogo(SearchedCurve):
         return self.below(epsilon)
 
     def below(self, epsilon: float, smoothing: float = _FINE) -> float:
-        """Return an upper end of the divergence."""
+        """Return an upper bound on the divergence of this pair at `epsilon`."""
         count = np.array([float(self.n)])
         value = positive_part(self.family.scores(epsilon), count, 1 / count, smoothing=_FINER * smoothing)
         return min(value, self.family.local(epsilon))
@@ -183,7 +185,7 @@ class OneLogo(SearchedCurve):
         return self.at(epsilon), self.witness
 
     def at(self, epsilon: float, smoothing: float = _FINE) -> float:
-        """Return a lower end of the divergence."""
+        """Return a lower bound on the divergence of this pair at `epsilon`."""
         gain, size = self.family.gain(epsilon)
         crowd = Crowd(counts=(self.n - 1,), masses=self.family.own[None, :])
         target, growth = (self.family.near, self.family.far), math.exp(epsilon)
@@ -195,7 +197,7 @@ class OneLogo(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAlike(SearchedCurve):
-    """The target at one of two logos, all others at one logo: both directions."""
+    """Privacy curve of one pair of datasets in both orders: all other columns have one bit pattern."""
 
     directions: tuple[OneLogo, OneLogo]
     local_epsilon: float
@@ -203,14 +205,14 @@ class AllAlike(SearchedCurve):
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, n: int, others: int, target: tuple[int, int]) -> AllAlike:
-        """Tabulate it; logos are integers 0 to 2**width - 1."""
+        """Return the curve for the target's two bit patterns `target`; all others have the pattern `others`."""
         apart, other = target[0] ^ target[1], target[0] ^ others
         distance, ones, rest = apart.bit_count(), (other & apart).bit_count(), (other & ~apart).bit_count()
-        one, two = (
+        forward, backward = (
             OneLogo.of(width=width, flip=flip, n=n, distance=distance, ones=held, apart=rest)
             for held in (ones, distance - ones)
         )
-        return cls(directions=(one, two), local_epsilon=one.pure)
+        return cls(directions=(forward, backward), local_epsilon=forward.pure)
 
     @property
     def pure(self) -> float:
@@ -235,17 +237,17 @@ class AllAlike(SearchedCurve):
 
 
 def chances(width: int, flip: Fraction) -> Floats:
-    """Return the chance of one logo after d flips, d = 0 to `width`, each rounded once."""
+    """Return the probability of a report that differs from the column in d given bits, for d = 0 to `width`."""
     return np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
 
 
 def classes(
     table: Floats, distance: int, w: int, v: int, *, taken: Floats, rest: float, sides: tuple[int, ...] = ()
 ) -> tuple[Floats, Floats, Floats]:
-    """Return Q_a, Q_b and the law of another column, by ones among w, h - w, v and r - v bits, and each fixed bit.
+    """Return Q_a, Q_b and the distribution of another column's report over the classes, shape (classes,) each.
 
-    `sides` are the values that its fixed bits have; the h others are those in which the pair differs. `taken` is in the
-    pools, `rest` the chance of none.
+    Classes are the numbers of ones among w, h - w, v and r - v bits, and each fixed bit. `sides` are the values of the
+    column's fixed bits. `taken` is the probability that earlier pools took, `rest` that of being in no pool.
     """
     free = distance - len(sides)
     sizes = (w, free - w, v, table.size - 1 - distance - v, *(1 for _ in sides))
@@ -260,5 +262,5 @@ def classes(
 
 
 def ways(size: int) -> Floats:
-    """Return how many ways there are to choose 0, 1, ..., `size` of `size` bits."""
+    """Return the binomial coefficients of `size` over 0, 1, ..., `size`, shape (size + 1,)."""
     return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A mechanism known by a privacy loss distribution alone: upper ends only."""
+"""Privacy curve of a mechanism given by an imported privacy loss distribution: upper bounds only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hushuffle.numerics.binomial import EPS
 from hushuffle.numerics.loss_sum import LossLattice
 
 _NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
-"""An upper end only: no dataset is known that attains anything."""
+"""Placeholder witness: the curve is an upper bound only, and no dataset is known that attains it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImportedCurve(SearchedCurve):
-    """The larger divergence of `directions`, each a pair of laws that dominates; nothing is known from below.
+    """Upper bound on delta: the larger divergence of the dominating pairs `directions`; the lower bound is 0.
 
     >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
     >>> round(ImportedCurve(directions=(coin,)).upper(0.0), 6)
@@ -37,7 +37,7 @@ class ImportedCurve(SearchedCurve):
         return max(float(law.losses[law.mass > 0].max(initial=0.0)) for law in self.directions) * (1 + 8 * EPS)
 
     def guess(self) -> float:
-        """Return a few standard deviations of the loss."""
+        """Return four standard deviations of the privacy loss, the epsilon at which searches start."""
         law = self.directions[0]
         mean = float(law.mass @ law.losses)
         return 4 * math.sqrt(float(law.mass @ (law.losses - mean) ** 2)) + 1e-9

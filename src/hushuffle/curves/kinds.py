@@ -1,7 +1,8 @@
-"""The laws of a report by classes: for one pair of values of the target, and every kind of other person.
+"""Distributions of a report over classes: for the target's two values, and for every type of other person.
 
-Inside a class all likelihood ratios are constant. `own` is the law of a report given that it is not in the pool
-(see `pooled`); without a pool, that of the kind.
+People with the same report distribution are of one type (`kind` in the code). Inside a class all likelihood ratios are
+constant. `own` is the distribution of another person's report, given that it is not in the pool of common reports (see
+the module `pooled`); without a pool, it is unconditional.
 
 Source: docs/theory/pool.md, Theorem 1.
 """
@@ -20,14 +21,15 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import FAINT, Scores
 
 NOISE: Final = 24 * EPS
-"""Relative error of a score, in units of its `size`, and of a mass."""
+"""Error of a score in units of its `size`, and relative error of a probability."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kinds:
-    """Q_a and Q_b, `near` and `far`, and the kinds' own laws, shape (classes,), one kind after the other.
+    """Report distributions of the target's two values and of several types of other people, over classes of reports.
 
-    Kind i has the classes from `starts[i]` on, shape (kinds,).
+    `near` is Q_a, `far` is Q_b, and `own` the distribution of each type, shape (classes,), one type after the other.
+    The classes of type i begin at `starts[i]`, shape (kinds,).
     """
 
     near: Floats
@@ -37,7 +39,7 @@ class Kinds:
 
     @classmethod
     def of(cls, near: Floats, far: Floats, owns: Floats) -> Kinds:
-        """Return the kinds whose laws are the rows of `owns`, shape (kinds, classes)."""
+        """Return the types whose report distributions are the rows of `owns`, shape (kinds, classes)."""
         kinds, classes = owns.shape
         return cls(
             near=np.tile(near, kinds),
@@ -48,20 +50,20 @@ class Kinds:
 
     @classmethod
     def listed(cls, parts: Sequence[tuple[Floats, Floats, Floats]]) -> Kinds:
-        """Return the kinds whose classes are listed one by one: near, far and own of each."""
+        """Return the types in `parts`: the arrays near, far and own of each type, over classes of its own."""
         near, far, own = (np.concatenate([part[place] for part in parts]) for place in range(3))
         starts = np.cumsum([0, *(part[0].size for part in parts)])[:-1]
         return Kinds(near=near, far=far, own=own, starts=starts)
 
     def part(self, kind: int) -> Kinds:
-        """Return the same with one kind only."""
+        """Return the distributions for type number `kind` only."""
         inside = slice(self.starts[kind], self.starts[kind + 1] if kind + 1 < self.starts.size else None)
         return Kinds(
             near=self.near[inside], far=self.far[inside], own=self.own[inside], starts=np.zeros(1, dtype=np.int64)
         )
 
     def joined(self, other: Kinds) -> Kinds:
-        """Return the kinds of both."""
+        """Return the types of this object followed by those of `other`."""
         return Kinds(
             near=np.append(self.near, other.near),
             far=np.append(self.far, other.far),
@@ -70,15 +72,15 @@ class Kinds:
         )
 
     def sums(self, terms: Floats) -> Floats:
-        """Return the sum of `terms`, shape (classes,), over each kind's classes, shape (kinds,)."""
+        """Return the sum of `terms`, shape (classes,), over the classes of each type, shape (kinds,)."""
         return np.asarray(np.add.reduceat(terms, self.starts))
 
     def gain(self, epsilon: float) -> tuple[Floats, Floats]:
-        """Return Q_a - e**epsilon Q_b, and the size that its rounding is relative to, shapes (classes,)."""
+        """Return Q_a - e**epsilon Q_b, and the size to which its rounding error is relative, shapes (classes,)."""
         return gain(self.near, self.far, epsilon)
 
     def scores(self, epsilon: float) -> Scores:
-        """Return (Q_a - e**epsilon Q_b)/own with mass `own`; 0 where a report shows that it is the target's."""
+        """Return scores (Q_a - e**epsilon Q_b)/own with probability `own`; 0 for reports that only the target sends."""
         gain, size = self.gain(epsilon)
         hidden = self.own >= FAINT
         mass = np.where(hidden, self.own, 1.0)
@@ -86,23 +88,23 @@ class Kinds:
         return replace(scores, mass=np.where(hidden, self.own, 0.0))
 
     def seen(self, epsilon: float) -> Floats:
-        """Return the divergence of the target's report among those that a kind (hardly) ever gives, shape (kinds,)."""
+        """Return the divergence from reports that a type (almost) never sends, rounded up, shape (kinds,)."""
         gain, size = self.gain(epsilon)
         return self.sums(np.where(self.own < FAINT, np.maximum(gain + 8 * EPS * size, 0.0), 0.0)) * (1 + 1e-12)
 
     def local(self, epsilon: float) -> float:
-        """Return the divergence of a report that nothing hides, rounded up."""
-        one = self.part(0)
-        return min(float(local(one.near, one.far, epsilon)), 1.0)
+        """Return the divergence of one unshuffled report, rounded up."""
+        report = self.part(0)
+        return min(float(local(report.near, report.far, epsilon)), 1.0)
 
 
 def gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Return Q_a - e**epsilon Q_b by class, and the size that its rounding is relative to."""
+    """Return Q_a - e**epsilon Q_b of each class, and the size to which its rounding error is relative."""
     return (first - second) - math.expm1(epsilon) * second, first + math.exp(epsilon) * second
 
 
 def local(first: Floats, second: Floats, epsilon: float) -> Floats:
-    """Return sum of (Q_a - e**epsilon Q_b)_+ over the last axis, rounded up: the divergence of a report in the open."""
+    """Return sum of (Q_a - e**epsilon Q_b)_+ over the last axis, rounded up: divergence of one unshuffled report."""
     value, size = gain(first, second, epsilon)
     total: Floats = np.maximum(value + 8 * EPS * size, 0.0).sum(axis=-1) * (1 + 4 * EPS * first.shape[-1])
     return total

@@ -1,10 +1,11 @@
-"""A curve known between two ends at some epsilons: certified ends everywhere else, and of what it implies.
+"""A privacy curve with bounds at some epsilons: certified bounds at all other epsilons, and of derived figures.
 
-With x = e**epsilon the curve h is convex and falls, h(0) = 1, h' >= -1 and h(1/x) = 1 - (1 - h(x))/x. So it lies below
-every chord of upper ends. To the right of a point it lies above the line from its lower end, as steep as the chord to
-that end from an upper end further left; to the left above the line as steep as the chord to an upper end further right.
-The tests between two neighbouring datasets follow by duality: the least share of false negatives at a share a of
-false positives is f(a) = sup_x 1 - h(x) - x a.
+With x = e**epsilon the curve h is convex and decreasing, h(0) = 1, h' >= -1 and h(1/x) = 1 - (1 - h(x))/x. So h lies
+below every chord of upper bounds. Lower bounds extend by lines. To the right of a point, the line starts at the point's
+lower bound and has the slope of the chord from an upper bound further left to that lower bound. To the left of a point,
+the slope is that of the chord from the lower bound to an upper bound further right.
+The trade-off curve follows by duality: the smallest false negative rate at a false positive rate a is
+f(a) = sup_x 1 - h(x) - x a.
 
 Source: docs/theory/curves.md, Lemma 1; Dong, Roth, Su 2022, Proposition 6 (duality).
 """
@@ -22,28 +23,31 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.normal_pair import shift_between
 
 _HAIR: Final = 1e-12
-"""Relative: more than the rounding of all that is read off."""
+"""Relative margin, larger than all rounding errors of interpolation."""
 
 _TRACE: Final = 1e-15
-"""Absolute, of probabilities near 1."""
+"""Absolute margin for rounding errors of probabilities near 1."""
 
 _DIGITS: Final = 1e-9
-"""Relative: what is known of a normal law's shift."""
+"""Relative error of the computed shift between two Gaussians."""
 
 Ends = tuple[Floats, Floats]
-"""Lower and upper ends, of one shape."""
+"""Lower bounds and upper bounds, two arrays of the same shape."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownCurve:
-    """`lower` <= delta <= `upper` at rising `epsilons` (nats), the first of them 0, all shape (points,)."""
+    """A privacy curve with `lower` <= delta <= `upper` at increasing `epsilons` (nats), all shape (points,).
+
+    The first epsilon is 0.
+    """
 
     epsilons: Floats
     lower: Floats
     upper: Floats
 
     def delta(self, epsilons: Floats) -> Ends:
-        """Return ends of delta at `epsilons` >= 0.
+        """Return lower and upper bounds on delta at `epsilons` >= 0, same shape.
 
         >>> known = KnownCurve(epsilons=np.array([0.0, 1.0]), lower=np.array([0.4, 0.0]), upper=np.array([0.5, 0.0]))
         >>> [ends.round(3).tolist() for ends in known.delta(np.array([0.0, 0.5, 2.0]))]
@@ -55,7 +59,7 @@ class KnownCurve:
         return np.minimum(least, most), most
 
     def epsilon(self, deltas: Floats) -> Ends:
-        """Return ends of epsilon at `deltas`; infinity above where the curve is not known to fall so low."""
+        """Return lower and upper bounds on epsilon (nats) at `deltas`; the upper bounds may be infinite."""
         (low_x, low), (high_x, high) = self._below, self._above
         least = np.log1p(_crossing(low_x, low, deltas)) * (1 - _HAIR)
         most = np.log1p(_crossing(high_x, high, deltas)) * (1 + _HAIR)
@@ -63,19 +67,19 @@ class KnownCurve:
         return np.minimum(np.maximum(least, 0.0), most), np.maximum(most, 0.0)
 
     def false_negatives(self, false_positives: Floats) -> Ends:
-        """Return ends of the least chance of a false negative, given that of a false positive, in [0, 1]."""
+        """Return lower and upper bounds on the smallest false negative rate, at false positive rates in [0, 1]."""
         ends = []
         for line, side in ((self._above, -1), (self._below, 1)):
             corner = _hull(*line)
             x, y = (part[corner] for part in line)
-            slopes = np.diff(y) / np.diff(x)  # rising, from -1 or less to 0
+            slopes = np.diff(y) / np.diff(x)  # increasing, from at most -1 to 0
             place = np.searchsorted(slopes, -false_positives)
             ends.append(1 - y[place] - (1 + x[place]) * false_positives + side * _TRACE)
         most = np.clip(ends[1], 0.0, 1 - false_positives)
         return np.clip(ends[0], 0.0, most), most
 
     def gaussians(self, last: float) -> tuple[float, float]:
-        """Return mu below and above: the curves of Gaussian pairs that far apart bound this one on [0, `last`]."""
+        """Return (low, high): the curves of mu-GDP with mu = low and mu = high bound this curve on [0, `last`] nats."""
         (low_x, low), (high_x, high) = self._below, self._above
         end = float(np.expm1(last))
         inside = (low_x >= 0) & (low_x <= end)
@@ -91,7 +95,7 @@ class KnownCurve:
         return below, max(above * (1 + _DIGITS), below)
 
     def loss(self, delta: float) -> float:
-        """Return a loss (nats) that is exceeded with a chance of at most `delta` under either dataset of any pair.
+        """Return a privacy loss (nats) exceeded with probability at most `delta`, under either dataset of any pair.
 
         P(L > t) <= h(e**s)/(1 - e**(s - t)) for every s < t.
         """
@@ -103,7 +107,7 @@ class KnownCurve:
 
     @cached_property
     def _both(self) -> tuple[Floats, Floats, Floats]:
-        """Return x - 1 and the ends of h from x = 0 on, with the mirror images."""
+        """Return x - 1 from x = 0 on, and lower and upper bounds on h, including the mirror images of the points."""
         levels, falls = self.epsilons[:0:-1], np.exp(-self.epsilons[:0:-1])
         low = np.maximum.accumulate(self.lower[::-1])[::-1]
         high = np.minimum.accumulate(self.upper)
@@ -117,14 +121,14 @@ class KnownCurve:
 
     @cached_property
     def _above(self) -> tuple[Floats, Floats]:
-        """Return the corners of the lower hull of upper ends, which lies above the curve."""
+        """Return the corners (x - 1, h) of the lower convex hull of the upper bounds, which lies above the curve."""
         x, _, high = self._both
         corner = _hull(x, high)
         return x[corner], high[corner]
 
     @cached_property
     def _below(self) -> tuple[Floats, Floats]:
-        """Return corners of a falling line below the curve, shapes (corners,)."""
+        """Return the corners (x - 1, h) of a decreasing polygonal line below the curve, shape (corners,) each."""
         x, low, high = self._both
         gaps = x[None, :] - x[:, None]
         later, doubt = gaps > 0, 4 * EPS * (1 + np.abs(x))
@@ -134,7 +138,7 @@ class KnownCurve:
             rises = (high * (1 + 4 * EPS))[None, :] - low[:, None]
             room = -gaps - doubt[:, None]
             left = np.where((room > 0) & ~later, np.maximum(rises, 0.0) / room, 1.0).min(axis=1)
-        # The slope only flattens, so what holds at a point holds beyond it.
+        # The curve is convex, so a bound on its slope at a point holds at all points further right (left).
         right = np.maximum.accumulate(np.maximum(right, 0.0)[::-1])[::-1]
         left = np.minimum.accumulate(np.minimum(left, 1.0))
         low, steps = low.copy(), np.diff(x)
@@ -148,14 +152,17 @@ class KnownCurve:
         meet, height = _meeting((x[:-1], low[:-1], left[:-1]), (x[1:], low[1:], right[1:]))
         corners_x.append(np.column_stack([meet, x[1:]]).ravel())
         corners_y.append(np.column_stack([height, low[1:]]).ravel())
-        # Beyond the last point: down to 0, as steep as just before it.
+        # Beyond the last point the line continues to 0 with the slope before that point.
         corners_x.append(x[-1:] + (low[-1:] / left[-1:] if left[-1] > 0 else 0.0))
         corners_y.append(np.zeros(1))
         return np.concatenate(corners_x), np.minimum.accumulate(np.concatenate(corners_y))
 
 
 def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return where lines that fall from `first` and rise to the left from `second` meet: (x, y, slope) each."""
+    """Return where two lines meet: one falls to the right of `first`, the other rises to the left of `second`.
+
+    Both arguments are (x, y, steepness).
+    """
     (x, y, steep), (end, last, flat) = first, second
     differ = steep > flat
     fall = np.where(differ, steep - flat, 1.0)
@@ -165,33 +172,33 @@ def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats,
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
-    """Return the corners of the lower convex hull of points with x that never falls, and y where it stays."""
-    kept: list[int] = []
+    """Return the indices of the corners of the lower convex hull of points; x is nondecreasing, y decides at ties."""
+    corners: list[int] = []
     for place in range(x.size):
-        if kept and x[place] == x[kept[-1]]:
-            kept.pop()
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
+        if corners and x[place] == x[corners[-1]]:
+            corners.pop()
+        while len(corners) > 1:
+            a, b = corners[-2], corners[-1]
             if (y[b] - y[a]) * (x[place] - x[a]) < (y[place] - y[a]) * (x[b] - x[a]):
                 break
-            kept.pop()
-        kept.append(place)
-    return kept
+            corners.pop()
+        corners.append(place)
+    return corners
 
 
 def _between(x: Floats, y: Floats, at: Floats) -> Floats:
-    """Return the line through the points, falling, at places in its range or beyond its last point."""
+    """Return the values, at places `at`, of the decreasing polygonal line through the points (x, y)."""
     right = np.clip(np.searchsorted(x, at), 1, x.size - 1)
     gap = np.where(x[right] > x[right - 1], x[right] - x[right - 1], 1.0)
     share = np.clip((x[right] - at) / gap, 0.0, 1.0)
-    found: Floats = y[right] + (y[right - 1] - y[right]) * share
-    return found
+    heights: Floats = y[right] + (y[right - 1] - y[right]) * share
+    return heights
 
 
 def _crossing(x: Floats, y: Floats, level: Floats) -> Floats:
-    """Return where the falling line through the points comes down to `level`, its last point if it does not."""
+    """Return the x at which the decreasing line through the points reaches height `level`; else its last x."""
     right = np.clip(y.size - np.searchsorted(y[::-1], level, side="right"), 1, y.size - 1)
     fall = np.where(y[right - 1] > y[right], y[right - 1] - y[right], 1.0)
     share = np.clip((level - y[right]) / fall, 0.0, 1.0)
-    found: Floats = x[right] - (x[right] - x[right - 1]) * share
-    return found
+    points: Floats = x[right] - (x[right] - x[right - 1]) * share
+    return points

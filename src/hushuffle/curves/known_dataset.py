@@ -1,15 +1,15 @@
-"""delta as a function of epsilon for one given dataset of n people, and all its neighbours.
+"""delta as a function of epsilon for one given dataset of n people, over all neighbours of that dataset.
 
-Others' values are known, so the law of the counts is a convolution of their reports. For the pair of values
-(a, b) of the person that changes, with m_a and m_b others at a and b:
+The other people's values are fixed, so the distribution of the counts is a convolution of their reports'
+distributions. One person's value changes from a to b; m_a and m_b other people have the values a and b:
 
-* k = 2: the number of ones, see `tilted_counts`.
-* k = 3: the counts at a and b say everything: both ends are the same number up to rounding.
-* k > 3, below: the other counts are merged, which is post-processing.
-* k > 3, above: the adversary is given the truthful reports of everybody whose value is neither a nor b. M of
-  these people remain, M ~ Bin(others, gamma), with uniform reports; then reports outside {a, b} are uniform
-  whatever the target's value is, so the two counts and M say everything. With fewer people at a or b this end
-  only grows (their truthful reports may be given as well), so pairs of the rarest values are the worst.
+* k = 2: the number of ones is sufficient, see `tilted_counts`.
+* k = 3: the counts at a and b are sufficient; the lower and the upper bound agree up to rounding.
+* k > 3, lower bound: the other counts are merged, which is post-processing.
+* k > 3, upper bound: the adversary is given the truthful reports of all people whose value is neither a nor b. M of
+  these people remain, M ~ Bin(others, gamma), with uniform reports. Then reports outside {a, b} are uniform whatever
+  the target's value is, so the two counts and M are sufficient. With fewer people at a or b the upper bound only
+  grows (their truthful reports may be given as well), so pairs of the rarest values are the worst.
 
 Source: docs/theory/datasets.md, Theorem 5.
 """
@@ -35,21 +35,21 @@ from hushuffle.numerics.binomial import LOG_TAIL, CountRows
 from hushuffle.numerics.pair_counts import Group, PairLaw, cells
 
 FAMILY: Final = "this dataset only, no guarantee"
-"""What the witness of such a figure is called."""
+"""Family name of the witness of a figure for one given dataset."""
 
 _FINE: Final = 5e-3
-"""Neighbouring M share a row while they change the variance of a count by less than this share."""
+"""Relative change of a count's variance up to which neighbouring M share a row."""
 
 _HIDDEN: Final = 1e-3
-"""Rounding errors up to this share of a divergence are accepted."""
+"""Largest accepted rounding error, relative to the divergence."""
 
 _WORK: Final = 1 << 24
-"""Most cells of all rows of M together: about ten seconds."""
+"""Largest number of cells of all rows of M together: takes about ten seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One person's value changes from `before` to `after`; `others` counts the other people, shape (k,)."""
+    """One person's value changes from `before` to `after`; `others` counts the other people by value, shape (k,)."""
 
     others: tuple[int, ...]
     before: int
@@ -57,12 +57,12 @@ class Change:
 
     @property
     def witness(self) -> Witness:
-        """Return the pair of neighbouring datasets."""
+        """The pair of neighbouring datasets: before and after the change."""
         return Witness(family=FAMILY, others=self.others, target=(self.before, self.after))
 
 
 def changes(people: tuple[int, ...]) -> list[Change]:
-    """Return the changes of one person's value that can be worst: all for k <= 3, else those of the rarest values.
+    """Return the changes of one person's value that can be worst: all if k <= 3, else between the rarest values.
 
     >>> [(change.before, change.after) for change in changes((5, 1, 0, 7))]
     [(1, 2)]
@@ -72,19 +72,19 @@ def changes(people: tuple[int, ...]) -> list[Change]:
     if len(people) > 3:
         held = held[:2] if people[values[0]] > 0 else held[:1]
         values = values[:2]
-    found: dict[tuple[int, ...], Change] = {}
+    changes: dict[tuple[int, ...], Change] = {}
     for before in held:
         others = tuple(count - (value == before) for value, count in enumerate(people))
         for after in values:
             if after != before:
                 key = tuple(sorted((others[before], others[after])))
-                found.setdefault(key, Change(others=others, before=before, after=after))
-    return list(found.values())
+                changes.setdefault(key, Change(others=others, before=before, after=after))
+    return list(changes.values())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownDataset(SearchedCurve):
-    """The changes of one dataset; both ends come from the same tables."""
+    """Privacy curve of one given dataset: the largest divergence over `changes` of one person's value."""
 
     changes: list[Change]
     local_epsilon: float
@@ -96,11 +96,11 @@ class KnownDataset(SearchedCurve):
 
     @abstractmethod
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:
-        """Return certified ends of delta(epsilon), and where the lower one is attained."""
+        """Return a certified lower and upper bound on delta(epsilon), and the datasets that attain the lower bound."""
 
     @abstractmethod
     def below_at(self, change: int, epsilon: float) -> float:
-        """Return the lower end of one of the changes."""
+        """Return the lower bound on delta at `epsilon` for change number `change`."""
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         places = [place for place, change in enumerate(self.changes) if change.witness == witness]
@@ -116,7 +116,7 @@ class KnownDataset(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinaryDataset(KnownDataset):
-    """k = 2, certified ends in one row per change and direction."""
+    """Privacy curve of one given dataset with k = 2 values: one row per change and order of the two datasets."""
 
     rows: Compositions
     truth: float
@@ -124,11 +124,13 @@ class BinaryDataset(KnownDataset):
 
     @classmethod
     def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int, *, local_epsilon: float) -> BinaryDataset:
-        """Return the divergence of the dataset with `people[x]` people at x."""
-        found = changes(people)
-        ones, zeros = np.array([change.others[::-1] for change in found], dtype=np.float64).T
+        """Return the privacy curve of the dataset in which `people[x]` people have value x."""
+        candidates = changes(people)
+        ones, zeros = np.array([change.others[::-1] for change in candidates], dtype=np.float64).T
         rows = Compositions(ones=np.concatenate([ones, zeros]), zeros=np.concatenate([zeros, ones]), dummies=dummies)
-        return cls(changes=found, local_epsilon=local_epsilon, rows=rows, truth=float(law.truth), lie=float(law.lie))
+        return cls(
+            changes=candidates, local_epsilon=local_epsilon, rows=rows, truth=float(law.truth), lie=float(law.lie)
+        )
 
     def below_at(self, change: int, epsilon: float) -> float:
         low, _ = tilted_counts.hockey_stick(self.rows, truth=self.truth, lie=self.lie, epsilon=epsilon)
@@ -142,7 +144,7 @@ class BinaryDataset(KnownDataset):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KaryDataset(KnownDataset):
-    """k >= 3: for each change a law that gives the lower end and one that gives the upper end."""
+    """Privacy curve of one given dataset with k >= 3 values: `below` gives lower bounds, `above` upper bounds."""
 
     below: list[PairLaw]
     above: list[PairLaw]
@@ -151,14 +153,14 @@ class KaryDataset(KnownDataset):
     def of(
         cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float, *, local_epsilon: float
     ) -> KaryDataset:
-        """Return the divergence of the dataset with `people[x]` people at x, for values of about `level`."""
-        found = changes(people)
-        below = [_merged(change, law, dummies, level) for change in found]
-        above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in found]
+        """Return the privacy curve of the dataset in which `people[x]` people have value x, for delta about `level`."""
+        candidates = changes(people)
+        below = [_merged(change, law, dummies, level) for change in candidates]
+        above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in candidates]
         if max(pair.error(0.0) for pair in (*below, *above)) > _HIDDEN * level:
-            message = f"rounding hides a divergence of {level:g} at this n. Ask for a larger delta, or for a smaller n."
+            message = f"Rounding hides a divergence of {level:g} at this n. Use a larger delta or a smaller n."
             raise NumericalError(message)
-        return cls(changes=found, local_epsilon=local_epsilon, below=below, above=above)
+        return cls(changes=candidates, local_epsilon=local_epsilon, below=below, above=above)
 
     def below_at(self, change: int, epsilon: float) -> float:
         return self.below[change].hockey_stick(epsilon)[0]
@@ -171,7 +173,7 @@ class KaryDataset(KnownDataset):
 
 
 def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
-    """Return the law of the counts at the two values alone."""
+    """Return the distribution of the counts at the two values of the change; other counts are merged."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
     groups = (
         Group(people=at_a, first=truth, second=lie),
@@ -183,7 +185,7 @@ def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairL
 
 
 def _revealed(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
-    """Return the law of the two counts and M, where M people elsewhere have not been given away."""
+    """Return the distribution of the two counts and M; people with other values, except M, are revealed."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
 
     def others(reports: int) -> list[Group]:
@@ -199,12 +201,12 @@ def _revealed(change: Change, law: Symmetric, dummies: int, level: float) -> Pai
     step = max(1, int(_FINE * law.k * variance / 2), (high - low + 1) * cells(others(high), level) // _WORK)
     rows = CountRows.of(elsewhere, float(law.gamma), step=step)
     weight = rows.at_most
-    kept = np.flatnonzero(weight > 1e-8 * level / weight.size)
-    outside = float(weight.sum() - weight[kept].sum()) + 2 * math.exp(LOG_TAIL)
-    # More uniform reports hide better, so that the smallest M of a row stands for all of it.
+    retained = np.flatnonzero(weight > 1e-8 * level / weight.size)
+    outside = float(weight.sum() - weight[retained].sum()) + 2 * math.exp(LOG_TAIL)
+    # More uniform reports hide better than fewer, so the smallest M of a row gives an upper bound for the row.
     parts = (
         (float(weight[row]), PairLaw.of(others(int(rows.first[row])), truth=truth, lie=lie, level=level))
-        for row in kept
+        for row in retained
     )
     return PairLaw.mixture(parts, outside=outside)
 

@@ -1,4 +1,4 @@
-"""Where nothing hides the sender, or not all: the curve of one report, exact; and an order that says something."""
+"""Privacy curves of releases that reveal senders (exact), or that reveal part of the order of reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIGITS: Final = Context(prec=60)
 
 
 def local_divergence(law: Symmetric, epsilon: float) -> float:
-    """Return mu - e**epsilon nu (or 0), rounded up: the divergence of one report seen with its sender.
+    """Return the divergence of one report that is seen with its sender: max(mu - e**epsilon nu, 0), rounded up.
 
     >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
     0.5
@@ -40,7 +40,7 @@ def local_divergence(law: Symmetric, epsilon: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Local(SearchedCurve):
-    """Nothing hides the sender (or there is no noise to hide in): the randomizer's own divergence, exact."""
+    """Privacy curve of k-ary randomized response if senders are revealed or there is no noise: exact."""
 
     law: Symmetric
     local_epsilon: float
@@ -62,7 +62,7 @@ class Local(SearchedCurve):
         return 1.0 if self.law.lie == 0 else 0.0
 
     def epsilon(self, delta: float) -> Bound:
-        """Return ln((mu - delta)/nu), rounded up, at least 0."""
+        """Return the exact epsilon, ln((mu - delta)/nu) (at least 0), rounded up."""
         smallest = math.inf
         if self.law.lie > 0:
             odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
@@ -85,13 +85,16 @@ class Local(SearchedCurve):
         return self.upper(epsilon), Witness(family="any dataset", others=(self.n - 1,), target=(0, 1))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        del witness  # any two values of anybody
+        del witness  # every pair of datasets attains the bound
         return self.upper(epsilon) * (1 - EPS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FiniteLocal(SearchedCurve):
-    """max over pairs of sum_y [Q(y|a) - e**eps Q(y|b)]_+, up to the rounding of the sums."""
+    """Privacy curve of any finite randomizer if senders are revealed; exact up to rounding.
+
+    delta(eps) is the maximum, over pairs of values a and b, of sum_y [Q(y|a) - e**eps Q(y|b)]_+.
+    """
 
     laws: tuple[ValueLaws, ...]
     local_epsilon: float
@@ -101,7 +104,7 @@ class FiniteLocal(SearchedCurve):
 
     @classmethod
     def of(cls, protocol: Protocol) -> FiniteLocal:
-        """Return the divergence of a protocol whose shuffler reveals the senders.
+        """Return the privacy curve of a protocol whose shuffler reveals the senders.
 
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
@@ -135,7 +138,7 @@ class FiniteLocal(SearchedCurve):
         return Witness(family="any dataset", others=(self.n - 1,), target=(labels[a], labels[b]))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pairs that are worst in one round at small and at middling epsilon."""
+        """Return the pairs that are worst in one round at epsilon = 0 and at a typical epsilon."""
         pairs: list[DatasetPair] = []
         for i, a, b in dict.fromkeys(self._worst(level, -1)[1:] for level in (0.0, self.guess())):
             rows = self.laws[i].rows
@@ -143,19 +146,19 @@ class FiniteLocal(SearchedCurve):
         return tuple(pairs)
 
     def _worst(self, epsilon: float, side: int) -> tuple[float, int, int, int]:
-        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and its law and rows."""
-        found = []
+        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and the indices of its pair."""
+        divergences = []
         for i, law in enumerate(self.laws):
             for a, b in law.pairs:
                 first, second = law.rows[a], law.rows[b]
                 rounding = side * 8 * EPS * (first + np.exp(epsilon) * second)
                 gain = (first - second) - np.expm1(epsilon) * second + rounding
-                found.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), i, a, b))
-        return max(found)
+                divergences.append((min(float(np.maximum(gain, 0.0).sum()), 1.0), i, a, b))
+        return max(divergences)
 
 
 def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
-    """Return the largest chance of a report that the other value of a pair cannot give; 0 if `pure` is finite."""
+    """Return the largest probability of a report that the pair's other value never sends; 0 if `pure` is finite."""
     if math.isfinite(pure):  # a probability that floats round to 0 is not certain to be 0
         return 0.0
     chances = [float(law.rows[a][law.rows[b] == 0].sum()) for law in laws for a, b in law.pairs]
@@ -164,7 +167,11 @@ def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoisyOrder(PrivacyCurve):
-    """`hidden` is the divergence of the same reports shuffled uniformly, `seen` that of one seen with its sender."""
+    """Bounds for a shuffler whose order of reports reveals something about the senders.
+
+    `hidden` is the privacy curve of the same reports shuffled uniformly (lower bound). `seen` is the privacy curve of
+    one report seen with its sender (upper bound).
+    """
 
     hidden: PrivacyCurve
     seen: PrivacyCurve

@@ -1,15 +1,18 @@
-"""The largest E[sum of N scores]_+ when each of the N terms may follow any one of several laws.
+"""Upper bounds on E[sum of N scores]_+, the largest over all choices of a distribution for each of the N terms.
 
-For any tilt t > 0, and a Gaussian Z of standard deviation tau added (see `score_sums`),
+Terms form groups, and each term of a group follows one of the group's distributions. For any tilt t > 0, and with a
+Gaussian Z of standard deviation tau added (see `score_sums`),
 
-    E[S]_+ <= (1/period) sum over nodes u of |phi(t + iu)| |transform of Z|/(t**2 + u**2) + (nodes left out),
+    E[S]_+ <= (1/period) sum over nodes u of |phi(t + iu)| |transform of Z|/(t**2 + u**2) + (omitted nodes),
 
-where |phi| is the product of the terms' |phi_c|: log-linear in how many terms follow which law. So the bound is
-a convex function of these numbers, and its maximum is where all terms of a group follow the same law. That is all
-there is to check. The same goes, linearly, for what scores exceed a cap by:
-[S]_+ <= [sum of min(X, cap)]_+ + sum of (X - cap)_+ ,
-and for reports that only the target gives. Where the groups' sizes are random, a convex function lies below its
-values at the vertices of a simplex around them, in the proportions of the mean sizes.
+where |phi| is the product of the terms' |phi_c|. It is log-linear in the numbers of terms with each distribution. So
+the bound is a convex function of these numbers, and it is largest if all terms of a group follow the same distribution.
+Only these cases need evaluation. The excess of scores over a cap is linear in these numbers,
+
+    [S]_+ <= [sum of min(X, cap)]_+ + sum of (X - cap)_+ ,
+
+and so is the contribution of reports that only the target sends. If the groups' sizes are random, a convex function of
+the sizes is at most its mean over the vertices of a surrounding simplex, weighted to have the mean sizes.
 
 Source: docs/theory/sums.md, Lemmas 1 and 2; docs/theory/pool.md, Lemma 2 and Corollary 5.
 """
@@ -30,42 +33,42 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import Nodes, Scores, Transform
 
 _LAST: Final = 9.0
-"""Nodes reach to u = 9/tau, where the Gaussian has e**-40.5."""
+"""Nodes extend to u = 9/tau, where the Gaussian factor is e**-40.5."""
 
 _SMOOTH: Final = 0.04
-"""tau times t: smoothing costs the factor e**(0.04**2/2)."""
+"""Product of tau and t: smoothing multiplies the bound by e**(0.04**2/2)."""
 
 _FIRST: Final = 24
-"""Nodes that are looked at to see whether a kind matters at all."""
+"""Number of nodes in a first evaluation, which decides whether a choice of types needs all nodes."""
 
 _SAFE: Final = 300.0
-"""Largest tilt times score: far beyond, exponentials would overflow."""
+"""Largest product of tilt and score: far above it, exponentials would overflow."""
 
 _TILTS: Final = np.geomspace(0.02, 200.0, 120)
-"""Tilts to choose from, over the standard deviation of the sum."""
+"""Candidate tilts, in units of one over the standard deviation of the sum."""
 
 _LEAST: Final = 1e-9 - 1
-"""E[e**(t X)] is taken to be at least 1e-9: below, a kind does not matter."""
+"""Smallest value of E[e**(t X)] - 1: a type whose E[e**(t X)] is below 1e-9 does not matter."""
 
 _TRACE: Final = 1e-14
-"""Classes that together weigh less than this, tilted, are counted as a doubt."""
+"""Share of the tilted mass whose classes are dropped and counted as an error."""
 
 _HOPELESS: Final = 1e6
-"""Logarithm of what overflows: no bound at all."""
+"""Logarithm that replaces an overflow: no useful bound."""
 
 _CHOICES: Final = 4096
-"""Up to so many choices of a kind for each group are tried; beyond, each node has its own worst choice."""
+"""Largest number of choices evaluated one by one; beyond, the worst choice is taken at each node."""
 
 Choice = tuple[int, ...]
-"""A kind for each group."""
+"""A choice: the index of one type (report distribution) for each group."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedSums:
-    """E[sum of N scores]_+ for several numbers of terms, of one target pair at one epsilon.
+    """Upper bounds on E[sum of N scores]_+ for one pair of the target's values, at one epsilon and several N.
 
-    `counts[b, v, g]` terms follow kinds of group g at vertex v, which has the share `shares[b, v]`; one figure for
-    each b, shape (bins,).
+    Each bin b has one bound, shape (bins,): a mean over vertices v with weights `shares[b, v]`. At vertex v,
+    `counts[b, v, g]` terms follow types of group g.
     """
 
     groups: tuple[Kinds, ...]
@@ -75,7 +78,7 @@ class MixedSums:
 
     @classmethod
     def alike(cls, kinds: Kinds, epsilon: float, counts: Floats) -> MixedSums:
-        """Return the sums of `counts` terms of one group, shape (bins,).
+        """Return the object for sums of `counts` terms that all belong to one group, shape (bins,).
 
         >>> kinds = Kinds.of(np.array([0.75, 0.25]), np.array([0.25, 0.75]), np.array([[0.75, 0.25], [0.25, 0.75]]))
         >>> sums = MixedSums.alike(kinds, 0.3, np.array([100.0]))
@@ -84,57 +87,57 @@ class MixedSums:
         """
         return cls(groups=(kinds,), epsilon=epsilon, counts=counts[:, None, None], shares=np.ones((counts.size, 1)))
 
-    def raised(self, known: Floats) -> Floats:
-        """Return the logarithms of upper ends over all compositions, or what is `known` if larger, shape (bins,)."""
+    def raised(self, bound: Floats) -> Floats:
+        """Return logarithms of upper bounds over all compositions, raised to `bound` if below it, shape (bins,)."""
         if self._largest <= 0:
             each = np.array([float(self._above(g, 0.0).max()) for g in range(len(self.groups))])
-            return np.maximum(known, _log(self._linear(each)))
-        known = known - math.log(self._unit)
-        best = np.full(known.shape, np.inf)
+            return np.maximum(bound, _log(self._linear(each)))
+        bound = bound - math.log(self._unit)
+        best = np.full(bound.shape, np.inf)
         for tilt, cap in self.tuned():
-            best = np.minimum(best, np.maximum(known, self._over_all(tilt, cap, known)))
-            if bool((best <= known).all()):
+            best = np.minimum(best, np.maximum(bound, self._over_all(tilt, cap, bound)))
+            if bool((best <= bound).all()):
                 break
         return best + math.log(self._unit) + 4 * EPS
 
-    def below(self, known: Floats, tilt: float, cap: float) -> bool:
-        """Return whether all upper ends are easily seen to be no larger than e**`known`, shape (bins,).
+    def below(self, bound: Floats, tilt: float, cap: float) -> bool:
+        """Return whether a fast test shows that all upper bounds are at most e**`bound`, shape (bins,).
 
-        The tilt and the cap are those of another pair, in the scores' own unit.
+        The tilt and the cap are those of another pair of values, in the scores' original unit.
         """
         if self._largest <= 0:
-            return bool((self.raised(known) <= known).all())
-        known, tilt, cap = known - math.log(self._unit), tilt * self._unit, cap / self._unit
+            return bool((self.raised(bound) <= bound).all())
+        bound, tilt, cap = bound - math.log(self._unit), tilt * self._unit, cap / self._unit
         if not 1e-100 < tilt < 1e100:
             return False
         beyond = self._linear(self._excess(cap))
         nodes = _nodes(tilt, 0.0)
         table = _Table(sums=self, cap=cap, nodes=nodes)
         worst = (self.counts @ table.largest() + table.log_kernel + 64 * EPS).max(axis=1)
-        return bool((np.logaddexp(worst, _log(beyond)) + 16 * EPS <= known).all())
+        return bool((np.logaddexp(worst, _log(beyond)) + 16 * EPS <= bound).all())
 
     @property
     def best(self) -> tuple[float, float]:
-        """The tilt and the cap to try first, in the scores' own unit."""
+        """The tilt and the cap to try first, in the scores' original unit."""
         tilt, cap = self.tuned()[0]
         return tilt / self._unit, cap * self._unit
 
     def tuned(self) -> list[tuple[float, float]]:
-        """Return tilts and caps to try, what seems best for the corners first."""
-        found = []
+        """Return pairs (tilt, cap) to try, sorted by an estimate of the bound, smallest first."""
+        choices = []
         for cap in self._caps():
             tilts, guess = self._guessed(cap)
             choice = int(guess.argmin())
             beyond = float(self._linear(self._excess(cap))[0])
-            found.append((math.exp(min(float(guess[choice]), 700.0)) + beyond, float(tilts[choice]), cap))
-        return [(tilt, cap) for _, tilt, cap in sorted(found)]
+            choices.append((math.exp(min(float(guess[choice]), 700.0)) + beyond, float(tilts[choice]), cap))
+        return [(tilt, cap) for _, tilt, cap in sorted(choices)]
 
-    def _over_all(self, tilt: float, cap: float, known: Floats) -> Floats:
-        """Return the logarithms of the bound with this tilt and cap, exact only where it is above `known`, (bins,)."""
+    def _over_all(self, tilt: float, cap: float, bound: Floats) -> Floats:
+        """Return logarithms of the bound with this tilt and cap, shape (bins,); it is refined only above `bound`."""
         nodes = _nodes(tilt, self._spread(tilt, cap))
         beyond = self._linear(self._excess(cap))
-        # What is allowed without mattering: the sums of capped scores that `known` leaves room for.
-        allowed = _log(np.exp(np.minimum(known, 700.0)) - beyond)[:, None]
+        # Sums of capped scores up to this size do not raise the result above `bound`.
+        allowed = _log(np.exp(np.minimum(bound, 700.0)) - beyond)[:, None]
         table = _Table(sums=self, cap=cap, nodes=nodes)
         if math.prod(kinds.starts.size for kinds in self.groups) > _CHOICES:
             worst = table.together()
@@ -148,18 +151,18 @@ class MixedSums:
                 worst = np.maximum(worst, value)
         most = worst.max(axis=1)
         if not bool(np.isfinite(most).all()):
-            return np.full(known.shape, np.inf)
+            return np.full(bound.shape, np.inf)
         mixed = most + np.log((self.shares * np.exp(worst - most[:, None])).sum(axis=1))
         total: Floats = np.logaddexp(mixed, _log(beyond)) + 16 * EPS
         return total
 
     @property
     def _first(self) -> Floats:
-        """How many terms each group has in the first bin, shape (groups,)."""
+        """Mean number of terms of each group in the first bin, shape (groups,)."""
         return np.asarray(self.shares[0] @ self.counts[0])
 
     def _linear(self, each: Floats) -> Floats:
-        """Return the sums of what each term of a group adds at most, shape (groups,), over all terms, shape (bins,)."""
+        """Return the sum over all terms, shape (bins,), if a term of group g adds `each[g]`, shape (groups,)."""
         total: Floats = np.einsum("bv,bvg,g->b", self.shares, self.counts, each) * (1 + 1e-12)
         return total
 
@@ -173,12 +176,12 @@ class MixedSums:
 
     @cached_property
     def _unit(self) -> float:
-        """A power of 2 near the largest score: in this unit squares neither overflow nor vanish."""
+        """Unit of scores, a power of 2 near the largest score, so that squares neither overflow nor underflow."""
         return 2.0 ** math.frexp(self._largest)[1]
 
     @cached_property
     def scores(self) -> tuple[Scores, ...]:
-        """The scores of each group's classes in units, none below what makes a sum negative whatever the others are."""
+        """The scores of each group's classes in units, cut below where any sum that has such a term is negative."""
         unit, floor = self._unit, -2.0 * float(self.counts.sum(axis=2).max())
         return tuple(
             replace(
@@ -189,7 +192,7 @@ class MixedSums:
 
     @cached_property
     def _corners(self) -> tuple[tuple[Choice, ...], tuple[tuple[Scores, ...], ...]]:
-        """The choices whose scores vary most, and are most often large, and their scores."""
+        """The two choices with the largest mean square of scores, and of positive scores; and the scores of both."""
         marks = []
         for kinds, scores in zip(self.groups, self.scores, strict=True):
             both = kinds.sums(scores.mass * scores.value**2)
@@ -199,18 +202,18 @@ class MixedSums:
         return choices, tuple(tuple(self.of_kind(g, kind) for g, kind in enumerate(choice)) for choice in choices)
 
     def of_kind(self, group: int, kind: int) -> Scores:
-        """Return the scores of one kind."""
+        """Return the scores of type number `kind` of a group."""
         kinds, scores = self.groups[group], self.scores[group]
         inside = slice(kinds.starts[kind], kinds.starts[kind + 1] if kind + 1 < kinds.starts.size else None)
         return Scores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
 
     def _square(self, scores: tuple[Scores, ...], cap: float) -> float:
-        """Return the sum of the mean squares of the scores in the first bin."""
+        """Return the sum of the mean squares of the capped scores over all terms of the first bin."""
         squares = (float(each.mass @ np.minimum(each.value, cap) ** 2) for each in scores)
         return float(sum(count * square for count, square in zip(self._first.tolist(), squares, strict=True)))
 
     def _caps(self) -> tuple[float, ...]:
-        """Return caps to try: a score above the drift of all the others decides the sign alone."""
+        """Return the caps to try: a score above the drift of all other terms alone makes the sum positive."""
         drift = float(self._first.sum()) * math.expm1(self.epsilon) / self._unit
         corners = self._corners[1]
         more = 2 * math.sqrt(max(self._square(scores, math.inf) for scores in corners))
@@ -218,7 +221,7 @@ class MixedSums:
         return (*(cap for cap in (drift, drift + more) if 0 < cap < largest), math.inf)
 
     def _guessed(self, cap: float) -> tuple[Floats, Floats]:
-        """Return tilts, and guesses of the logarithm of the bound at the corners as if sums were Gaussian."""
+        """Return candidate tilts, and estimates of the logarithm of the bound with each, from Gaussian sums."""
         corners = self._corners[1]
         tilts = _TILTS / math.sqrt(max(*(self._square(scores, cap) for scores in corners), 1e-300))
         largest = max(float(np.minimum(each.value, cap).max()) for scores in corners for each in scores)
@@ -237,8 +240,8 @@ class MixedSums:
         return tilts, guess
 
     def _spread(self, tilt: float, cap: float) -> float:
-        """Return the largest standard deviation of the tilted sum of a corner."""
-        found = []
+        """Return the largest standard deviation of the tilted sum over the choices of `_corners`."""
+        deviations = []
         for scores in self._corners[1]:
             variance = 0.0
             for count, each in zip(self._first.tolist(), scores, strict=True):
@@ -246,15 +249,18 @@ class MixedSums:
                 mass = each.mass * np.exp(tilt * value)
                 mean = float(mass @ value) / float(mass.sum())
                 variance += count * max(float(mass @ value**2) / float(mass.sum()) - mean**2, 0.0)
-            found.append(math.sqrt(variance))
-        return max(found)
+            deviations.append(math.sqrt(variance))
+        return max(deviations)
 
     def _excess(self, cap: float) -> Floats:
-        """Return E[X - cap]_+ and what is seen to be the target's, in units, the largest of each group, (groups,)."""
+        """Return the largest `_above` of each group's types, in units, shape (groups,)."""
         return np.array([float(self._above(g, cap * self._unit).max()) for g in range(len(self.groups))]) / self._unit
 
     def _above(self, group: int, cap: float) -> Floats:
-        """Return E[X - cap]_+ of each kind, and what is seen to be the target's, rounded up, shape (kinds,)."""
+        """Return, for each type, E[X - cap]_+ plus the divergence from reports that only the target sends.
+
+        Rounded up, shape (kinds,).
+        """
         kinds, scores = self.groups[group], self._plain[group]
         seen = kinds.seen(self.epsilon)
         if math.isinf(cap):
@@ -264,7 +270,7 @@ class MixedSums:
 
 
 class _Table:
-    """The kinds' transforms with one tilt and one cap, made when asked for."""
+    """Characteristic functions of the types' scores with one tilt and one cap, computed at first use."""
 
     def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
         self._sums, self._cap, self._nodes = sums, cap, nodes
@@ -274,11 +280,11 @@ class _Table:
         self._known: dict[tuple[int, int, int], tuple[Transform, float]] = {}
 
     def largest(self) -> Floats:
-        """Return the largest logarithm of an upper end of E[e**(tilt X)] of each group, shape (groups,)."""
+        """Return upper bounds on ln E[e**(tilt X)], the largest over each group's types, shape (groups,)."""
         return np.array([float(logs.max()) for logs in self._logs])
 
     def ordered(self) -> list[Choice]:
-        """Return all choices, what seems worst first."""
+        """Return all choices of a type for each group; choices that are likely to be worst come first."""
         counts = self._sums.counts[0, 0].tolist()
         ranked = [np.argsort(-logs).tolist() for logs in self._logs]
 
@@ -288,16 +294,16 @@ class _Table:
         return sorted(product(*ranked), key=size)
 
     def simple(self, choice: Choice) -> Floats:
-        """Return logarithms of an upper end, shape (bins, vertices): no modulus is above its value at u = 0."""
+        """Return logarithms of a coarse bound, shape (bins, vertices): each modulus is at most its value at u = 0."""
         each = np.array([logs[kind] for logs, kind in zip(self._logs, choice, strict=True)])
         value: Floats = self._sums.counts @ each + self.log_kernel + 64 * EPS
         return value
 
     def close(self, choice: Choice, used: int) -> Floats:
-        """Return logarithms of the upper end from the moduli on the first `used` nodes, shape (bins, vertices)."""
+        """Return logarithms of the bound from the moduli at the first `used` nodes, shape (bins, vertices)."""
         try:
             parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
-        except ArithmeticError:  # no unit is good enough: the simple end is all there is
+        except ArithmeticError:  # no unit is accurate enough: only the bound of `simple` is available
             return np.full(self._sums.shares.shape, np.inf)
         shape = self._sums.shares.shape
         total, moduli = np.zeros(shape), np.ones((*shape, self._nodes.angles[:used].size))
@@ -305,11 +311,11 @@ class _Table:
             moduli *= _moduli(transform, counts)
             total += counts * (transform.log_mass + transform.slack + doubt)
         inside = moduli @ self._weights[:used] + float(self._weights[used:].sum()) + self._tail
-        found: Floats = total + np.log(inside) + 64 * EPS
-        return found
+        logarithms: Floats = total + np.log(inside) + 64 * EPS
+        return logarithms
 
     def together(self) -> Floats:
-        """Return logarithms of an upper end of all choices at once, the worst one at every node, (bins, vertices)."""
+        """Return logarithms of a bound for all choices, the worst choice at each node, shape (bins, vertices)."""
         used = self._nodes.angles.size
         try:
             parts = [[self._transform(g, kind, used) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]
@@ -324,11 +330,11 @@ class _Table:
             logs += np.max(each, axis=0)
         top = logs.max(axis=-1)
         inside = np.log(np.exp(logs - top[..., None]) @ self._weights)
-        found: Floats = np.logaddexp(top + inside, logs[..., 0] + math.log(self._tail)) + 64 * EPS
-        return found
+        logarithms: Floats = np.logaddexp(top + inside, logs[..., 0] + math.log(self._tail)) + 64 * EPS
+        return logarithms
 
     def _log_masses(self, group: int) -> Floats:
-        """Return upper ends of the logarithm of E[e**(tilt X)] for each kind, shape (kinds,)."""
+        """Return upper bounds on ln E[e**(tilt X)] for each type of a group, shape (kinds,)."""
         kinds, scores, tilt = self._sums.groups[group], self._sums.scores[group], self._nodes.tilt
         value = np.minimum(scores.value, self._cap)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -345,17 +351,17 @@ class _Table:
         if self._logs[group][kind] >= _HOPELESS:
             raise FloatingPointError
         if key not in self._known:
-            few = replace(self._nodes, angles=self._nodes.angles[:used])
+            nodes = replace(self._nodes, angles=self._nodes.angles[:used])
             scores = self._sums.of_kind(group, kind)
             scores = replace(scores, value=np.minimum(scores.value, self._cap)).merged()
             scores, doubt = _without_traces(scores, self._nodes.tilt)
-            transform = Transform.of(scores, few)
+            transform = Transform.of(scores, nodes)
             self._known[key] = replace(transform, doubt=transform.doubt + doubt), doubt
         return self._known[key]
 
 
 def _moduli(transform: Transform, counts: Floats) -> Floats:
-    """Return upper ends of moduli of powers of the second factor, shape (*counts, nodes); counts are whole."""
+    """Return upper bounds on |phi(t + iu)/phi(t)|**count at all nodes u, shape (*counts, nodes)."""
     counts = counts[..., None]
     modulus = np.maximum(np.exp(transform.exponent.real), transform.doubt)
     # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
@@ -367,14 +373,14 @@ def _moduli(transform: Transform, counts: Floats) -> Floats:
 
 
 def _nodes(tilt: float, spread: float) -> Nodes:
-    """Return nodes for all kinds: the same for all of them, or the bound would not be convex in the shares."""
+    """Return the nodes for all types; the bound is convex in the shares only if all types have the same nodes."""
     tau, period = _SMOOTH / tilt, max(12 / tilt, 8 * min(spread, 8 / tilt))
     last = math.ceil(_LAST * period / (2 * math.pi * tau))
     return Nodes(tilt=tilt, tau=tau, period=period, angles=np.arange(last + 1.0) * (2 * math.pi / period))
 
 
 def _kernel(nodes: Nodes) -> tuple[Floats, float]:
-    """Return the weights of the moduli, shape (J,), and a bound of what the nodes left out can add."""
+    """Return the weights of the moduli, shape (J,), and an upper bound on what the omitted nodes add."""
     weights = nodes.weights * np.abs(nodes.smooth()) / np.abs(nodes.line) ** 2 * (1 + 64 * EPS)
     last = float(nodes.angles[-1])
     gaussian = math.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
@@ -382,9 +388,9 @@ def _kernel(nodes: Nodes) -> tuple[Floats, float]:
 
 
 def _without_traces(scores: Scores, tilt: float) -> tuple[Scores, float]:
-    """Return the scores without the classes that hardly matter (they then count as 0), and what that can change.
+    """Return the scores without classes of negligible mass (their scores become 0), and the error that results.
 
-    The second figure bounds the error of phi on the line of this tilt, over its value at u = 0.
+    The error bounds the change of phi on the line of this tilt, relative to the value of phi at u = 0.
     """
     part = scores.mass * (np.exp(tilt * scores.value) + 1)
     order = np.argsort(part)

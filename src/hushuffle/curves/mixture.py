@@ -1,12 +1,12 @@
-"""A random number of dummies: the average over what is drawn of the divergence with that many.
+"""Privacy curve with a random number of dummies: the mean of the divergence over that number.
 
-The number is drawn independently of all values and whoever sees the release can count the messages, so it may be
-read from the release: the divergence of a pair of neighbours is the mean of those given the number. It falls with the
-number, since further dummies could be added by whoever sees the release. Upper end: the mean of the upper ends,
-numbers in between counting as the smaller one. Lower end: the mean at one pair of neighbours, the same for
-all numbers, numbers in between counting as the larger one.
+The number is drawn independently of all values, and an observer of the release can count the messages. So the
+divergence of a pair of neighbouring datasets is the mean of the divergences given the number. The divergence decreases
+with the number, since an observer of the release could add further dummies. Curves are evaluated at some numbers only.
+Upper bound: the mean of the upper bounds; a number in between counts as the next smaller evaluated number. Lower bound:
+the mean at one pair of datasets, the same for all numbers; a number in between counts as the next larger one.
 
-Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
+Source: docs/theory/more-and-less.md, Theorem 8 and Theorem 9.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers import DummyLaw
 
 _SHARE: Final = 0.05
-"""Share of delta that counting numbers together may cost, both ends together: about 0.002 of epsilon."""
+"""Share of delta that evaluation at some numbers only may cost, both bounds together: 0.002 of epsilon."""
 
 _ROUGH: Final = 0.3
-"""The same for a first look."""
+"""Share of delta that evaluation at some numbers only may cost in rough searches."""
 
 _OFTEN: Final = 0.005
-"""The same in the bulk of the loss of a round that is composed."""
+"""Share of delta that evaluation at some numbers only may cost in the bulk of the loss of a composed round."""
 
 _BULK: Final = 0.01
-"""Where most of the loss of a round lies, its curve is about this high."""
+"""Approximate delta where most of the loss distribution of a round lies."""
 
 _TINY: Final = 5e-324
 
 
 class _Curves(dict[int, PrivacyCurve]):
-    """The curve for each number of dummies, made when it is first asked for."""
+    """Mapping from a number of dummies to its privacy curve, computed at first access."""
 
     def __init__(self, make: Callable[[int], PrivacyCurve]) -> None:
         self._make = make
@@ -55,11 +55,11 @@ class _Curves(dict[int, PrivacyCurve]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mixture(SearchedCurve):
-    """The divergence where the number of dummies follows `law`; `curves` gives the one for each number.
+    """Privacy curve if the number of dummies has the distribution `law`; `curves` has the curve of each number.
 
-    `numbers` are those that are looked at, the smallest and the largest among them; where there are none they are
-    chosen for each epsilon. `trial` is a pair of neighbours that a lower end is sought at; where there is none, the
-    one that the curve of the median names, in the better order.
+    `numbers` are the evaluated numbers, with the smallest and the largest; if empty, they are chosen at each epsilon.
+    `trial` is the pair of datasets of the lower bound; None: the pair that attains the lower bound at the median
+    number, in the better order.
     """
 
     law: DummyLaw
@@ -69,7 +69,7 @@ class Mixture(SearchedCurve):
 
     @classmethod
     def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
-        """Return the mean of the curves that `make` returns for each number of dummies.
+        """Return the mean of privacy curves over `law`, where `make` returns the curve for a number of dummies.
 
         >>> import hushuffle as hs
         >>> from hushuffle.curves.divergence import divergence
@@ -101,7 +101,7 @@ class Mixture(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        """That of the smallest number: it occurs."""
+        """The pure epsilon at the smallest number of dummies, which occurs with positive probability."""
         return self._fewest.pure
 
     def pure_bound(self) -> Bound:
@@ -120,7 +120,7 @@ class Mixture(SearchedCurve):
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:
             return self.focus(delta)
-        # What rounds add up to depends on the bulk of the loss most.
+        # The composition of rounds depends mainly on the bulk of the loss distribution.
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
 
@@ -128,14 +128,14 @@ class Mixture(SearchedCurve):
         return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))
 
     def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> Mixture:
-        """Return what it is with other curves, and the numbers that matter where the mean is about one of `wanted`.
+        """Return this mixture with other curves, and with the numbers that matter near the deltas in `wanted`.
 
-        Each of these is a delta, and the share of it that may be lost.
+        Each entry of `wanted` is a delta, and the share of that delta that may be lost.
         """
         new = replace(self, curves=curves, numbers=())
         if self.law.numbers.size <= FEW:
             return replace(new, numbers=tuple(self.law.numbers.tolist()))
-        aid, high, numbers = new.few(self.guess()), min(self.pure, LARGEST), set[int]()  # no bound is needed to choose
+        aid, high, numbers = new.few(self.guess()), min(self.pure, LARGEST), set[int]()  # no valid bound is needed
 
         def rough(epsilon: float) -> float:
             return aid.some_upper(epsilon, _ROUGH)[0]
@@ -149,7 +149,7 @@ class Mixture(SearchedCurve):
         return replace(new, numbers=tuple(sorted(numbers)))
 
     def few(self, epsilon: float) -> Mixture:
-        """Return the same of the datasets that matter near `epsilon` for each number: to search with, no bound."""
+        """Return a mixture over the datasets that matter near `epsilon`, for searches; its `upper` is not a bound."""
 
         def contending(dummies: int) -> PrivacyCurve:
             curve = self.curves[dummies]
@@ -159,8 +159,8 @@ class Mixture(SearchedCurve):
 
     def contenders(self, epsilon: float) -> SearchedCurve:
         new = self.few(epsilon)
-        some = (self.law.middle, *self.law.numbers[[0, -1]].tolist())
-        trials = _both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in some)
+        numbers = (self.law.middle, *self.law.numbers[[0, -1]].tolist())
+        trials = _both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in numbers)
         return replace(new, trial=max(trials, key=lambda witness: new.lower_at(witness, epsilon)))
 
     def upper(self, epsilon: float) -> float:
@@ -175,8 +175,8 @@ class Mixture(SearchedCurve):
         return self.lower_at(trial, epsilon), trial
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        found = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)
-        return min(found[0], 1.0)
+        mean = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)
+        return min(mean[0], 1.0)
 
     def epsilon(self, delta: float) -> Bound:
         if 0 < delta < self.certain:
@@ -184,7 +184,7 @@ class Mixture(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs of neighbours with what tells them apart: the number drawn, and the events given that number."""
+        """Return pairs of datasets with the joint probabilities of the number of dummies and the events given it."""
         typical = self._typical.datasets(log_tail=log_tail)
         numbers = self.some_upper(min(self.guess(), self.pure / 2), _ROUGH)[1] if typical else ()
         tables = [self.curves[number].datasets(log_tail=log_tail) for number in numbers]
@@ -195,13 +195,13 @@ class Mixture(SearchedCurve):
                 (mass, next((pair for pair in table if pair.witness == wanted.witness), None))
                 for mass, table in zip(masses.tolist(), tables, strict=True)
             ]
-            known = [(mass, pair) for mass, pair in rows if pair is not None and mass > 0]
-            if known:
-                pairs.append(_mixed(known))
+            attained = [(mass, pair) for mass, pair in rows if pair is not None and mass > 0]
+            if attained:
+                pairs.append(_mixed(attained))
         return tuple(pairs)
 
     def some_upper(self, epsilon: float, share: float) -> tuple[float, tuple[int, ...]]:
-        """Return the upper end that may lose about `share` of itself, and the numbers looked at."""
+        """Return an upper bound on delta that is up to about `share` too large, and the evaluated numbers."""
         return self._mean(lambda dummies: self.curves[dummies].upper(epsilon), share)[1:]
 
     def _mean(self, value: Callable[[int], float], share: float) -> tuple[float, float, tuple[int, ...]]:
@@ -211,24 +211,24 @@ class Mixture(SearchedCurve):
 
 
 def _both_ways(named: Iterable[Witness]) -> tuple[Witness, ...]:
-    """Return pairs of neighbours in both orders: the same order has to do for all numbers of dummies."""
-    found = dict.fromkeys(named)
-    return tuple(dict.fromkeys([*found, *(replace(one, target=one.target[::-1]) for one in found)]))
+    """Return every pair of datasets in both orders, since all numbers of dummies must use the same order."""
+    witnesses = dict.fromkeys(named)
+    return tuple(dict.fromkeys([*witnesses, *(replace(one, target=one.target[::-1]) for one in witnesses)]))
 
 
-def _mixed(known: list[tuple[float, DatasetPair]]) -> DatasetPair:
-    """Return the events of all pairs side by side, each with the probability of its number of dummies."""
+def _mixed(rows: list[tuple[float, DatasetPair]]) -> DatasetPair:
+    """Return one pair with the events of all pairs, weighted by the probabilities of their numbers of dummies."""
 
     def side(read: Callable[[DatasetPair], np.ndarray | float]) -> np.ndarray:
-        return np.concatenate([mass * np.broadcast_to(read(pair), pair.p.shape) for mass, pair in known])
+        return np.concatenate([mass * np.broadcast_to(read(pair), pair.p.shape) for mass, pair in rows])
 
     return DatasetPair(
-        witness=known[0][1].witness,
+        witness=rows[0][1].witness,
         p=side(lambda pair: pair.p),
         q=side(lambda pair: pair.q),
-        # The factor of each number is its own: up to twice `common` apart.
-        doubt=max(pair.doubt + 2 * pair.common for _, pair in known) + 4 * EPS,
-        common=max(pair.common for _, pair in known),
+        # Each number has its own common factor; two such factors differ by up to twice `common`.
+        doubt=max(pair.doubt + 2 * pair.common for _, pair in rows) + 4 * EPS,
+        common=max(pair.common for _, pair in rows),
         p_error=side(lambda pair: pair.p_error),
         q_error=side(lambda pair: pair.q_error),
     )

@@ -1,4 +1,4 @@
-"""The people beside the target, in groups with a randomizer each: a group's values are rows of the laws."""
+"""The other people, in groups with a randomizer each; the values of a group are rows of the distributions."""
 
 from __future__ import annotations
 
@@ -15,51 +15,53 @@ from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats
 
 _LONGEST: Final = 1 << 20
-"""No witness lists the people of more values than this."""
+"""Largest number of values in the list of a witness."""
 
 _DATASETS: Final = 4096
-"""Up to so many choices of a value for each group are tried; beyond, all groups hold the same value."""
+"""Largest number of choices of a value for each group; beyond, all groups have the same value."""
 
 _BIN: Final = 1e-3
-"""Width of a bin of numbers of reports, as a share of their mean."""
+"""Width of a bin of the number of reports, relative to the mean number."""
 
 Background = tuple[int, ...]
-"""The row of the value that the people of each group hold."""
+"""Values of the other people: for each group, the matrix row of the value that all its people have."""
 
 
 @dataclass(frozen=True)
 class Others:
-    """How many others are in which of the laws' groups."""
+    """The other people: `groups` lists the number of people, and the index of their group in the distributions."""
 
     groups: tuple[tuple[int, int], ...]
 
     @classmethod
     def alike(cls, people: int) -> Others:
-        """Return people who all have the target's randomizer."""
+        """Return `people` other people who all have the target's randomizer."""
         return cls(((people, 0),))
 
     @property
     def people(self) -> int:
-        """How many there are."""
+        """Total number of other people."""
         return sum(count for count, _ in self.groups)
 
     def backgrounds(self, law: ValueLaws) -> tuple[Background, ...]:
-        """Return the datasets of the others that are looked at: every group at one value."""
+        """Return the examined datasets of the other people: in each, all people of a group have one value."""
         rows = self._rows(law)
         if math.prod(len(own) for own in rows) <= _DATASETS:
             return tuple(product(*rows))
         return tuple(self.at(law, place) for place in range(max(len(own) for own in rows)))
 
     def at(self, law: ValueLaws, place: int) -> Background:
-        """Return the dataset in which each group holds the value at this place of its own, or its last one."""
+        """Return the dataset in which each group has its value number `place`, or its last value if it has fewer."""
         return tuple(own[min(place, len(own) - 1)] for own in self._rows(law))
 
     def reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
-        """Return how many reports follow which law over the classes."""
+        """Return the number of reports of each group, and their distribution over the classes."""
         return tuple((count, law.rows[row]) for (count, _), row in zip(self.groups, held, strict=True))
 
     def unmatched(self, law: ValueLaws, dummies: int) -> float:
-        """Return the largest chance of a report that the other value, the others of some dataset, dummies never give.
+        """Return the largest probability of a report that only the target's value can cause.
+
+        The target's other value, the other people in some dataset, and dummies never send this report.
 
         >>> law = ValueLaws(
         ...     rows=np.eye(2), labels=(0, 1), blanket=np.array([0.5, 0.5]), weight=0.0, pairs=((0, 1),)
@@ -76,7 +78,7 @@ class Others:
         return float(chances.max()) * (1 - 64 * EPS)
 
     def witness(self, law: ValueLaws, pair: tuple[int, int], held: Background) -> Witness:
-        """Return the neighbouring datasets by name: the target's pair of rows, and what the others hold."""
+        """Return the witness for the target's pair of rows and the other people's rows `held`."""
         target = law.labels[pair[0]], law.labels[pair[1]]
         values = [law.labels[row] for row in held]
         if len(set(values)) > 1:
@@ -87,7 +89,7 @@ class Others:
             return Witness(family=name, others=tuple(there[value] for value in range(max(values) + 1)), target=target)
         other = values[0] if values else 0
         name = "all others at a third value" if other not in target else "all others at one of the target's values"
-        if other >= _LONGEST:  # only logos are so many, and complementing bits renames them
+        if other >= _LONGEST:  # only bit patterns have so many values, and complementing bits moves the others to 0
             target, other = (target[0] ^ other, target[1] ^ other), 0
         return Witness(family=name, others=(0,) * other + (self.people,), target=target)
 
@@ -96,10 +98,11 @@ class Others:
 
 
 def covered_reports(groups: tuple[tuple[int, float], ...], dummies: int) -> tuple[Floats, Floats, float]:
-    """Return the law of N where groups of so many others are in the blanket with these probabilities.
+    """Return the distribution of N, the number of reports that are in the privacy blanket, with the target's report.
 
-    Numbers, their probabilities over N, shapes (J,), and the probability of any other number. A bin counts at its
-    smallest number.
+    `groups` lists numbers of other people, and the probability that a report of the group is in the blanket. The result
+    has numbers N, their probabilities divided by N, shape (J,), and the probability of any other number. A bin counts
+    as its smallest number.
 
     >>> counts, weights, _ = covered_reports(((1, 0.5), (1, 0.25)), 0)
     >>> counts.tolist(), (counts * weights).round(12).tolist()

@@ -1,11 +1,14 @@
-"""Several reports of one person in one shuffle: neighbours differ in all of them, how many they are stays.
+"""Several reports of one person in one shuffle: neighbouring datasets differ in all reports of one person.
 
-Upper end. Cut the N reports into m batches of N/m or more, one report of the person in each, and shuffle every batch
-by itself: the multiset of all reports is made from those of the batches, which are m rounds that hide one report each.
-What a person with fewer reports gives away is no more: other people's reports may stand in for those that are missing.
+The number m of the person's reports is the same in both datasets.
 
-Lower end. All m reports at one value, or all at another, everybody else at one value: the law of what tells the two
-datasets apart; and the lower end of one report alone, the person's others fixed.
+Upper bound. Divide the N reports into m batches of at least N/m (rounded down), with one report of the person in each,
+and shuffle every batch by itself. The multiset of all reports is a post-processing of the batches, which are m rounds
+that hide one report each. A person with fewer reports reveals no more, since other people's reports may take the place
+of the missing reports.
+
+Lower bound. All m reports have one value in the first dataset and another in the second; all other people have one
+value. In addition the lower bound of one report is used, with the person's other reports fixed.
 
 Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
 """
@@ -19,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket
 from hushuffle.curves.composed import ComposedCurve
-from hushuffle.curves.composition import Made, total_pure, upper_delta, upper_epsilon
+from hushuffle.curves.composition import Cache, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
@@ -35,25 +38,26 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.split_and_mix import SplitAndMix
 
 _TAIL: Final = -60.0
-"""Events rarer than about e**-60 may be missing from a lower end."""
+"""Events rarer than about e**-60 may be missing from a lower bound."""
 
 _WIDEST: Final = 16
-"""Beyond so many bits per report the datasets of a lower end take too long."""
+"""Largest number of bits per report for which a lower bound with several reports is computed."""
 
 
 def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int) -> PrivacyCurve:
-    """Return the curve of a protocol of n reports, of which one person gives at most so many.
+    """Return the privacy curve of a protocol with n reports if one person sends at most `reports` of them.
 
     Raises:
-        UnsupportedProtocolError: the randomizer offers no law; people with different randomizers and several reports.
-        NumericalError: more reports than the accuracy is tested for.
+        UnsupportedProtocolError: the randomizer's report distribution is unknown, or people with different randomizers
+            send several reports.
+        NumericalError: there are more reports than the accuracy is tested for.
     """
     single, most = divergence(protocol), min(reports, protocol.n)
     if most == 1:
         return single
     if protocol.shared is not None:
         message = (
-            "Several numbers of one person in one sum are not understood: take `coordinates`, or add them up first."
+            "Several numbers of one person in one sum have no bound. Use `coordinates`, or add the numbers up first."
         )
         raise UnsupportedProtocolError(message)
     protocol = Protocol(randomizer=protocol.randomizer, shuffler=protocol.shuffler, n=protocol.n)
@@ -69,7 +73,7 @@ def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int)
 
 
 def _hidden(protocol: Protocol, single: PrivacyCurve, reports: int) -> FiniteDivergence | SecureSums | None:
-    """Return what knows datasets with several reports of the target; None if there is none, or it takes too long."""
+    """Return a curve whose `alike` lists datasets with several reports of the target; None if none is available."""
     if isinstance(single, SecureSums):
         return single
     shuffler = protocol.shuffler
@@ -84,17 +88,17 @@ def _hidden(protocol: Protocol, single: PrivacyCurve, reports: int) -> FiniteDiv
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PersonCurve(PrivacyCurve):
-    """At most so many `reports` of each person among others'.
+    """Privacy curve of a person with at most `reports` reports in one shuffle.
 
-    `batches` are those whose composition lies above, `single` is the curve of one report, and `hidden` knows the
-    others at whom a lower end is looked for (None: that of one report is all there is).
+    The composition of `batches` gives the upper bound. `single` is the curve of one report, and `hidden` gives datasets
+    for the lower bound (None: only the lower bound of one report is used).
     """
 
     batches: Laws
     single: PrivacyCurve
     reports: int
     hidden: FiniteDivergence | SecureSums | None
-    made: Made = field(default_factory=dict, repr=False)
+    cache: Cache = field(default_factory=dict, repr=False)
     proof = "as many separate shuffles as a person has reports (upper bound), explicit datasets (lower bound)"
 
     @property
@@ -114,23 +118,25 @@ class PersonCurve(PrivacyCurve):
         return self.single.certain
 
     def pure_bound(self) -> Bound:
-        """Return the sum of the batches' own: attained, where one report attains its batch's, if all are that report.
+        """Return the sum of the batches' pure epsilons as a `Bound`.
 
-        Under a cap one report has a smaller figure than its batch, which has none.
+        It is exact if the pure epsilon of one report is exact and equals that of each batch.
+
+        Under a cap the pure epsilon of one report is smaller than that of its batch, which has no cap.
         """
-        one = self.single.pure_bound()
-        if one.kind == "exact" and all(one.upper == batch.pure for batch, _ in self.batches):
-            return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=one.witness)
-        return bracket(one.lower, self.pure, unit="nats", sources=self.sources, witness=one.witness)
+        report = self.single.pure_bound()
+        if report.kind == "exact" and all(report.upper == batch.pure for batch, _ in self.batches):
+            return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=report.witness)
+        return bracket(report.lower, self.pure, unit="nats", sources=self.sources, witness=report.witness)
 
     def upper(self, epsilon: float) -> float:
-        return upper_delta(self.batches, epsilon=epsilon, made=self.made)
+        return upper_delta(self.batches, epsilon=epsilon, cache=self.cache)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        found = [(pair.divergence(epsilon), pair.witness) for pair in self._alike]
-        # Beyond its own pure guarantee one report says nothing.
-        one = self.single.lower(epsilon) if epsilon < self.single.pure else (0.0, self.single.lower(0.0)[1])
-        return max([*found, one], key=lambda end: end[0])
+        bounds = [(pair.divergence(epsilon), pair.witness) for pair in self._alike]
+        # At an epsilon of at least its pure epsilon, one report has divergence 0.
+        report = self.single.lower(epsilon) if epsilon < self.single.pure else (0.0, self.single.lower(0.0)[1])
+        return max([*bounds, report], key=lambda end: end[0])
 
     def epsilon(self, delta: float) -> Bound:
         if delta == 0:
@@ -153,7 +159,7 @@ class PersonCurve(PrivacyCurve):
 
     @cached_property
     def _alike(self) -> tuple[DatasetPair, ...]:
-        """The pairs, both ways round."""
+        """The pairs of `datasets`, in both orders."""
         return tuple(way for pair in self.datasets(log_tail=_TAIL) for way in (pair, pair.swapped()))
 
     def _named(self, witness: Witness) -> Witness:

@@ -1,19 +1,19 @@
-"""Hiding among one's own kind: the upper end for any finite randomizers, dummies a group of their own.
+"""Upper bound on delta for any finite randomizers, from a pool of reports that all values have in common.
 
-Every other report is put in a *pool* with probability beta, and is then drawn from one law that all values share.
-If M >= 1 of them are in the pool, the target takes the place of one of these, chosen at random, among the reports
-outside the pool of that one's own kind. The adversary is told how many reports of each kind are outside the pool, the
-target counting as one of the kind it joined, and gets the shuffled reports of each kind, and of the pool, apart. The
-pool then says nothing about the target, and all of it together can be turned into the true release. So with R others
-(people and dummies), M ~ Bin(R, beta), N = R + 1 - M,
+People with the same report distribution are of one type. Dummies form a group of their own. Every other report is put
+in a *pool* with probability beta, and is then drawn from one distribution that all values have in common. If M >= 1
+reports are in the pool, one of them is chosen at random, and the target's report takes its place among the reports
+outside the pool of the same type. The adversary is given the number of reports of each type outside the pool (the
+target's report counts for the type that it joined). It is also given the shuffled reports of each type, and those of
+the pool, separately. The pool is then independent of the target's value, and the true release is a post-processing of
+what the adversary is given. With R other reports (of people and dummies), M ~ Bin(R, beta), N = R + 1 - M,
 
-    delta(eps) <= P(M = 0) delta_0(eps) + E_{M >= 1} max (1/N) E [sum of N scores]_+ ,
+    delta(eps) <= P(M = 0) delta_0(eps) + E_{M >= 1} max (1/N) E [sum of N scores]_+ .
 
-a score being (Q_a - e**eps Q_b)/Q_c with law Q_c, the law of a report of kind c outside the pool, delta_0 the
-divergence of a report that nothing hides, and the maximum over all kinds that the people may be of, see `mixed_sums`.
-Of d dummies d - (how many of them are in the pool, the one that was replaced not counted) are outside, d N/R on
-average; people with another randomizer are one more group. To give away some reports outside the pool only helps the
-adversary, so M is binned at its largest value.
+A score is (Q_a - e**eps Q_b)/Q_c under Q_c, the distribution of a report of type c outside the pool. delta_0 is the
+divergence of one unshuffled report. The maximum is over the types of all people, see `mixed_sums`. Of d dummies, d N/R
+are outside the pool on average (a replaced dummy counts as outside). People with another randomizer are one more group.
+Revealing reports outside the pool only helps the adversary, so M is binned at its largest value.
 
 Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5, after Balle, Bell, Gascon, Nissim 2019.
 """
@@ -34,33 +34,33 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 
 MOST: Final = 0.8
-"""Share of what all values have in common that a pool takes at most (more would blow up rounding)."""
+"""Largest share of the values' common distribution that a pool takes; more would increase rounding errors."""
 
 EASY: Final = 0.5
-"""The same where there is choice."""
+"""Preferred largest share of the values' common distribution that a pool takes."""
 
 SPARE: Final = 6.0
-"""An empty pool should cost e**-6 of the divergence asked for, at most e**-3."""
+"""Negative logarithm of the share of delta that an empty pool should cost: e**-6, at most e**-3."""
 
 DEEPEST: Final = 1e-9
-"""Divergence that the first pool is made for when nothing is said about it."""
+"""Delta for which the first pool is chosen if no delta is given."""
 
 _BINS: Final = (-1.5, -0.5, 0.3, 1.0, 1.7, 2.5, 4.0, 7.0, 12.0)
-"""Ends of the bins of M, in standard deviations."""
+"""Boundaries of the bins of M (reports in the pool), in standard deviations from its mean."""
 
 _LEVELS: Final = 2.0
-"""Pools are made for divergences e**-2, e**-4, ...: a curve asks for many."""
+"""Pools are chosen only for delta = e**-2, e**-4, ..., so that many evaluations share them."""
 
 _CELLS: Final = 1 << 22
-"""Cells of the tables of kinds that are kept."""
+"""Largest number of cells of the cached tables of report distributions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spots:
-    """Numbers of reports outside the pool with their probabilities, likeliest first.
+    """Bins of the number of reports outside the pool of common reports, most probable bin first.
 
-    `counts[b, v, g]` of them are of group g at vertex v, `shares[b, v]` its share; `weights[b]` is the probability of
-    the bin, `spare` that of no pool, or of an M out of range.
+    Bin b has probability `weights[b]`. At vertex v, which has weight `shares[b, v]`, `counts[b, v, g]` of these reports
+    are of group g. `spare` is the probability that the pool is empty, or that M is in no bin.
     """
 
     spare: float
@@ -70,7 +70,9 @@ class Spots:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], weight: float, ends: tuple[float, ...] = _BINS) -> Spots:
-        """Bin M ~ Bin(R, weight), R >= 1 the sum of the groups' `sizes`, at `ends` standard deviations from its mean.
+        """Bin M ~ Bin(R, weight), with boundaries at `ends` standard deviations from the mean.
+
+        R >= 1 is the sum of the groups' `sizes`.
 
         >>> spots = Spots.of((9, 5), 0.2, ends=(0.0,))
         >>> spots.counts[0].tolist(), spots.shares[0].round(3).tolist()  # M <= 3: 12 reports outside
@@ -97,50 +99,50 @@ class Spots:
 
     @property
     def totals(self) -> Floats:
-        """How many reports are outside the pool in each bin, shape (bins,)."""
+        """Number of reports outside the pool in each bin, shape (bins,)."""
         return np.asarray(self.counts[:, 0].sum(axis=1))
 
     def mean(self, logs: Floats, local: float) -> float:
-        """Return the mean of what `logs` are the logarithms of, shape (bins,), none above `local`."""
+        """Return the mean over all bins of e**`logs`, each at most `local`; `spare` counts as `local`."""
         return self.spare * local + float(self.weights @ np.minimum(np.exp(np.minimum(logs, 1.0)), local))
 
 
 def wanted(delta: float, others: int, spare: float = SPARE) -> float:
-    """Return the weight of a pool that is empty with probability e**-spare delta among so many others."""
+    """Return the weight of a pool that is empty with probability e**-spare delta among `others` other reports."""
     return (spare - math.log(max(delta, 1e-300))) / others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pooled:
-    """The upper end for other `people` and `dummies` behind a pool; the laws must be complete.
+    """Upper bound on delta from a pool of common reports, for a target among `people` and `dummies`.
 
-    `worst` gathers the pairs that were worse than those looked at before them.
+    All `laws` must be complete. `worst` collects the pairs whose bound exceeded the bounds of all pairs before them.
     """
 
     laws: tuple[ValueLaws, ...]
     people: Others
     dummies: int
-    made: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
+    cache: dict[tuple[int, int, float], tuple[Kinds, ...]] = field(default_factory=dict)
     spots: dict[float, Spots] = field(default_factory=dict)
     worst: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def others(self) -> int:
-        """How many reports beside the target's."""
+        """Number of reports apart from the target's."""
         return self.people.people + self.dummies
 
     def weight(self, level: float) -> float:
-        """Return the weight of the pools for divergences of about `level`: what is wanted, or as much as there is."""
+        """Return the weight of pools for a delta of about `level`, limited by what all values have in common."""
         return min(wanted(level, self.others), MOST * self.laws[0].weight)
 
     def usable(self) -> bool:
-        """Whether the largest pool holds somebody at all."""
+        """Return whether all `laws` are complete and the largest pool holds at least one report on average."""
         return all(law.complete for law in self.laws) and self.others * MOST * self.laws[0].weight >= 1
 
     def upper(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None) -> float:
-        """Return the upper end over the pairs at `places`, those first that are likely to be worst.
+        """Return an upper bound on delta over the pairs at `places`, which list the likely worst pairs first.
 
-        `level` is the size of divergence that the pools are made for (None: found).
+        `level` is the delta for which pools are chosen (None: searched).
         """
         if level is not None:
             return self.over_all(places, epsilon, level)
@@ -149,30 +151,30 @@ class Pooled:
         return min(first, self.over_all(places, epsilon, level)) if 0 < first < 1 else first
 
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
-        """Return the upper end over the pairs at `places` with pools made for divergences of about `level`."""
+        """Return an upper bound on delta over the pairs at `places`, with pools chosen for a delta of about `level`."""
         spots, most = self._spots(self.weight(level)), self._local(places, epsilon)
-        known, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
+        logarithms, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
         for place in places if spots.weights.size else ():
             sums = MixedSums(
                 groups=self._kinds(place, level), epsilon=epsilon, counts=spots.counts, shares=spots.shares
             )
             if place == places[0]:
                 tried = sums.best
-            if place == places[0] or not sums.below(known, *tried):
-                raised = sums.raised(known)
-                if place not in self.worst and bool((raised > known).any()):
+            if place == places[0] or not sums.below(logarithms, *tried):
+                raised = sums.raised(logarithms)
+                if place not in self.worst and bool((raised > logarithms).any()):
                     self.worst.append(place)
-                known = raised
-        return min(spots.mean(known - np.log(spots.totals), most) * (1 + 1e-9), 1.0)
+                logarithms = raised
+        return min(spots.mean(logarithms - np.log(spots.totals), most) * (1 + 1e-9), 1.0)
 
     def _local(self, places: tuple[tuple[int, int], ...], epsilon: float) -> float:
-        """Return the largest divergence of a report that nothing hides, rounded up."""
-        found = []
+        """Return the largest divergence of one unshuffled report over the pairs at `places`, rounded up."""
+        divergences = []
         for i, law in enumerate(self.laws):
             pairs = np.array([law.pairs[j] for index, j in places if index == i]).reshape(-1, 2)
             each = local(law.rows[pairs[:, 0]], law.rows[pairs[:, 1]], epsilon)
-            found.append(float(each.max(initial=0.0)))
-        return min(max(found), 1.0)
+            divergences.append(float(each.max(initial=0.0)))
+        return min(max(divergences), 1.0)
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
@@ -181,19 +183,19 @@ class Pooled:
         return self.spots[weight]
 
     def _kinds(self, place: tuple[int, int], level: float) -> tuple[Kinds, ...]:
-        """Return the kinds of each group of people, if there are others, and of dummies, if any, behind the pool."""
+        """Return the types' distributions outside the pool, for each group of other people and for dummies."""
         key = (*place, level)
-        if key not in self.made:
+        if key not in self.cache:
             law = self.laws[place[0]]
             a, b = law.pairs[place[1]]
             groups = self._behind(law, a, b, self.weight(level))
             if law.also is not None:
                 rare = self._behind(law.also, a, b, self.weight(level))
                 groups = [one.joined(other) for one, other in zip(groups, rare, strict=True)]
-            if (len(self.made) + 1) * law.rows.size > _CELLS:
-                self.made.clear()
-            self.made[key] = tuple(groups)
-        return self.made[key]
+            if (len(self.cache) + 1) * law.rows.size > _CELLS:
+                self.cache.clear()
+            self.cache[key] = tuple(groups)
+        return self.cache[key]
 
     def _behind(self, law: ValueLaws, a: int, b: int, weight: float) -> list[Kinds]:
         share = _pool(law, a, b, weight)
@@ -209,10 +211,10 @@ class Pooled:
 
 
 def _pool(law: ValueLaws, a: int, b: int, weight: float) -> Floats:
-    """Return what a pool of this weight takes of each class, where the target's reports differ least.
+    """Return the probability that a pool of this weight takes of each class, shape (classes,).
 
-    The same share of what all values have in common wherever the pair's probabilities are alike: so it is the same for
-    all values that a kind stands for.
+    It prefers classes in which the target's two probabilities differ least. It takes the same share of the common
+    distribution in all classes where the pair's probabilities are alike, so it is valid for every value of a type.
     """
     common = law.weight * law.blanket
     there = common > 0

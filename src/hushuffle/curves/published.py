@@ -1,17 +1,17 @@
-"""Published upper bounds of delta(epsilon) after shuffling, in the versions that hold: for comparison only.
+"""Published upper bounds on delta(epsilon) after shuffling, corrected where necessary: for comparison only.
 
-All read E_N[f(N)], N = M + 1 + dummies, M ~ Bin(n - 1, weight): M others whose report is drawn from a
-common law (the blanket). Each f falls with N or is bounded by its value at the first N of a row.
-With L the loss of one report of the blanket, E L = -(e**epsilon - 1) =: -a,
+All have the form E_N[f(N)], N = M + 1 + dummies, M ~ Bin(n - 1, weight). M is the number of other people whose report
+is drawn from a common distribution (the blanket). Each f decreases with N, or is bounded by its value at the first N
+of a row. With L the loss of one report of the blanket, E L = -(e**epsilon - 1) =: -a,
 
     delta(epsilon) <= E (1/N) E[L_1 + ... + L_N]_+ .
 
 Hoeffding, L in an interval of length b:     E[sum]_+ <= b**2/(4a) exp(-2 N a**2/b**2).
 Bennett, L <= b_+, c = E[L**2], u = a b_+/c:  E[sum]_+ <= b_+/ln(1 + u) exp(-N (c/b_+**2) ((1 + u) ln(1 + u) - u)).
 
-Both follow from E[sum]_+ = integral of P(sum > t) over t > 0; the second with P(sum > t) <=
-e**(-st) E[e**(sL)]**N at s = ln(1 + u)/b_+. Bennett's factor is printed by Ladjel et al. 2021 with a further
-1/(a N), which is no upper bound.
+Both bounds follow from E[sum]_+ = integral of P(sum > t) over t > 0. Bennett's uses P(sum > t) <=
+e**(-st) E[e**(sL)]**N at s = ln(1 + u)/b_+. Ladjel et al. 2021 print Bennett's factor with a further 1/(a N); that
+expression is not an upper bound.
 
 Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 """
@@ -32,9 +32,10 @@ _ROUND_UP = 1 + 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """The loss L of one report of the blanket of k-ary randomized response: three values.
+    """Distribution of the loss L of one blanket report of k-ary randomized response, which has three values.
 
-    `most` with probability 1/k (the report is the target's value), `least` with 1/k, `middle` otherwise.
+    L is `most` with probability 1/k (the report is the target's first value), `least` with probability 1/k (its second
+    value), and `middle` otherwise. `drift` is -E[L], `square` is E[L**2].
     """
 
     most: float
@@ -45,7 +46,7 @@ class Loss:
 
     @classmethod
     def of(cls, *, k: int, truth: float, lie: float, epsilon: float) -> Loss:
-        """Return the loss at epsilon.
+        """Return the distribution of the loss L at `epsilon`.
 
         >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
         >>> round(loss.most, 3), round(loss.least, 3), round(loss.square, 3)
@@ -59,7 +60,7 @@ class Loss:
 
 
 def hoeffding(loss: Loss, reports: Floats) -> Floats:
-    """Return an upper bound of (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
+    """Return Hoeffding's upper bound on (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(hoeffding(loss, np.array([50.0]))[0]), 1)
@@ -70,7 +71,7 @@ def hoeffding(loss: Loss, reports: Floats) -> Floats:
 
 
 def bennett(loss: Loss, reports: Floats) -> Floats:
-    """Return an upper bound of (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
+    """Return Bennett's upper bound on (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(bennett(loss, np.array([50.0]))[0]), 1)
@@ -84,10 +85,10 @@ def bennett(loss: Loss, reports: Floats) -> Floats:
 
 
 def clones(local_epsilon: float, epsilon: float, reports: Floats) -> Floats:
-    """Return the divergence of binary randomized response among N - 1 fair coins, N = `reports`, rounded up.
+    """Return the divergence of binary randomized response among N - 1 fair random bits, N = `reports`, rounded up.
 
-    Any two reports' laws of an epsilon_0-private randomizer are a post-processing of those of binary randomized
-    response, and others are clones of one or the other with probability e**-epsilon_0/2 each.
+    Two values' report distributions of an epsilon_0-private randomizer are a post-processing of those of binary
+    randomized response. Another person's report is a clone of either value's with probability e**-epsilon_0/2 each.
 
     >>> round(float(clones(1.0, 0.0, np.array([1.0]))[0]), 6) == round(math.tanh(0.5), 6)
     True
@@ -101,9 +102,9 @@ def clones(local_epsilon: float, epsilon: float, reports: Floats) -> Floats:
 def any_randomizer(local_epsilon: float, epsilon: float, reports: Floats) -> Floats:
     """Return the largest (1/N) E[L_1 + ... + L_N]_+ of any epsilon_0-private randomizer, rounded up.
 
-    The blanket is one of the two rows in question, of weight e**-epsilon_0: L = 1 - e**epsilon r with
-    r the ratio of the rows, E r = 1, e**-epsilon_0 <= r <= e**epsilon_0. The positive part is convex in each
-    r, so the worst law of r sits on the two ends.
+    The blanket is one of the target's two report distributions, with weight e**-epsilon_0. L = 1 - e**epsilon r; r
+    is the likelihood ratio of the two distributions, E r = 1, e**-epsilon_0 <= r <= e**epsilon_0. The positive part is
+    convex in each r, so the worst distribution of r has only the smallest and the largest value of r.
 
     >>> round(float(any_randomizer(1.0, 0.0, np.array([1.0]))[0]), 6) == round(math.tanh(0.5), 6)
     True
@@ -126,7 +127,7 @@ def _mean_above(reports: Floats, chance: float, *, rate: float, swing: float) ->
 
 
 def mixed(term: Callable[[Floats], Floats], *, n: int, weight: float, dummies: int) -> float:
-    """Return an upper end of E term(M + 1 + dummies), M ~ Bin(n - 1, weight), for a falling `term`, at most 1."""
+    """Return an upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), at most 1; `term` is decreasing."""
     rows = CountRows.of(n - 1, weight)
     values = term(rows.first + 1 + dummies)
     most = float(term(np.array([1.0 + dummies]))[0])
@@ -135,7 +136,7 @@ def mixed(term: Callable[[Floats], Floats], *, n: int, weight: float, dummies: i
 
 
 def clones_closed_form(n: int, local_epsilon: float, delta: float) -> float | None:
-    """Return epsilon by the closed form of "hiding among the clones"; None where it does not apply.
+    """Return epsilon (nats) by the closed form of "hiding among the clones"; None where the theorem does not apply.
 
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
 
@@ -150,7 +151,7 @@ def clones_closed_form(n: int, local_epsilon: float, delta: float) -> float | No
 
 
 def stronger_clones_closed_form(n: int, local_epsilon: float, delta: float) -> float | None:
-    """Return epsilon by the closed form of "stronger privacy amplification"; None where it does not apply.
+    """Return epsilon (nats) by the closed form of "stronger privacy amplification"; None where it does not apply.
 
     Source: Feldman, McMillan, Talwar 2023 (arXiv 2208.04591), section 3.
 

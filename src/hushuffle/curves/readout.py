@@ -1,4 +1,4 @@
-"""From counts of reports to frequencies: the unbiased estimate, its variance, and what a value nobody holds reaches."""
+"""Frequency estimation from counts of reports: unbiased estimates, variances, and significance thresholds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-_LOG_TAIL: Final = -60.0  # what is left out of the sum over dummies: far below any level / k
-_TOLD_APART: Final = 1e-7  # how far Q V may be from the identity
-_TILTS: Final = np.exp(np.linspace(-1.5, 1.5, 25))  # around the best tilt of a normal law
+_LOG_TAIL: Final = -60.0  # logarithm of the probability omitted from the sum over dummies
+_TOLD_APART: Final = 1e-7  # largest deviation of matrix @ weights from the identity
+_TILTS: Final = np.exp(np.linspace(-1.5, 1.5, 25))  # relative to the best tilt of a normal distribution
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrequencyVariance:
-    """The variance of estimated frequencies, over the randomizers' coins, the people's values held fixed.
+    """The variance of estimated frequencies over the mechanism's randomness, for fixed values of all people.
 
-    That of value x is intercept + slope p_x + (matrix p)_x where p, shape (k,), are the true frequencies.
+    The variance for value x is intercept + slope p_x + (matrix p)_x, where p are the true frequencies, shape (k,).
     """
 
     intercept: float
@@ -41,14 +41,14 @@ class FrequencyVariance:
     matrix: Floats | None = None
 
     def at(self, frequencies: Floats) -> Floats:
-        """Return the variance of each value, shape (k,), at the true frequencies of all, shape (k,)."""
+        """Return the variance of each value's estimate, shape (k,), at the true `frequencies`, shape (k,)."""
         own = self.intercept + self.slope * frequencies
         return np.maximum(own if self.matrix is None else own + self.matrix @ frequencies, 0.0)
 
     def worst(self, frequency: npt.ArrayLike) -> Floats:
-        """Return the variance for a value of this true frequency, same shape: the largest there is.
+        """Return the largest variance of the estimate for a value of true frequency `frequency`, same shape.
 
-        Over all values, and over what all others hold.
+        The maximum is over all values, and over the values of all other people.
         """
         share = np.asarray(frequency, dtype=np.float64)
         own = self.intercept + self.slope * share
@@ -60,7 +60,10 @@ class FrequencyVariance:
 
 @dataclass(frozen=True, kw_only=True)
 class Extremes:
-    """The least and the most that a report adds to n times a share, and how many shares it raises most at once."""
+    """Smallest (`least`) and largest (`most`) contribution of a report to n times an estimated frequency.
+
+    `at_once` is the number of frequencies to which one report can add the largest contribution.
+    """
 
     least: Fraction
     most: Fraction
@@ -68,46 +71,46 @@ class Extremes:
 
 
 def _largest_of_others(matrix: Floats) -> Floats:
-    """Return the largest entry of each row beside the diagonal, shape (k,)."""
+    """Return the largest entry of each row except the diagonal entry, shape (k,)."""
     return np.asarray(np.where(np.eye(matrix.shape[0], dtype=bool), -np.inf, matrix).max(axis=1))
 
 
 class Readout(Protocol):
-    """How counts of a mechanism's reports say what people hold."""
+    """Interface of frequency estimators, which turn counts of a mechanism's reports into frequencies of values."""
 
     @property
     def slack(self) -> float:
-        """By how many reports a count may miss its threshold by rounding."""
+        """Number of reports by which n times an estimate may miss its threshold because of rounding."""
         ...
 
     def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
-        """Return the unbiased frequencies, shape (k,)."""
+        """Return the unbiased estimates of the frequencies of all values, shape (k,)."""
         ...
 
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
-        """Return the variance of `frequencies`; `dummies` may be a mean number."""
+        """Return the variance of the estimates of `frequencies`; `dummies` may be a mean number."""
         ...
 
     def extremes(self, *, besides: int = 0) -> Extremes:
-        """Return how much a person counts who sends a report and up to so many messages besides, whatever they are."""
+        """Return the extreme contributions of a person who sends a report and up to `besides` arbitrary messages."""
         ...
 
     @property
     def each(self) -> int | None:
-        """By how much a report raises the sum of the counts, if all do so alike."""
+        """Number of counts to which each report adds 1, if that number is the same for all reports; else None."""
         ...
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
-        """Return what the estimate for a value that nobody holds reaches with probability at most `chance`, (k,)."""
+        """Return estimates that a value which no person has reaches with probability at most `chance`, shape (k,)."""
         ...
 
 
 def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> Readout:
-    """Return how counts of a mechanism's reports say what people hold: by its support, else by its matrix.
+    """Return the frequency estimator of a mechanism: by the values that reports support, else by its matrix.
 
     Raises:
-        UnsupportedProtocolError: its reports do not support values, and its matrix is too large.
-        NumericalError: its reports do not tell the values apart.
+        UnsupportedProtocolError: the mechanism's reports do not support values, and its matrix is too large.
+        NumericalError: the mechanism's reports do not distinguish the values.
     """
     law = mechanism.law().support
     if law is None:
@@ -119,14 +122,15 @@ def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> 
 
 
 def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Readout, float]:
-    """Return how reports count, and how many dummies do: coins that servers add to sums are dummies with fair chances.
+    """Return the frequency estimator of a protocol, and the number of dummies that its counts contain.
 
-    `dummies` are the protocol's unless given. Where each value gets dummies of its own no number of them counts.
+    Random bits that servers add to sums count as dummies. `dummies` replaces the protocol's number of dummies. If each
+    value gets dummies of its own, the estimator subtracts their mean, and the number of dummies is 0.
 
     Raises:
-        UnsupportedProtocolError: the randomizer's reports cannot be counted, or coins are added to what is no count
-            of values.
-        NumericalError: the reports do not tell the values apart.
+        UnsupportedProtocolError: the randomizer's reports cannot be counted, or the sums with random bits are no
+            counts of values.
+        NumericalError: the reports do not distinguish the values.
     """
     coins, mechanism, own = protocol.shuffler.all_coins, protocol.randomizer, protocol.shuffler.value_law
     if own is not None:
@@ -135,16 +139,17 @@ def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Read
     read = readout(mechanism)
     if not coins:
         return read, protocol.shuffler.dummies if dummies is None else dummies
-    law = support_law(mechanism, for_what="Frequency estimation from sums with coins")
+    law = support_law(mechanism, for_what="Frequency estimation from sums with random bits")
     return BySupport(law=replace(law, dummy=0.5), values=mechanism.inputs), coins
 
 
 def frequency_variance(protocol: Deployment) -> FrequencyVariance:
-    """Return the variance of estimated frequencies.
+    """Return the variance of the estimated frequencies of a protocol, as a function of the true frequencies.
 
-    Where the number of dummies is random this is the mean over it: the estimate is unbiased whatever is drawn.
+    If the number of dummies is random, the variance is the mean over that number, since the estimate is unbiased for
+    every number of dummies.
 
-    Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/dummies.md, Theorem 5;
+    Source: docs/theory/estimation.md, Theorems 1, 2 and 10; docs/theory/more-and-less.md, Theorem 11;
     docs/theory/secure-sums.md, Theorem 8; docs/theory/histograms.md, Theorem 7.
 
     >>> import hushuffle as hs
@@ -158,7 +163,7 @@ def frequency_variance(protocol: Deployment) -> FrequencyVariance:
 
 @dataclass(frozen=True, kw_only=True)
 class BySupport:
-    """Counts of the reports that support each value.
+    """Frequency estimator from the number of reports that support each value.
 
     Source: docs/theory/estimation.md, Theorems 1 and 5.
     """
@@ -168,7 +173,7 @@ class BySupport:
 
     @property
     def slack(self) -> float:
-        return 0.5 / (self.law.true - self.law.false)  # counts are integers, estimates are rounded
+        return 0.5 / (self.law.true - self.law.false)  # half a report: counts are integers, and estimates are rounded
 
     def frequencies(self, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
         law = self.law
@@ -201,14 +206,14 @@ class BySupport:
 
 
 def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> int:
-    """Return the smallest count that a value held by nobody reaches with probability at most `chance`, rounded up.
+    """Return the smallest count that a value which no person has reaches with probability at most `chance`.
 
     >>> import hushuffle as hs
     >>> law = hs.RandomizedResponse.from_truth_probability(k=3, p=0.5).law().support
     >>> significant_count(law, n=100, dummies=0, chance=0.001)
     40
     """
-    # The tail at 0 is 1, beyond all reports it is 0.
+    # The tail probability is 1 at count 0, and 0 above the number of reports.
     return farthest(lambda count: _tail(count, law, n, dummies) <= chance, good=n + dummies + 1, bad=0)
 
 
@@ -225,10 +230,11 @@ def _tail(count: int, law: Support, n: int, dummies: int) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ByChannel:
-    """Counts of each report y, of a known matrix Q: every report adds `weights`[y, x] to the count of x.
+    """Frequency estimator from the counts of each report y and the known matrix Q of report probabilities.
 
-    Q weights is the identity, so that the estimate is unbiased; of all such weights these have the least variance in
-    all where the values are held alike (weighted least squares). `centre` is what a dummy adds on average, shape (k,).
+    Every report y adds `weights`[y, x] to the count of x. Q weights is the identity, so the estimate is unbiased. Among
+    all such weights, these minimize the sum of the variances if all values are equally frequent (weighted least
+    squares). `centre` is the mean contribution of a dummy, shape (k,).
 
     Source: docs/theory/estimation.md, Theorems 10 and 11.
     """
@@ -247,7 +253,7 @@ class ByChannel:
         return FrequencyVariance(intercept=0.0, slope=0.0, matrix=self._variances(n=n, dummies=dummies))
 
     def _variances(self, *, n: int, dummies: float) -> Floats:
-        """Return the variance of the estimate for x (row) if everybody held z (column), shape (k, k)."""
+        """Return the variance of the estimate for x (row) if all people have value z (column), shape (k, k)."""
         squares = self.weights**2
         people = (self.matrix @ squares).T - np.eye(self.matrix.shape[0])
         of_dummy = self.blanket @ squares - self.centre**2
@@ -266,12 +272,12 @@ class ByChannel:
         middle = np.sqrt(2 * needed / np.maximum(spread, np.finfo(float).tiny))
         least = np.full(middle.size, np.inf)
         for tilt in middle * _TILTS[:, None]:
-            # A tail falls below the chance where this tilt says so, whatever the tilt: the smallest counts.
+            # Every tilt gives a valid threshold (Chernoff): the smallest one is used.
             least = np.minimum(least, (self._growth(tilt, dummies / n) + needed) / tilt)
         return np.where(spread > 0, least, 0.0)
 
     def _growth(self, tilt: Floats, dummies: float) -> Floats:
-        """Return ln E exp(tilt_x weight_x) of a person who does not hold x (the largest), and of so many dummies."""
+        """Return upper bounds on ln E exp(tilt_x weight_x), for one person without value x and `dummies` dummies."""
         highest = self.weights.max(axis=0)
         grown = np.exp(tilt * (self.weights - highest))
         of_people = _largest_of_others((self.matrix @ grown).T)
@@ -284,9 +290,10 @@ class ByChannel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrueCounts:
-    """Counts of n people's true reports, each value with a number of dummies of its own, which follows `law`.
+    """Frequency estimator from counts of truthful reports, if each value has its own random number of dummies.
 
-    `sent` is how many of these one person sends, on average, `kept` the probability that a report is counted.
+    The number of dummies has the distribution `law`. `sent` is the mean number of dummies of a value that one person
+    sends, `kept` the probability that a report is counted.
 
     Source: docs/theory/histograms.md, Theorem 7.
     """
@@ -311,7 +318,7 @@ class TrueCounts:
         return FrequencyVariance(intercept=self.law.variance / scale**2, slope=(1 - self.kept) / scale)
 
     def extremes(self, *, besides: int = 0) -> Extremes:
-        own = Fraction(self.sent)  # a message is kept as often as an honest report
+        own = Fraction(self.sent)  # a dummy is kept with the same probability as a truthful report
         return Extremes(least=-own, most=1 + besides - own, at_once=1)
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:

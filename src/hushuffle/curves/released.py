@@ -1,4 +1,4 @@
-"""What is released with noise besides messages, and traffic whose coins the release may tell: upper ends only."""
+"""Upper bounds for noisy releases without messages, and for shuffled reports if it is public who was truthful."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ KAIROUZ_OH = Citation(
 )
 
 _NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
-"""An upper end only: no dataset is known that attains anything."""
+"""Placeholder witness: the curve is an upper bound only, and no dataset is known that attains it."""
 
 _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PureRelease(SearchedCurve):
-    """A release with pure guarantee epsilon: delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
+    """Upper bound for an epsilon-DP release (pure): delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
 
     promised: float
     sources = (KAIROUZ_OH,)
@@ -61,7 +61,7 @@ class PureRelease(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConcentratedRelease(SearchedCurve):
-    """A rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
+    """Upper bound for a rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
 
     >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
     3.4e-08
@@ -88,9 +88,9 @@ class ConcentratedRelease(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoinsKnown(SearchedCurve):
-    """Shuffled randomized response where the adversary may know which of the others' coins fell for the truth.
+    """Upper bound for shuffled randomized response if the adversary may know which other people answered truthfully.
 
-    The privacy blanket's bound holds with them known. `law` is one report's, without a cap.
+    The privacy-blanket bound holds for such an adversary. `law` is the distribution of one report, without a cap.
     """
 
     law: Symmetric
@@ -101,7 +101,7 @@ class CoinsKnown(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> CoinsKnown:
-        """Tabulate the blanket of n people."""
+        """Tabulate the privacy blanket of n people and return the curve."""
         truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         blanket = BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta)
         return cls(law=law, local_epsilon=local_epsilon, blanket=blanket)

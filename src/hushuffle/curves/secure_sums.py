@@ -1,15 +1,16 @@
-"""The sums of everybody's vector of bits, and nothing else: secure aggregation of one-hot encodings.
+"""Secure aggregation of one-hot encodings: privacy curves if only the sums of all people's bit vectors are released.
 
-A replaced value moves two columns, the old value's and the new one's, and columns are independent given the values.
-In the old one's the target's bit is 1 with probability `kept` in the first dataset, `raised` in the second; in the new
-one's the other way round. The others' bits are Bin(y, kept) + Bin(n - 1 - y, raised), y of them holding the value;
-secret fair coins of servers are added to each column.
+A vector has one bit (column) for each value. A replaced value changes two columns, that of the old value and that of
+the new value, and columns are independent given the values. In the old value's column, the target's bit is 1 with
+probability `kept` in the first dataset and `raised` in the second. In the new value's column these probabilities are
+exchanged. The sum of the others' bits is Bin(y, kept) + Bin(n - 1 - y, raised), where y other people have the column's
+value. The servers add secret fair random bits to each column.
 
-Upper end. A column has the same curve whatever the other does (`Column`: every y, in blocks), so a pair of laws that
-dominates it for all y, and that pair the other way round, dominate the two together. In small crowds every pair of y is
-summed.
+Upper bound. The curve of one column does not depend on the other column (`Column`: every y, in blocks). One dominating
+pair covers a column for all y. This pair and the same pair in exchanged order, composed, dominate the two columns. In
+small crowds all pairs of y are evaluated instead.
 
-Lower end. Explicit others: the two columns' laws, neighbouring sums put together where there are many.
+Lower bound. Other people's values are explicit; neighbouring sums are merged if there are many.
 
 Source: docs/theory/secure-sums.md, Theorem 1, Corollary 2 and Lemma 3.
 """
@@ -42,45 +43,46 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import OneHot
 
 _EVERY: Final = 24
-"""Up to so many people every composition of the others is summed."""
+"""Largest number of people (and random bits) for which all compositions of the others are evaluated."""
 
 _COARSE: Final = 40
 _SPLIT: Final = 20
-"""A column's compositions are cut into so many blocks, and those that may be worst each into so many again.
+"""A column's compositions are divided into `_COARSE` blocks; each block that may be worst into `_SPLIT` blocks.
 
-The blocks that are left cost at most 0.5/(40 * 20) of epsilon.
+These blocks increase epsilon by at most 0.5/(40 * 20) of its value.
 """
 
 _CELLS: Final = 512
-"""Neighbouring sums of a column are put together into so many cells for a lower end."""
+"""Number of cells into which neighbouring sums of a column are merged for a lower bound."""
 
 _INSIDE: Final = 400
-"""Up to so many people others spread over both values are tried for a lower end as well."""
+"""Largest number of people for which a lower bound also evaluates others spread over both values."""
 
 _ALIKE: Final = 2_000
-"""Datasets with more vectors of the target are not tried."""
+"""Largest number of vectors of the target for which datasets are evaluated."""
 
 _RARE: Final = Fraction(1, 10**7)
-"""Where a bit is hardly ever the other one, it is not taken to hide anything."""
+"""Flip probability below which a bit is taken to hide nothing."""
 
 _HAIR: Final = 1e-6
-"""More than what rounding such a chance, _RARE or more, does to a divergence, relatively."""
+"""Relative margin, larger than the effect on a divergence of rounding a flip probability of at least `_RARE`."""
 
 _CUT: Final = 1e-3
-"""Share of a divergence that the dominating pairs may put at infinity."""
+"""Share of a divergence that the dominating pairs may assign to an infinite privacy loss."""
 
 _LEAST: Final = 1e-100
-"""Dominating pairs are not refined further than this."""
+"""Smallest probability down to which dominating pairs are tabulated."""
 
 _TINY: Final = 5e-324
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column(SearchedCurve):
-    """The sum of one bit of each of n people: HS(target holds the value || does not), one direction alone.
+    """Privacy curve of one column, the sum of one bit of each of n people, in one order of the two datasets.
 
-    The bit is 1 with probability `truth` for those who hold the column's value, with `lie` for others. The other
-    direction is this one of the complements, with truth 1 - lie and lie 1 - truth.
+    In the first dataset the target has the column's value, in the second another value. The bit is 1 with probability
+    `truth` for people with the column's value, and with probability `lie` for other people. The reversed order is this
+    curve for the complemented bits, with truth 1 - lie and lie 1 - truth.
     """
 
     truth: Fraction
@@ -95,7 +97,7 @@ class Column(SearchedCurve):
         return log_upwards(self.truth / self.lie) if self.lie else math.inf
 
     def upper(self, epsilon: float) -> float:
-        """Return the upper end; a block of y .. y + b is given the bits of the b people in doubt.
+        """Return an upper bound on delta: for a block y .. y + b of compositions, the bits of b people are revealed.
 
         >>> column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=1000)
         >>> round(column.lower(0.1)[0], 5), round(column.upper(0.1), 5)
@@ -133,10 +135,11 @@ class Column(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SecureSums(SearchedCurve):
-    """The sums of n people's one-hot vectors of k bits, each bit sent through the same two chances.
+    """Privacy curve of the sums of n people's randomized one-hot vectors, if only the k sums are released.
 
-    `old` and `new` are the two directions of a column, `level` the size of divergence that their dominating pairs are
-    made for (None: found); pairs that were `made` are kept.
+    Every bit is randomized with the same two probabilities, in `law`. `old` and `new` are the curves of a column in the
+    two orders of datasets. `level` is the delta for which their dominating pairs are tabulated (None: searched);
+    `cache` holds these pairs.
     """
 
     law: OneHot
@@ -146,11 +149,11 @@ class SecureSums(SearchedCurve):
     new: Column
     coins: int = 0
     level: float | None = None
-    made: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
+    cache: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0) -> SecureSums:
-        """Return the curve of n people, and so many fair coins in each column that nobody else knows.
+        """Return the curve of n people; the servers add `coins` secret fair random bits to each column.
 
         >>> import hushuffle as hs
         >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, kind="symmetric")
@@ -164,7 +167,7 @@ class SecureSums(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether all compositions of the others are summed."""
+        """Whether all compositions of the other people's values are evaluated."""
         return self.n + self.coins <= _EVERY
 
     @property
@@ -179,12 +182,12 @@ class SecureSums(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        """That of one report: the sums may be n in one column and 0 in the other."""
+        """The pure epsilon of one report, since the sums may be n in one column and 0 in the other."""
         return self.local_epsilon
 
     @property
     def certain(self) -> float:  # type: ignore[override]
-        """The chance that a bit is one that nobody else has: all others hold other values, or all the same one."""
+        """Largest probability, over all datasets, that the sums reveal the target's bit in a column."""
         if math.isfinite(self.pure) or self.coins:
             return 0.0
         return float(self.law.kept if self.law.raised == 0 else 1 - self.law.raised)
@@ -207,49 +210,49 @@ class SecureSums(SearchedCurve):
             return 0.0
         if self.exact:
             return max(*(pair.at_most(epsilon) for pair in self._pairs), _TINY)
-        # A report in the open says no less.
-        found, negligible = _report(self.law, epsilon), 1e-9 if self.level is None else _CUT * self.level
+        # One unshuffled report has at least this divergence.
+        bound, negligible = _report(self.law, epsilon), 1e-9 if self.level is None else _CUT * self.level
         before = math.inf
-        while found < 1 or self.coins:
+        while bound < 1 or self.coins:
             pairs = self._dominating(negligible)
             parts = [(pair, 1) for pair in pairs]
-            found = min(found, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
+            bound = min(bound, LossSum.of(parts, tilt=best_tilt(parts, epsilon=epsilon)).upper(epsilon))
             missing = sum(pair.infinity for pair in pairs)
-            # Where no refinement lowers it, so much is seen for certain.
-            enough = missing <= 10 * _CUT * found or missing > before / 2 or negligible < _LEAST
+            # If no refinement lowers the mass at infinity, the values are revealed with that probability.
+            enough = missing <= 10 * _CUT * bound or missing > before / 2 or negligible < _LEAST
             if self.level is not None or enough:
-                return max(found, _TINY)
+                return max(bound, _TINY)
             negligible, before = negligible * 1e-9, missing
         return 1.0
 
     def _dominating(self, negligible: float) -> tuple[LossLattice, LossLattice]:
-        if negligible not in self.made:
+        if negligible not in self.cache:
             step = common_step([(self.old, 1), (self.new, 1)])
             old = new = TabulatedCurve.of(self.old, step=step, negligible=negligible)
             if self.new is not self.old:
                 new = TabulatedCurve.of(self.new, step=step, negligible=negligible)
-            self.made[negligible] = old.pair(new), new.pair(old)
-        return self.made[negligible]
+            self.cache[negligible] = old.pair(new), new.pair(old)
+        return self.cache[negligible]
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pair that is worst in one round."""
+        """Return the pair of datasets that is worst in one round at a typical epsilon."""
         del log_tail
         guess = self.guess()
         return (max(self._pairs, key=lambda pair: pair.divergence(guess)),)
 
     @cached_property
     def _pairs(self) -> tuple[DatasetPair, ...]:
-        """Pairs of neighbours, both ways round."""
-        found = [self._pair(*held) for held in self._held(self.n - 1)]
-        return tuple(way for pair in found for way in (pair, pair.swapped()))
+        """All evaluated pairs of neighbouring datasets, in both orders."""
+        pairs = [self._pair(*held) for held in self._held(self.n - 1)]
+        return tuple(way for pair in pairs for way in (pair, pair.swapped()))
 
     def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs in which all so many vectors of the target hold one value, or all the other, of n vectors.
+        """Return pairs in which all `reports` vectors of the target have one value, or all have the other value.
 
-        Nothing where there are so many that their laws take long.
+        There are n vectors in total. Return an empty tuple if `reports` is too large for a fast computation.
         """
         del log_tail
         if reports > _ALIKE:
@@ -257,13 +260,13 @@ class SecureSums(SearchedCurve):
         return tuple(self._pair(*held, reports=reports) for held in self._held(self.n - reports))
 
     def _held(self, others: int) -> Iterator[tuple[int, int]]:
-        """Yield how many others hold the first value, and the second: all ways, or those that may be worst."""
+        """Yield numbers of others with the first and with the second value: all combinations, or the likely worst."""
         levels: Sequence[int] = range(others + 1) if self.exact else (0, others)
         if not self.exact and self.n <= _INSIDE:
             levels = tuple(round(others * share) for share in (0, 1 / 4, 1 / 2, 3 / 4, 1))
         for first in levels:
             for second in levels if self.law.k > 2 else (others - first,):
-                # Exchanging the columns is the other direction.
+                # Exchanging the two columns gives the datasets in the other order.
                 if first >= second and first + second <= others:
                     yield first, second
 
@@ -271,10 +274,10 @@ class SecureSums(SearchedCurve):
         others = self.n - reports
         (old, old_missing), (new, new_missing) = (self._column(held, others) for held in (first, second))
         ones = np.arange(reports + 1.0)
-        kept, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.kept, self.law.raised))
-        p = np.outer(_together(np.convolve(old, kept)), _together(np.convolve(new, raised))).ravel()
-        q = np.outer(_together(np.convolve(old, raised)), _together(np.convolve(new, kept))).ravel()
-        # What an event of several sums of both columns lacks; twice, whatever rounding does.
+        truthful, raised = (binomial.pmf(ones, reports, float(chance)) for chance in (self.law.kept, self.law.raised))
+        p = np.outer(_together(np.convolve(old, truthful)), _together(np.convolve(new, raised))).ravel()
+        q = np.outer(_together(np.convolve(old, raised)), _together(np.convolve(new, truthful))).ravel()
+        # Probability that an event of several sums of both columns lacks; doubled to cover rounding.
         events = -(-(old.size + reports) // _CELLS) * -(-(new.size + reports) // _CELLS)
         most, more = float(old.max()), float(new.max())
         missing = 2 * events * (old_missing * more + new_missing * most + old_missing * new_missing)
@@ -285,19 +288,19 @@ class SecureSums(SearchedCurve):
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
     def _column(self, held: int, others: int) -> tuple[Floats, float]:
-        """Return the law of the others' bits in one column, inside a window, and what may miss at any sum."""
-        kept, raised = float(self.law.kept), float(self.law.raised)
-        groups = (held, kept), (others - held, raised), (self.coins, 0.5)
+        """Return the distribution of the others' sum in one column, in a window, and its largest error at any sum."""
+        truthful, raised = float(self.law.kept), float(self.law.raised)
+        groups = (held, truthful), (others - held, raised), (self.coins, 0.5)
         return binomial.window_sum(groups, LOG_TAIL)
 
 
 def _together(law: Floats) -> Floats:
-    """Return the law with neighbours put together into at most `_CELLS` cells."""
+    """Return the distribution with neighbouring sums merged into at most `_CELLS` cells."""
     return np.asarray(np.add.reduceat(law, np.arange(0, law.size, -(-law.size // _CELLS))))
 
 
 def _report(law: OneHot, epsilon: float) -> float:
-    """Return the divergence of the two bits of one report that change, in the open, rounded up."""
-    kept, raised = ((float(chance), float(1 - chance)) for chance in (law.kept, law.raised))
-    first, second = np.outer(kept, raised).ravel(), np.outer(raised, kept).ravel()
+    """Return the divergence of the two changed bits of one report seen with its sender, rounded up."""
+    truthful, raised = ((float(chance), float(1 - chance)) for chance in (law.kept, law.raised))
+    first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
     return float(local(first, second, epsilon))

@@ -1,10 +1,12 @@
-"""Noisy sums by shares: what all messages say, which is little more than the noisy sum says.
+"""Noisy sums from shuffled shares: privacy curve of all messages, which reveal little more than the noisy sum.
 
-Upper end. At `pure_part` and beyond the divergence is at most `failure`. Below it is at most that of two laws with this
-guarantee, and that of the two noisy sums, of as many independent ones as there are coordinates, with twice `failure`.
+Upper bound. For epsilon >= `pure_part` the divergence is at most `failure`. For a smaller epsilon there are two bounds:
+the divergence of binary randomized response with pure epsilon `pure_part`, plus `failure`; and the divergence of the
+noisy sums (one independent sum for each coordinate), plus twice `failure`.
 
-Lower end. Everybody else holds the lowest number, the target the lowest or the highest in every coordinate. For one
-coordinate the noisy sum is looked at, for several the sum of the cells that their noisy sums are in.
+Lower bound. All other people have the lowest number. The target has the lowest or the highest number in every
+coordinate. For one coordinate the statistic is the noisy sum. For several coordinates each noisy sum is rounded to the
+index of a cell, and the statistic is the sum of these indices.
 
 Source: docs/theory/split-and-mix.md, Theorem 7, Theorem 8 and Theorem 9.
 """
@@ -19,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle.curves.base import SearchedCurve, bracket
-from hushuffle.curves.composition import Made, upper_delta
+from hushuffle.curves.composition import Cache, upper_delta
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
 from hushuffle.model import Bound, Citation, Witness
@@ -39,18 +41,18 @@ OPTIMAL: Final = Citation(
 )
 
 _HAIR: Final = 1e-12
-"""More than rounding does to a figure, relatively."""
+"""Relative margin, larger than the rounding errors of a figure."""
 
 _CELLS: Final = 128
-"""Sums are put together into so many cells where rounds are composed."""
+"""Largest number of cells into which noisy sums are merged for the composition of rounds."""
 
 _SUMMED: Final = 4096
-"""Sums of the cells of several coordinates, about; none is known worse than by so many hairs."""
+"""Approximate number of sums of cell indices of several coordinates; their error is at most this times `_HAIR`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedSums(SearchedCurve):
-    """All messages of a `SplitAndMix`, against a reader who works with all people but those needed.
+    """Privacy curve of all messages of a `SplitAndMix`, for an analyst with whom all but the required people collude.
 
     >>> import hushuffle as hs
     >>> steps = hs.SplitAndMix(low=0, high=100, n=1000, epsilon=1.0, delta=1e-9)
@@ -60,13 +62,13 @@ class SharedSums(SearchedCurve):
     """
 
     protocol: SplitAndMix
-    made: Made = field(default_factory=dict, repr=False)
+    cache: Cache = field(default_factory=dict, repr=False)
     sources = (ISHAI, SHARES, OPTIMAL)
     proof = "messages with equal sums are nearly alike (upper bound), explicit datasets (lower bound)"
 
     @property
     def pure(self) -> float:
-        """Some messages may never come of some numbers."""
+        """Infinite: some messages cannot result from some numbers."""
         return math.inf
 
     def guess(self) -> float:
@@ -77,15 +79,17 @@ class SharedSums(SearchedCurve):
         if epsilon >= private:
             return failure
         rest = -math.expm1(epsilon - private) / (1 + math.exp(-private))  # (e**private - e**epsilon)/(1 + e**private)
-        found = failure + (1 - failure) * rest
+        bound = failure + (1 - failure) * rest
         if self.protocol.coordinates == 1:
-            told = self.noisy_sum(epsilon) + 16 * EPS  # of a difference of chances
+            revealed = self.noisy_sum(epsilon) + 16 * EPS  # rounding of a difference of probabilities
         elif self.protocol.distance < self.protocol.coordinates * self.protocol.top:
-            told = 1.0  # of which coordinates differ by how much nothing is used
+            revealed = 1.0  # no bound for how the difference is divided
         else:
-            told = upper_delta([(_Coordinate(sums=self), self.protocol.coordinates)], epsilon=epsilon, made=self.made)
-        found = min(found, told + 2 * failure)
-        return min(found * (1 + _HAIR), 1.0)
+            revealed = upper_delta(
+                [(_Coordinate(sums=self), self.protocol.coordinates)], epsilon=epsilon, cache=self.cache
+            )
+        bound = min(bound, revealed + 2 * failure)
+        return min(bound * (1 + _HAIR), 1.0)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         if epsilon >= self.protocol.pure_part:
@@ -101,8 +105,8 @@ class SharedSums(SearchedCurve):
     def epsilon(self, delta: float) -> Bound:
         private = self.protocol.pure_part
         if delta >= self.protocol.failure:
-            found = super().epsilon(delta)
-            low, high = min(found.lower, private), min(found.upper, private)
+            bound = super().epsilon(delta)
+            low, high = min(bound.lower, private), min(bound.upper, private)
             return bracket(low, high, unit="nats", sources=self.sources, witness=self._witness)
         seen = max(self._seen - self._missed - delta, 0.0) / (self._seen * math.exp(-private) + self._missed)
         low = min(math.log(max(seen, 1.0)) * (1 - _HAIR), private)
@@ -112,20 +116,20 @@ class SharedSums(SearchedCurve):
         return self.epsilon(0.0)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the laws of the noisy sum, or of the sum of the cells that those of several coordinates are in."""
+        """Return the distributions of the noisy sum, or of the sum of cell indices for several coordinates."""
         del log_tail
         return (self._cells,) if self._whole else ()
 
     @property
     def _whole(self) -> int:
-        """In how many coordinates the two vectors that are farthest apart differ by `top`."""
+        """Number of coordinates in which the two vectors at the largest distance differ by `top`."""
         return sum(part // self.protocol.top for part in self.protocol.farthest_pair)
 
     @cached_property
     def _cells(self) -> DatasetPair:
-        top, coordinates = self.protocol.top, self._whole  # the others are not looked at
+        top, coordinates = self.protocol.top, self._whole  # the other coordinates are ignored
         cells = min(_CELLS, max(_SUMMED // coordinates, 2))
-        # Below 1 all losses are alike, and from there on cells rise by about the same: their sum tells nearly all.
+        # Below 1 all losses are equal; from 1 on the loss grows almost equally per cell, so the sum loses little.
         ends = np.unique(np.linspace(1, top, cells).astype(np.int64)).astype(np.float64)
         first = np.diff(self._at_least(ends), prepend=1.0, append=0.0)
         p, q = np.abs(first), np.abs(np.diff(self._at_least(ends - top), prepend=1.0, append=0.0))
@@ -134,22 +138,22 @@ class SharedSums(SearchedCurve):
         return DatasetPair(witness=self._witness, p=p, q=q, doubt=doubt, p_error=missed, q_error=missed)
 
     def noisy_sum(self, epsilon: float) -> float:
-        """Return the divergence of the noise of a coordinate moved by `top` and the noise, below its own epsilon."""
+        """Return the divergence between a coordinate's noise shifted by `top` and its noise, at `epsilon`."""
         top = self.protocol.top
         place = np.floor((top + epsilon / self.protocol.pure_part * self.protocol.distance) / 2)
-        places = place + np.arange(-1.0, 3.0)  # it is the largest over all places; rounding moves the best one
-        found = self._at_least(places - top) - math.exp(epsilon) * self._at_least(places)
-        return max(float(found.max()), 0.0)
+        places = place + np.arange(-1.0, 3.0)  # the maximum over all places; rounding may move it
+        differences = self._at_least(places - top) - math.exp(epsilon) * self._at_least(places)
+        return max(float(differences.max()), 0.0)
 
     @property
     def _seen(self) -> float:
-        """The chance that the noise of no coordinate in which the two differ goes back towards the other."""
+        """Probability that no coordinate in which the two vectors differ has noise towards the other vector."""
         changed = sum(-(-part // self.protocol.top) for part in self.protocol.farthest_pair)
         return (1 + self.protocol.noise.chance) ** -changed
 
     @property
     def _missed(self) -> float:
-        """What sums modulo q and noise of tables may change in the chance of an event."""
+        """Largest change of an event's probability due to sums modulo q and to noise drawn from rounded tables."""
         return self.protocol.coordinates * WRAP + self.protocol.rounding
 
     @property
@@ -159,8 +163,8 @@ class SharedSums(SearchedCurve):
         )
 
     def _at_least(self, places: Floats) -> Floats:
-        """Return the probability that the noise of the people needed is at least `places`, same shape."""
-        slope = -self.protocol.pure_part / self.protocol.distance  # the logarithm of the ratio, to its last digit
+        """Return the probability that the total noise of the required people is at least `places`, same shape."""
+        slope = -self.protocol.pure_part / self.protocol.distance  # logarithm of neighbouring probabilities' ratio
         above = places >= 1
         far: Floats = np.exp(slope * np.where(above, places, 1 - places)) / (1 + self.protocol.noise.chance)
         return np.where(above, far, 1 - far)
@@ -168,7 +172,7 @@ class SharedSums(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Coordinate(SearchedCurve):
-    """The noisy sum of one coordinate of several, as it should be, moved by `top`: what upper ends are composed of."""
+    """Privacy curve of the ideal noisy sum of one coordinate, shifted by `top`: a factor of composed upper bounds."""
 
     sums: SharedSums
     sources = SharedSums.sources
@@ -186,12 +190,12 @@ class _Coordinate(SearchedCurve):
 
 
 def _power(chances: Floats, times: int) -> Floats:
-    """Return the law of the sum of so many independent numbers 0, 1, ... with these chances."""
-    found, power = np.ones(1), chances
+    """Return the distribution of the sum of `times` independent numbers 0, 1, ... with probabilities `chances`."""
+    total, power = np.ones(1), chances
     while times:
         if times & 1:
-            found = np.convolve(found, power)
+            total = np.convolve(total, power)
         times >>= 1
         if times:
             power = np.convolve(power, power)
-    return found
+    return total

@@ -1,4 +1,4 @@
-"""The curves of k-ary randomized response behind a uniform shuffle: for two values, for more."""
+"""Privacy curves of k-ary randomized response behind a uniform shuffle: k = 2, and k >= 3."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from hushuffle.model.citation import BLANKET, DARROCH
 from hushuffle.numerics.binomial import Floats
 
 _EVERY: Final = 1600
-"""Up to so many others every composition is evaluated; beyond, this many blocks of compositions."""
+"""Number of people up to which every composition is evaluated; beyond, the number of blocks of compositions."""
 
 _OFTEN: Final = 600
-"""Blocks of compositions of a curve evaluated often: costs at most 0.5/600 of epsilon, and a third of the time."""
+"""Number of blocks for curves evaluated often: increases epsilon by at most 0.5/600, in a third of the time."""
 
 _BEST: Final = 2_000
-"""Up to so many people the composition that is worst in one round is tried under composition as well."""
+"""Largest number of people for which the worst datasets of one round are also used for several rounds."""
 
 _SOME: Final = 48
-"""How many compositions a lower end tries."""
+"""Approximate number of compositions of the others that a lower bound evaluates."""
 
 
 _TINY: Final = 5e-324
-"""Below the pure epsilon delta is positive, however small."""
+"""Smallest positive float: below the pure epsilon, delta is positive."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binary(SearchedCurve):
-    """k = 2: every composition of the others, one by one or in blocks.
+    """Privacy curve of shuffled binary randomized response: every composition of the others, singly or in blocks.
 
-    A block of compositions y .. y + b is bounded by giving the adversary the reports of the b people
-    in doubt: delta_n(any of them) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` are the y, `doubt` is b.
+    A composition is the number y of other people with value 1. For a block of compositions y .. y + b, the adversary is
+    given the reports of b people: delta_n(any of the block) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` are
+    the y, shape (blocks,), `doubt` is b.
     """
 
     law: Symmetric
@@ -57,7 +58,7 @@ class Binary(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Binary:
-        """Cover all compositions of the n - 1 others."""
+        """Return the curve with blocks that cover all compositions of the n - 1 other people."""
         block = -(-n // _EVERY)
         starts = np.arange(0, n, block, dtype=np.float64)
         return cls(law=law, local_epsilon=local_epsilon, n=n, dummies=dummies, starts=starts, doubt=block - 1)
@@ -77,8 +78,8 @@ class Binary(SearchedCurve):
         return max(min(value, local_divergence(self.law, epsilon)), _TINY)
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
-        some = self.starts[:: max(1, self.starts.size // _SOME)]
-        ones = np.unique(np.concatenate([some, [self.n - 1]]))
+        starts = self.starts[:: max(1, self.starts.size // _SOME)]
+        ones = np.unique(np.concatenate([starts, [self.n - 1]]))
         values = self._ends(ones, 0, epsilon)[0]
         best = int(values.argmax())
         count = int(ones[best])
@@ -121,7 +122,10 @@ class Binary(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kary(SearchedCurve):
-    """k >= 3: privacy blanket above, explicit neighbouring datasets below."""
+    """Privacy curve of shuffled k-ary randomized response, k >= 3, with `dummies` uniform dummies.
+
+    `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets.
+    """
 
     law: Symmetric
     local_epsilon: float
@@ -137,7 +141,7 @@ class Kary(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
-        """Tabulate the blanket and the neighbours of n people."""
+        """Tabulate the privacy blanket and the explicit datasets of n people, and return the curve."""
         truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         return cls(
             law=law,
@@ -188,21 +192,21 @@ class Kary(SearchedCurve):
         return first, Witness(family=AT_FIRST, others=(self.n - 1,), target=(0, 1))
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:
-        if witness.others[2:] == (self.n - 1,) or self.n == 1:  # the same in both directions
-            found = self.alike.lower_third(epsilon) if self.alike else 0.0
-            return max(found, (self.third or self.signed).lower(epsilon))
+        if witness.others[2:] == (self.n - 1,) or self.n == 1:  # both orders of the datasets have the same divergence
+            bound = self.alike.lower_third(epsilon) if self.alike else 0.0
+            return max(bound, (self.third or self.signed).lower(epsilon))
         alone = self.alike or self.first
         if alone is None or witness.others != (self.n - 1,) or witness.target not in ((0, 1), (1, 0)):
             return 0.0
         return alone.directions(epsilon)[witness.target[0]]
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        small = self.n <= _BEST and self.law.k > 3  # for k = 3 what lies at the third value says nothing more
+        small = self.n <= _BEST and self.law.k > 3  # for k = 3 the count at the third value adds no information
         if self.dummies or small:
             alike = HeldAlike.of(self.law, n=self.n, dummies=self.dummies, log_tail=log_tail)
             third = None if alike is None else alike.pair_third(log_tail)
             if alike is not None and third is not None:
                 return third, alike.pair_first(log_tail)
-        known = [dataset for dataset in (self.third, self.first) if dataset is not None]
-        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in known)
+        attained = [dataset for dataset in (self.third, self.first) if dataset is not None]
+        pairs = tuple(dataset.pair(k=self.law.k, log_tail=log_tail) for dataset in attained)
         return pairs or all_alike(self.law, self.n, self.dummies, log_tail)

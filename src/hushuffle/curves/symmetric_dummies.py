@@ -1,13 +1,13 @@
-"""k-ary randomized response with uniform dummies: neighbouring datasets with all others at one value c, exactly.
+"""k-ary randomized response with uniform dummies: neighbouring datasets in which all others have one value c.
 
-C of the N = n + d reports are at c, S = N - C elsewhere: x_a of them at a. With w the law of the number of others' and
-dummies' reports at c, and u(x | S) that of S reports uniform over the other k - 1 values,
+C of the N = n + d reports are at c, S = N - C at other values, x_a of them at a. Let w be the distribution of the
+number of the others' and the dummies' reports at c, and u(x | S) that of S reports uniform over the other k - 1 values:
 
     target at a, not c:   P_a(C, x) = u(x | S) ((k - 1) nu w(C) + nu w(C - 1) + (k - 1) theta w(C)/S x_a) ,
-    target at c:          P_c(C, x) = u(x | S) ((k - 1) nu w(C) + mu w(C - 1)) ;
+    target at c:          P_c(C, x) = u(x | S) ((k - 1) nu w(C) + mu w(C - 1)) .
 
-linear in the counts given C. Neighbouring C share a bin: reports elsewhere are then left out at random until there are
-as few as at the bin's end, which is post-processing and keeps both laws linear in what remains.
+Both are linear in the counts given C. Neighbouring C share a bin: reports at other values are removed at random until
+their number is the smallest of the bin. That is post-processing and keeps both linear in the remaining counts.
 
 Source: docs/theory/datasets.md, Theorem 8 and Lemma 9.
 """
@@ -30,27 +30,28 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, FairTable, Floats, deviation, fair_signs, positive_mean
 
 _LONGEST: Final = 1 << 29
-"""Most products of a direct convolution: about a second."""
+"""Largest number of products of a direct convolution: takes about a second."""
 
 _WHOLE: Final = 1000
-"""Up to so many people or dummies every number of reports at c is looked at."""
+"""Largest number of people or dummies for which every number of reports at c is tabulated."""
 
 _BIN: Final = 1 / 10
 _ROW: Final = 1 / 16
-"""Widths of a bin of C, and of a row of the reports at a or b, in standard deviations."""
+"""Width of a bin of C (`_BIN`), and of a row of reports at a or b (`_ROW`), in standard deviations."""
 
 _EVENTS: Final = 2_000_000
-"""Most events of a pair of laws."""
+"""Largest number of events of an explicit pair of datasets."""
 
 _TRACE: Final = 1e-45
-"""Cells lighter than this are dropped: a lower end may lose mass."""
+"""Smallest probability of a cell; less probable cells are dropped, which only lowers a lower bound."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldAlike:
-    """All others at one value, in bins of C, shape (bins,): `elsewhere` reports are looked at, not at the held value.
+    """Output probabilities if all other people have one value c, in bins of C; arrays have shape (bins,).
 
-    Divided by u, P_a is `apart` + `bend` x_a and P_c is `held`, for the reports x that are left.
+    In each bin `elsewhere` reports at values other than c remain; x counts these reports by value. Divided by u(x),
+    P_a is `apart` + `bend` x_a, and P_c is `held`.
     """
 
     k: int
@@ -66,7 +67,7 @@ class HeldAlike:
 
     @classmethod
     def of(cls, law: Symmetric, *, n: int, dummies: int, log_tail: float = LOG_TAIL) -> HeldAlike | None:
-        """Tabulate the law of C; None if that would take too long.
+        """Tabulate the distribution of C in bins; None if that would take too long.
 
         Events rarer than e**log_tail may be missing.
         """
@@ -83,7 +84,7 @@ class HeldAlike:
         first = windows[0][0] + windows[1][0]
         total, here, before = n + dummies, np.append(mass, 0.0), np.append(0.0, mass)
         left = total - first - np.arange(here.size, dtype=np.float64)
-        # Nobody is elsewhere only if the target is at c as well: then w(C) = 0.
+        # No report is at another value only if the target's report is at c as well: then w(C) = 0.
         rate = here / np.maximum(left, 1.0)
         spread = np.sqrt(float((n - 1) * truth * (1 - truth) + dummies * (k - 1) / k**2))
         starts = np.arange(0, here.size, max(1, int(_BIN * spread)))
@@ -106,12 +107,12 @@ class HeldAlike:
 
     @cached_property
     def _signs(self) -> FairTable | None:
-        """Return masses and tails of all rows of `_pairs`, for many epsilons."""
+        """Tabulated probabilities and tails of all rows of `_pairs`, shared by many epsilons."""
         return FairTable.of(self._pairs[0])
 
     @cached_property
     def _pairs(self) -> tuple[Floats, Floats, Floats]:
-        """Return rows of reports at a or b, in every bin: how many at least, weight, what the threshold grows by."""
+        """Rows of the number of reports at a or b, in every bin: smallest number, weight, factor of the threshold."""
         chance, bends = 2 / (self.k - 1), self.bend > 0
         trials, bend = self.elsewhere[bends], self.bend[bends]
         variance = float((trials * chance * (1 - chance)).max(initial=0.0))
@@ -136,11 +137,11 @@ class HeldAlike:
         return first.ravel()[keep], weight.ravel()[keep], bias.ravel()[keep]
 
     def without_traces(self, delta: float) -> HeldAlike:
-        """Return the same table without the lightest rows, which lose a lower end at most delta/10**6."""
+        """Return the table without the least probable rows, which lowers a lower bound by at most delta/10**6."""
         return replace(self, negligible=1e-6 * delta)
 
     def lower_third(self, epsilon: float) -> float:
-        """Return a lower end of the divergence at epsilon if c is a third value.
+        """Return a lower bound on delta at `epsilon`, from datasets in which c is neither of the target's values.
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
@@ -153,11 +154,13 @@ class HeldAlike:
         value, _ = (
             self._signs.ends(slope, threshold, head) if self._signs else fair_signs(signs, slope, threshold, head)
         )
-        found = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
-        return max(found - growth * self.outside, 0.0)
+        bound = float(np.sum(weight * value)) * (1 - self.doubt - EPS * (64 + weight.size))
+        return max(bound - growth * self.outside, 0.0)
 
     def lower_first(self, epsilon: float) -> float:
-        """Return a lower end of the divergence at epsilon if c is the target's value, the better of both directions.
+        """Return a lower bound on delta at `epsilon`, from datasets in which c is one of the target's values.
+
+        The bound is the larger one over the two orders of the datasets.
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
@@ -167,27 +170,27 @@ class HeldAlike:
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower ends, c the target's first value, of HS(at its first || at its second) and the other way."""
+        """Return lower bounds on HS(target at c || target at another value), and on HS in the reversed order."""
         growth, less, more = float(np.exp(epsilon)), 1 - self.doubt, 1 + self.doubt
         alone = self.bend == 0
         toward = self.held * less - growth * self.apart * more
         back = self.apart * less - growth * self.held * more
-        found = [float(np.maximum(offset[alone], 0.0).sum()) for offset in (toward, back)]
+        sums = [float(np.maximum(offset[alone], 0.0).sum()) for offset in (toward, back)]
         bend, trials = self.bend[~alone], self.elsewhere[~alone]
         for place, (offset, slope) in enumerate(((toward, -growth), (back, 1.0))):
             mean = positive_mean(trials, 1 / (self.k - 1), slope=slope, offset=offset[~alone] / bend)
-            found[place] += float(bend @ mean)
+            sums[place] += float(bend @ mean)
         sharp, lost = less - EPS * (64 + self.bend.size), growth * self.outside
-        return max(found[0] * sharp - lost, 0.0), max(found[1] * sharp - lost, 0.0)
+        return max(sums[0] * sharp - lost, 0.0), max(sums[1] * sharp - lost, 0.0)
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
-        """Return what tells the datasets apart if c is a third value; None if it takes too many events."""
+        """Return the output probabilities if c is neither of the target's values; None if there are too many events."""
         rows = Cells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
         place, row = np.nonzero(rows.mass > math.exp(log_tail) / rows.mass.size)
         last, mean, blur = (part[place, row] for part in (rows.last, rows.mean, rows.blur))
         if last.size * deviation(-log_tail, float(last.max(initial=0.0))) > _EVENTS:
             return None
-        # The reports at a or b, completed with coins to the same number for the whole row.
+        # Uniform random reports complete the reports at a or b to the same number for the whole row.
         coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
         real, apart, bend = (mean / np.maximum(last, 1.0))[:, None], self.apart[place, None], self.bend[place, None]
         factors = [apart + bend * real * heads for heads in (coins.mean, last[:, None] - coins.mean)]
@@ -196,7 +199,7 @@ class HeldAlike:
         return self._assembled(witness, rows.mass[place, row][:, None] * coins.mass, factors, slopes, place)
 
     def pair_first(self, log_tail: float) -> DatasetPair:
-        """Return what tells the datasets apart if c is the target's own value."""
+        """Return the output probabilities if c is one of the target's two values."""
         cells = Cells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
         apart, held = self.apart[:, None] + self.bend[:, None] * cells.mean, np.zeros_like(cells.mean)
         slopes = self.bend[:, None] * cells.blur
@@ -207,8 +210,8 @@ class HeldAlike:
     def _assembled(
         self, witness: Witness, mass: Floats, factors: list[Floats], slopes: Floats, place: npt.NDArray[np.int64]
     ) -> DatasetPair:
-        """Return the events of the bins `place`, their masses those of the other reports."""
-        there = self.held[place] > 0  # what only one of the two values can give is left out of a lower end
+        """Return the pair of events in the bins `place`: their probabilities are `mass` times the two `factors`."""
+        there = self.held[place] > 0  # a lower bound may omit events that only one of the two values can cause
         scale = self.held[place[there], None]
         first, second = (factor[there] / scale for factor in factors)
         pair = assemble(witness, mass[there] * scale, (first, second), slopes=slopes[there] / scale, n=self.total)

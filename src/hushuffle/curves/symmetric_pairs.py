@@ -1,7 +1,8 @@
-"""k-ary randomized response: explicit neighbouring datasets, one class for each.
+"""k-ary randomized response: explicit pairs of neighbouring datasets, one class for each family of pairs.
 
-Each gives the hockey-stick divergence at one dataset, rounded downwards, and the law of what tells the two datasets
-apart (for composition). lambda = mu/nu; the target's value is a in one dataset and b in the other; n people in all.
+Each class computes the hockey-stick divergence of a pair, rounded downwards, and the output probabilities of its two
+datasets (for composition). There are n people; the target's value is a in one dataset and b in the other.
+lambda = mu/nu.
 
 All others at a third value c, with S reports at a or b, R = (reports at a) - (reports at b), C at c:
 
@@ -15,10 +16,10 @@ the likelihood ratio of "target at b" to "target at a":
 
     max(E_a [ell - e**eps]_+, E_a [1 - e**eps ell]_+).
 
-Bins are rounded downwards: Jensen's inequality for C (the value is convex in it), ends for S and B. The ratios are
-linear in the counts, so an event made of many counts needs only its mass and mean; where neighbouring counts S
-(or n - B) share a row, the larger binomial is completed with coins (or the smaller thinned) to the same size for the
-whole row, which keeps the means in closed form.
+Bins are rounded downwards: by Jensen's inequality for C (the value is convex in C), and to the worse boundary for S
+and B. The ratios are linear in the counts, so an event that merges many counts needs only its probability and mean. If
+neighbouring counts S (or n - B) share a row, Bernoulli trials add reports (or thin them out) until the whole row has
+the same number, which keeps the means in closed form.
 
 Source: docs/theory/datasets.md, Corollaries 2 and 3.
 """
@@ -40,36 +41,36 @@ from hushuffle.numerics.binomial import EPS, CountRows, Floats, fair_signs, posi
 
 AT_THIRD: Final = "all others at a third value"
 AT_FIRST: Final = "all others at the target's value"
-"""Names of the datasets."""
+"""Family names of the witnesses: the value that all other people have."""
 
 _FEW: Final = 400
-"""Up to so many people every count at c is a bin of its own."""
+"""Largest number of people for which every count at c is a bin of its own."""
 
 _TRACE: Final = 1e-45
-"""Cells lighter than this are dropped: a lower end may lose mass."""
+"""Smallest probability of a cell; less probable cells are dropped, which only lowers a lower bound."""
 
 FINE: Final = 1 / 20
-"""Width of a cell in standard deviations: loses at most 1/4800 of the variance of the loss."""
+"""Width of a cell in standard deviations: decreases the variance of the loss by at most 1/4800."""
 
 _ROW: Final = 1 / 16
-"""Width of a row in standard deviations of the count that it groups, and four times that at large counts."""
+"""Width of a row in standard deviations of its count; up to four times this width at large counts."""
 
 _DIRECT: Final = 20_000
-"""Windows up to this long are convolved directly."""
+"""Largest length of windows that are convolved directly."""
 
 _SPARE: Final = 6.0
-"""So much further the windows reach, in nats, that what misses in sums inside them costs nothing."""
+"""Nats by which the tail probability outside windows is lowered, so that omitted terms are negligible."""
 
 _SHARP: Final = 256.0
-"""Cells whose mass is known less well than this many times `binomial.margin` are left out."""
+"""Largest relative error of a cell's probability, in units of `binomial.margin`; other cells are omitted."""
 
 _FAINT: Final = 1e-11
-"""A relative error of likelihood ratios that hardly counts."""
+"""Negligible relative error of likelihood ratios."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAtThird:
-    """All others at a third value: masses and conditional means by (row of S, bin of C)."""
+    """Datasets in which all others have a third value: weights and conditional means by (row of S, bin of C)."""
 
     n: int
     truth: float
@@ -81,7 +82,7 @@ class AllAtThird:
 
     @classmethod
     def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtThird:
-        """Tabulate the law of the counts.
+        """Tabulate the joint distribution of S and C for n people.
 
         >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
@@ -97,13 +98,13 @@ class AllAtThird:
         return cls(n=n, truth=truth, lie=lie, rise=rise, signs=signs[keep], weight=weight[keep], bias=bias[keep])
 
     def without_traces(self, delta: float) -> AllAtThird:
-        """Return the same end without the lightest cells, which lose it at most delta/10**6."""
+        """Return the table without the least probable cells, which lowers the bound by at most delta/10**6."""
         order = np.argsort(self.weight)
         keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / (1 + self.rise)])
         return replace(self, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep])
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower end of the divergence at epsilon."""
+        """Return a lower bound on the divergence of this pair of datasets at `epsilon`."""
         slope = self.rise * (1 + float(np.exp(epsilon))) / 2
         threshold = float(np.expm1(epsilon)) * self.bias
         most = slope * self.signs
@@ -112,11 +113,11 @@ class AllAtThird:
         return total * (1 - EPS * (64 + self.weight.size))
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return what tells the two datasets apart: p with the target at 0, q at 1, the others at 2."""
+        """Return the output probabilities: p with the target at 0, q with the target at 1, all others at 2."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
         mean, last = rows.mean[0], rows.last[0]
-        # The reports at 0 or 1, completed with coins to the same number for the whole row.
+        # Uniform random reports complete the reports at 0 or 1 to the same number for the whole row.
         coins = Cells.of(last, 0.5, log_tail=log_tail, width=FINE)
         ratio, real = truth / lie, mean / np.maximum(last, 1.0)
         weight = ((ratio + 1) / 2 * mean + (n - mean) * (k - 2) * lie / (1 - 2 * lie))[:, None] / n
@@ -128,7 +129,7 @@ class AllAtThird:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAtFirst:
-    """All others at the target's own first value: B in `rows`."""
+    """Datasets in which all others have the target's first value; `rows` is the distribution of B."""
 
     n: int
     truth: float
@@ -138,7 +139,7 @@ class AllAtFirst:
 
     @classmethod
     def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtFirst:
-        """Tabulate the law of B.
+        """Tabulate the distribution of B for n people.
 
         >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
@@ -147,11 +148,11 @@ class AllAtFirst:
         return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie))
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower end of the divergence at epsilon, the better of both directions."""
+        """Return a lower bound on delta at `epsilon`, the larger one over the two orders of the datasets."""
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower ends of HS(target at its first value || at its second) and of the other direction."""
+        """Return lower bounds on HS(target at its first value || at its second), and on HS in reversed order."""
         growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
         lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
@@ -162,11 +163,11 @@ class AllAtFirst:
         return next(sums), next(sums)
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return what tells the two datasets apart: p with the target at 1, q at 0, the others at 0."""
+        """Return the output probabilities: p with the target at 1, q with the target at 0, all others at 0."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
         mean, last = rows.mean[0], rows.last[0]
-        # Those who did not report 1, thinned to the same number for the whole row.
+        # Reports other than 1, thinned out to the same number for the whole row.
         firsts = Cells.of(n - last, min(truth / (1 - lie), 1.0), log_tail=log_tail, width=FINE)
         zeros = firsts.mean + ((last - mean) * min(truth / (1 - lie), 1.0))[:, None]
         ratio = truth / lie
@@ -178,7 +179,7 @@ class AllAtFirst:
 
 
 def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """All others at a third value, or at the target's first one, and uniform dummies."""
+    """Return the pairs with uniform dummies and all others at a third value, or at the target's first value."""
     k, truth, lie = law.k, float(law.truth), float(law.lie)
     rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
     rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
@@ -195,7 +196,7 @@ def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[Da
 
 
 def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """Two values, `ones` ones among the others: nothing if direct convolution would take too long."""
+    """Return the pair for k = 2 with `ones` ones among the others; empty if the convolution would take too long."""
     groups = ((ones, float(report.truth)), (n - 1 - ones, float(report.lie)), (dummies, 0.5))
     windows = (binomial.window(*group, log_tail - _SPARE) for group in groups)
     if any(high - low > _DIRECT for low, high in windows):
@@ -209,14 +210,14 @@ def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: fl
 
 
 def _cuts(n: int, truth: float, lie: float) -> Floats:
-    """Return where bins of C end, in standard deviations: C matters less the smaller epsilon will be."""
+    """Return boundaries of bins of C, in standard deviations: wider bins for a smaller expected epsilon."""
     size = 8 * (truth - lie) / np.sqrt(2 * lie * n + 1)
     spacing = min(3.0, max(0.35, 0.07 / size))
     return np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, spacing), [9.0]])
 
 
 def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Floats]:
-    """Return mass and mean, both rounded down, of Bin(trials, chance) in the bins between cuts, both (rows, bins)."""
+    """Return probability and mean of Bin(trials, chance) in each bin, both rounded down, shape (rows, bins)."""
     mean = (trials * chance)[:, None]
     if float(trials.max()) <= _FEW:
         inner = np.broadcast_to(np.arange(trials.max()), (trials.size, int(trials.max())))
@@ -239,12 +240,12 @@ def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Fl
 
 
 def row_width(count: float) -> float:
-    """Return the width, in standard deviations, of rows of a count of this size: coins cost width/(2 sqrt(count))."""
+    """Return the width of a count's rows in standard deviations; merging loses width/(2 sqrt(count)) of the loss."""
     return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
 
 
 def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
-    """Return the events (p, q) = mass * factors, the factors known up to `slopes`, if known well."""
+    """Return the events p, q = mass * factors; `slopes` are errors of the factors. Inaccurate events are omitted."""
     first, second = factors
     least = np.minimum(first, second)
     sound = (mass > 0) & (least > 0)
@@ -262,9 +263,10 @@ def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cells:
-    """Bin(trials[i], chance) in cells ending at `last`, all of shape (rows, cells): mass, mean and its error `blur`.
+    """Bin(trials[i], chance) in cells of neighbouring counts; arrays have shape (rows, cells).
 
-    Cells whose mass is not known up to _SHARP margins are given mass 0.
+    `last` is the largest count of a cell, `mass` its probability, `mean` its conditional mean, and `blur` the error of
+    the mean. Cells whose relative error of `mass` exceeds `_SHARP` margins have mass 0.
     """
 
     last: Floats
@@ -289,7 +291,7 @@ class Cells:
         cuts = np.concatenate([low - 1, last], axis=1)
         size = np.broadcast_to(count, cuts.shape)
         left, below, above = last < mean, np.zeros_like(cuts), np.zeros_like(cuts)
-        # Each tail only where a cell on its own side of the mean ends.
+        # Each tail is computed only for cell boundaries on its side of the mean.
         near = cuts < mean
         below[near] = binomial.lower_tail(cuts[near], size[near], chance)
         near = np.concatenate([~left, np.ones_like(low, dtype=np.bool_)], axis=1)

@@ -1,19 +1,19 @@
-"""Counts of two values among shuffled reports: exact for k = 2, a test for k >= 3 with dummies.
+"""Counts of two values among shuffled reports: the exact divergence for k = 2, a lower bound for k >= 3 with dummies.
 
-k = 2, any composition.
-The others hold `ones` ones and `zeros` zeros; with d dummies the number of reported ones among
-them is X = Bin(ones, mu) * Bin(zeros, nu) * Bin(d, 1/2), of pmf f. The target reports one with
-probability mu (value 1) or nu (value 0), so with a = mu - e**eps nu and b = e**eps - 1
+k = 2, any composition. `ones` other people have value 1, and `zeros` have value 0. With d dummies the number X of
+reported ones among these is Bin(ones, mu) * Bin(zeros, nu) * Bin(d, 1/2), with probability mass function f. The target
+reports 1 with probability mu (if its value is 1) or nu (if its value is 0). With a = mu - e**eps nu, b = e**eps - 1,
 
     HS_eps(value 1 || value 0) = max over u of  a f(u) - b P(X > u).
 
-X is a sum of independent coins, so f is log-concave and the best u is the mode of the law
-tilted by r = (a + b)/a, which lies within one of that law's mean (Darroch 1964): three candidates
-are enough. Both terms come from `TiltedSum`, certified.
+X is a sum of independent Bernoulli trials, so f is log-concave, and the best u is the mode of the distribution of X
+tilted by r = (a + b)/a. The mode differs from the tilted mean by at most one (Darroch 1964), so three candidates are
+enough. `TiltedSum` computes both terms with certified errors.
 
-k >= 3, a lower end: all others hold a third value c, d dummies are uniform. Let R be the reports at a minus those at b:
-each of the n - 1 others adds +1 or -1 with probability nu each, each dummy with probability 1/k, the target +1 with
-mu and -1 with nu (value a) or the other way round (value b). For every threshold t,
+k >= 3, a lower bound: all others have a third value c, and d dummies are uniform. R is the number of reports at a minus
+the number at b. Each of the n - 1 others adds +1 or -1 with probability nu each, and each dummy with probability 1/k
+each. The target adds +1 with probability mu and -1 with probability nu if its value is a; if its value is b, the
+probabilities are exchanged. For every threshold t,
 
     delta(eps) >= P(R >= t | a) - e**eps P(R >= t | b) .
 
@@ -38,7 +38,7 @@ _FEW: Final = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Compositions:
-    """Several datasets of the others: `ones` and `zeros`, shape (B,), plus `dummies` uniform reports each."""
+    """Several datasets of other people: numbers of `ones` and `zeros`, shape (B,), with `dummies` dummies in each."""
 
     ones: npt.NDArray[np.float64]
     zeros: npt.NDArray[np.float64]
@@ -48,11 +48,11 @@ class Compositions:
 def hockey_stick(
     others: Compositions, *, truth: float, lie: float, epsilon: float, theta: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Return certified (lower, upper) ends of HS_epsilon(value 1 || value 0), each of shape (B,).
+    """Return certified lower and upper bounds on HS_epsilon(value 1 || value 0), each of shape (B,).
 
-    The other direction at `ones` ones is this one at `zeros` ones, by symmetry.
+    By symmetry, HS_epsilon(value 0 || value 1) is the same with `ones` and `zeros` exchanged.
 
-    `theta` is truth - lie, where it is known more accurately than that difference.
+    `theta` is truth - lie, if it is known more accurately than that difference of floats.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
     >>> hockey_stick(one, truth=0.75, lie=0.25, epsilon=0.0)[1].round(12).tolist()
@@ -67,7 +67,7 @@ def hockey_stick(
         coins += (Steps(count=np.full_like(others.ones, others.dummies), plus=0.5),)
     total = others.ones + others.zeros + others.dummies
     best, variance = moments(coins, np.full_like(total, np.log1p(b / a)))
-    # The tail sum needs some tilt of its own when epsilon is small; the candidates stay those of `best`.
+    # If epsilon is small, the tail sum needs a larger tilt; the candidates for u still come from `best`.
     law = TiltedSum.of(coins, np.maximum(np.log1p(b / a), 2 / (np.sqrt(variance) + 1)))
     low, high = np.zeros_like(total), np.zeros_like(total)
     for value, error in law.differences(np.clip(np.floor(best) - 1, 0, total), 4, (a, 0.0), b, doubt):
@@ -77,17 +77,17 @@ def hockey_stick(
 
 @dataclass(frozen=True, kw_only=True)
 class SignedCounts:
-    """n people under k-RR, all others at a third value, and d uniform dummies."""
+    """Lower bounds for shuffled k-ary randomized response with dummies, if all others have a third value."""
 
     k: int
     n: int
     truth: float
     lie: float
     dummies: int
-    theta: float | None = None  # truth - lie, where it is known more accurately
+    theta: float | None = None  # truth - lie, if it is known more accurately than that difference of floats
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower end of the divergence at epsilon.
+        """Return a lower bound on delta at `epsilon`, the best over several thresholds.
 
         >>> round(SignedCounts(k=4, n=1, truth=0.7, lie=0.1, dummies=0).lower(0.0), 9)
         0.6
@@ -104,13 +104,13 @@ class SignedCounts:
         # P(R >= t) is P(X >= t + 1) + (mu or nu) P(X = t - 1) + (1 - nu or 1 - mu) P(X = t), X without the target.
         weights, doubt = (gap - excess * other, gap - excess * lie), 8 * EPS * (gap + excess * other)
         value, error = law.difference(tests, weights, excess, doubt)
-        # Another test, decisive for large epsilon: nobody and no dummy reports b.
+        # Another test, better than thresholds for large epsilon: no other person and no dummy reports b.
         empty = math.exp((self.n - 1) * math.log1p(-lie) + self.dummies * math.log1p(-1 / self.k))
         absent = empty * (weights[0] - doubt) * (1 - 8 * EPS * (total + 1))
         return max(0.0, float(np.max(value - error)), absent)
 
     def _tests(self, epsilon: float, total: int, variance: float) -> Floats:
-        """Return thresholds t to try: all of them if few, else around the best one for a Gaussian R."""
+        """Return the thresholds t to try: all if there are few, else thresholds near the best one for a Gaussian R."""
         if total <= _FEW:
             return np.arange(-total, total + 2, dtype=np.float64)
         middle, reach = epsilon * variance / (2 * (self.truth - self.lie)), math.sqrt(variance)

@@ -1,14 +1,15 @@
-"""True reports of fresh public hashes among uniform ones: they tell as much as values would among as many as buckets.
+"""Truthful reports of public hashes among uniform dummies: almost as private as values, with k = number of buckets.
 
-A report is a fresh hash h and the bucket h(x) of the value x, a dummy a fresh hash and a uniform bucket: it speaks for
-every value that h sends there. Two values a and b share a bucket with probability c. Upper end: all others' reports are
-told. Of the target's report and the dummies N speak for one of a and b only, m for both, and R_N is the sum of N fair
-signs,
+A report is a fresh hash h and the bucket h(x) of the value x. A dummy is a fresh hash and a uniform bucket. A report
+supports every value that h maps to its bucket. Two values a and b share a bucket with probability c. Upper bound: all
+other people's reports are revealed. Of the target's report and the dummies, N support exactly one of a and b, and m
+support both. With R_N the sum of N fair signs,
 
     delta(epsilon) <= (1 - c) E w_m (1/N) E[(1 + e**epsilon) R_N - (e**epsilon - 1) (N + 2 m)]_+ .
 
-Lower end: all others hold a, and messages that speak for a are counted, whether for b too or not. With delta(epsilon)'
-that of true values among as many as buckets, (1 - c) delta(ln(1 + (e**epsilon - 1)/(1 - c)))'.
+Lower bound: all others have value a, and the statistic is the number of messages that support a. Let delta' be the
+privacy curve of truthful values with as many values as buckets. The bound is
+(1 - c) delta'(ln(1 + (e**epsilon - 1)/(1 - c))).
 
 Source: docs/theory/histograms.md, Theorem 9.
 """
@@ -32,15 +33,16 @@ from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, Floats, fair_signs
 
 _MOST: Final = 128
-"""So many numbers of messages that speak for both values are told apart; if there are more, none is."""
+"""Largest number of distinct m (messages that support both values) that are summed; beyond, m counts as 0."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrueAmongHashes(SearchedCurve):
-    """n people's hashed values among Bin(trials, p) dummies; `apart` is 1 - c, `values` the curve of values.
+    """Privacy curve of n people's truthful hash buckets among Bin(trials, p) dummies.
 
-    With probability `weight` (times w_m and 1 - c), `least` to `most` messages speak for one of two values only, and
-    `both` or more for both; shapes (rows,).
+    `apart` is 1 - c, and `values` is the privacy curve of truthful values with as many values as buckets. Each row of
+    the table stands for `least` to `most` messages that support exactly one of the two values, and at least `both`
+    messages that support both. `weight` is its probability times w_m and 1 - c; arrays have shape (rows,).
     """
 
     n: int
@@ -57,7 +59,9 @@ class TrueAmongHashes(SearchedCurve):
     def of(
         cls, *, buckets: int, collision: Fraction, n: int, trials: int, p: float, numbers: int = 0
     ) -> TrueAmongHashes:
-        """Return the curve; a law of so many `numbers` of messages, in parts, may stand for the binomial one.
+        """Return the curve for n people; two values share a bucket with probability `collision`.
+
+        If the number of dummies is drawn from a table of rounded probabilities, `numbers` is the length of that table.
 
         >>> share = Fraction(1, 1000)
         >>> print(TrueAmongHashes.of(buckets=1000, collision=share, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
@@ -80,7 +84,7 @@ class TrueAmongHashes(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        """Nothing but the report may be at its bucket."""
+        """Infinite: with positive probability the target's report is the only message that supports its value."""
         return math.inf
 
     @property
@@ -120,5 +124,5 @@ class TrueAmongHashes(SearchedCurve):
 
     @property
     def _witness(self) -> Witness:
-        """All others hold one value, and the target comes to hold it too."""
+        """All others have one value, and the target's value changes from another value to that value."""
         return Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))

@@ -1,12 +1,13 @@
-"""True reports among dummies whose number is drawn for each value: two counts, independent of each other.
+"""Truthful reports among dummies whose number is drawn for each value: privacy curve from two independent counts.
 
-X is the number of dummies of a value, f its law, and a report is kept with probability `kept`: g is the law of X and of
-the target's own report, if it is kept. A change from a to b changes the counts of a and b from g x f to f x g, with
-likelihood ratio u(x)/u(y), u = g/f. What others hold changes nothing if all reports are kept; else their reports hide
-as well, but not if all of them are elsewhere: that pair of neighbours is the worst one, and for two values below it.
+X is the number of dummies of a value, with distribution f. A report is kept with probability `kept`. g is the
+distribution of X plus the target's report, if that report is kept. If the target's value changes from a to b, the
+distribution of the counts of a and b changes from g x f to f x g, with likelihood ratio u(x)/u(y), u = g/f. If all
+reports are kept, the other people's values do not matter. Otherwise other people's reports at a or b hide the target as
+well, so the worst datasets have all others at other values. With two values, such datasets give an upper bound only.
 
-The set where the first is likelier is found from u, sorted; a wrong place of a point where rounding decides costs no
-more than rounding does, which both ends allow for.
+Sorting u gives the set where the first dataset is more probable. If rounding misplaces a point, the error is at most
+the rounding error, which both bounds include.
 
 Source: docs/theory/histograms.md, Theorem 4 and Theorem 5.
 """
@@ -34,14 +35,15 @@ if TYPE_CHECKING:
 
 _TINY = 5e-324
 _CELLS = 512
-"""Neighbouring numbers of an explicit pair are put together into so many cells."""
+"""Number of cells into which neighbouring counts of an explicit pair of datasets are merged."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts:
-    """The law of one value's count without the target's report, and with it, shapes (m,); known up to `doubt`.
+    """Distributions of one value's count: `without` the target's report, and with the target's report (`own`).
 
-    What is missing of either has probability at most `lost`.
+    Both have shape (m,) and relative errors of at most `doubt`. Counts with total probability at most `lost` are
+    missing from each.
     """
 
     without: Floats
@@ -51,7 +53,7 @@ class Counts:
 
     @classmethod
     def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> Counts:
-        """Return those of a law as it is implemented.
+        """Return the distributions of a count if the number of dummies of a value has the distribution `law`.
 
         >>> import hushuffle as hs
         >>> Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
@@ -62,20 +64,20 @@ class Counts:
 
     @classmethod
     def binomial(cls, trials: int, p: float) -> Counts:
-        """Return those of a binomial law, inside a window."""
+        """Return the distributions of a count if the number of dummies is Bin(trials, p); far tails are omitted."""
         low, high = binomial.window(trials, p, LOG_TAIL)
         places = np.arange(low, high + 2.0)
         mass = np.where(places <= high, binomial.pmf(places, trials, p), 0.0)
         return cls._among(mass, 1.0, doubt=binomial.margin(trials), lost=2 * math.exp(LOG_TAIL))
 
     @classmethod
-    def _among(cls, mass: Floats, kept: float, *, doubt: float, lost: float) -> Counts:
-        own = kept * np.append(0.0, mass[:-1]) + (1 - kept) * mass
+    def _among(cls, mass: Floats, retention: float, *, doubt: float, lost: float) -> Counts:
+        own = retention * np.append(0.0, mass[:-1]) + (1 - retention) * mass
         there = (mass > 0) | (own > 0)
         return cls(without=mass[there], own=own[there], doubt=doubt + 4 * EPS, lost=lost)
 
     def with_others(self, people: int, kept: float) -> Counts:
-        """Return the counts of a value that so many others hold, too."""
+        """Return the distributions of the count of a value that `people` other people have as well."""
         low, high = binomial.window(people, kept, LOG_TAIL)
         others = binomial.pmf(np.arange(low, high + 1.0), people, kept)
         doubt = self.doubt + binomial.margin(people) + EPS * (others.size + self.without.size)
@@ -86,12 +88,12 @@ class Counts:
 
     @property
     def ratio(self) -> Floats:
-        """How much likelier each count is with the target's report."""
+        """Likelihood ratio of each count, with the target's report over without the report, shape (m,)."""
         infinite: Floats = np.full(self.own.size, np.inf)
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
     def together(self) -> Counts:
-        """Return the same with neighbours put together into at most `_CELLS` cells."""
+        """Return the distributions with neighbouring counts merged into at most `_CELLS` cells."""
         cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
         return Counts(
             without=np.add.reduceat(self.without, cells),
@@ -102,7 +104,7 @@ class Counts:
 
 
 def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float, float]:
-    """Return ends of HS(old.own x new.without || old.without x new.own).
+    """Return a lower and an upper bound on HS(old.own x new.without || old.without x new.own) at `epsilon`.
 
     >>> import hushuffle as hs
     >>> counts = Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
@@ -129,10 +131,11 @@ def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float,
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrueAmongEach(SearchedCurve):
-    """n people's true reports, each kept with probability `kept`, and dummies of each of k values.
+    """Privacy curve of n people's truthful reports, each kept with some probability, among dummies of each of k values.
 
-    `counts` are those of a value that nobody else holds, `held` those of one that all others hold, where there are only
-    two values. Where each device throws coins of its own, instead of one draw for all people, counts are `coins`.
+    `counts` are the distributions of the count of a value that no other person has. If there are only two values,
+    `held` are those of the value that all others have. If each client draws its own dummies, `coins` are the
+    distributions of a count with these dummies.
     """
 
     k: int
@@ -155,7 +158,9 @@ class TrueAmongEach(SearchedCurve):
         ratio: float | None = None,
         coins: Counts | None = None,
     ) -> TrueAmongEach:
-        """Return the curve; `ratio` is that of a geometric number of dummies from 0 on, without an end.
+        """Return the curve for n people and k values.
+
+        If the number of dummies is geometric on 0, 1, ..., `ratio` is the ratio of its successive probabilities.
 
         >>> print(TrueAmongEach.of(Counts.binomial(10**6, 4e-5), k=1000, n=10**6).epsilon(1e-6))
         1.044 nats (certified bracket)
@@ -170,7 +175,7 @@ class TrueAmongEach(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether nothing but rounding is between the ends."""
+        """Whether the lower and the upper bound differ by rounding only."""
         return self.held is self.counts
 
     @property
@@ -204,7 +209,7 @@ class TrueAmongEach(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        del log_tail  # nothing that counts is missing
+        del log_tail  # missing events have negligible probability
         old, new = self.held.together(), self.counts.together()
         p, q = np.outer(old.own, new.without).ravel(), np.outer(old.without, new.own).ravel()
         there = (p > 0) | (q > 0)

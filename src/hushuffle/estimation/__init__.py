@@ -1,4 +1,4 @@
-"""What the analyst reads from a release: frequencies, heavy hitters, reach."""
+"""Estimates from a release: frequencies, heavy hitters, means, quantiles, and the reach of audiences."""
 
 from hushuffle.estimation.frequency import (
     estimate,

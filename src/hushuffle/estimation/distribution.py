@@ -1,4 +1,4 @@
-"""The distribution of numbers from reports: smoothed shares of levels, and intervals for shares up to a level."""
+"""Estimate the distribution of numbers from reports: a smoothed estimate, and intervals for cumulative shares."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.estimation.expectations import PENALTIES, Expectations, Floats
 
 _STEPS: Final = 10_000
-_GAIN: Final = 1e-3  # of the log-likelihood in a step: below it nothing more is learnt (Li et al. 2020)
+_GAIN: Final = 1e-3  # gain of log-likelihood per step at which iteration stops (Li et al. 2020)
 _SHOWN: Final = 64
 LARGEST: Final = 1024
-"""Levels for intervals, at most: they are planned with a matrix."""
+"""Largest number of levels for which intervals are computed: they need a dense matrix."""
 
 
 def smoothed_shares(reports: Expectations, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
     """Return shares of the levels, shape (levels,), by expectation-maximisation with smoothing.
 
-    Every step takes the conditional expectation of who is on which level, then the mean of each level and its
-    neighbours with weights 1, 2, 1. Dummies are a part of known weight.
+    Every step takes the conditional expectation of the number of people at each level. It then averages each level
+    with its neighbours by weights 1, 2, 1. Dummies are a mixture component of known weight.
 
     Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric, Li 2020, section 5.5; docs/theory/numbers.md, Theorem 7.
     """
@@ -38,7 +38,7 @@ def smoothed_shares(reports: Expectations, counts: npt.NDArray[np.int64], *, n: 
 
 
 def _smooth(weights: Floats) -> Floats:
-    """Return weighted means with the neighbours, in all 1."""
+    """Return weighted means of each weight and its neighbours, normalized to sum 1."""
     sums, parts = 2 * weights, np.full(weights.size, 2.0)
     sums[1:] += weights[:-1]
     sums[:-1] += weights[1:]
@@ -49,7 +49,7 @@ def _smooth(weights: Floats) -> Floats:
 
 
 def thresholds(levels: int) -> npt.NDArray[np.int64]:
-    """Return the codes of levels at which shares are told: all but the last, or 64 of them.
+    """Return the codes of levels at which cumulative shares are estimated: all but the last, or 64 of them.
 
     >>> thresholds(4).tolist(), thresholds(1000).size
     ([0, 1, 2], 64)
@@ -69,14 +69,15 @@ def cumulative_ends(
 ) -> Floats:
     """Return intervals for the shares of people up to the levels `codes`, shape (codes, 2), each at `confidence`.
 
-    Scores of reports whose expectation is nowhere above the indicator of "up to this level" give the lower end, scores
-    whose expectation is nowhere below it the upper one: neither has a bias to the wrong side, whatever the distribution
-    is. Which scores are taken depends on n, the dummies and the confidence alone. `shares` serve for variances.
+    Scores whose expectation is at most the indicator of "up to this level" give the lower bound. Scores whose
+    expectation is at least the indicator give the upper bound. Neither is biased to the wrong side, for any
+    distribution. The choice of scores depends only on n, the dummies and the confidence; `shares` only set the
+    variances.
 
     Source: docs/theory/numbers.md, Theorem 8.
     """
     if reports.levels > LARGEST:
-        message = f"Intervals of shares and quantiles need at most {LARGEST:,} levels, not {reports.levels:,}."
+        message = f"Intervals of shares and quantiles need at most {LARGEST:,} levels; the grid has {reports.levels:,}."
         raise UnsupportedProtocolError(message)
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     ends = []
@@ -88,7 +89,7 @@ def cumulative_ends(
         total = counts @ scores - dummies * (reports.blanket @ scores)
         mean = matrix @ scores
         jumps = np.abs(np.diff(mean, axis=0, prepend=mean[:1], append=mean[-1:]))
-        coin = np.maximum(jumps[:-1], jumps[1:]) ** 2 / 4  # at most: of the coin that rounds
+        coin = np.maximum(jumps[:-1], jumps[1:]) ** 2 / 4  # largest variance that stochastic rounding adds
         each = held @ (matrix @ scores**2 - mean**2 + coin)
         others = dummies * (reports.blanket @ scores**2 - (reports.blanket @ scores) ** 2)
         ends.append(total / n - z * np.sqrt(np.maximum(n * each + others, 0.0)) / n)
@@ -98,8 +99,8 @@ def cumulative_ends(
 def _scores_below(matrix: Floats, codes: npt.NDArray[np.int64], *, n: int, z: float) -> Floats:
     """Return scores, shape (reports, codes), whose expectations are at most the indicators of levels up to each code.
 
-    They come from ramps that fall from 1 to 0 before the level, by least squares with a penalty, less what they are
-    too large by. Of several ramps and penalties that is taken whose error and loss, levels alike, are least.
+    They approximate ramps that fall from 1 to 0 before the level, by penalized least squares, less their largest
+    excess. The ramp and penalty chosen have the least error and loss, averaged over levels.
     """
     levels, places = matrix.shape[0], np.arange(matrix.shape[0])[:, None]
     weight = np.maximum(matrix.mean(axis=0), np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""What a report says about a level on average: laws and expectations of reports, and scores with given ones."""
+"""The distribution of reports given a level, and scores of reports that have a given expectation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hushuffle.mechanisms.randomizers import Mechanism
 Floats = npt.NDArray[np.float64]
 
 PENALTIES: Final = 10.0 ** np.arange(-12, 1, 2)
-"""Of squares of scores, relative to how much reports say of the level that they say most about."""
+"""Penalties on squared scores, relative to the level that reports determine best."""
 
-_EXACT: Final = 1e-12  # what expected scores may miss, relative to the largest of them
+_EXACT: Final = 1e-12  # allowed error of expected scores, relative to the largest of them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Expectations:
-    """What one report says on average; `blanket` is the law of dummies, shape (reports,).
+    """The distribution of one report given a level; `blanket` is the distribution of dummies, shape (reports,).
 
-    `matrix` is Q(y|x), shape (levels, reports). None: randomized response, which tells the truth on purpose with
+    `matrix` is Q(y|x), shape (levels, reports). None stands for randomized response that is truthful with
     probability `told`.
     """
 
@@ -33,15 +33,15 @@ class Expectations:
 
     @classmethod
     def of(cls, randomizer: Mechanism) -> Expectations:
-        """Return those of a randomizer whose reports can be counted one by one."""
+        """Return the expectations of a randomizer whose distinct reports can be counted."""
         law = randomizer.law()
         if law.symmetric is not None:
             k = law.symmetric.k
             return cls(blanket=np.full(k, 1 / k), told=float(law.symmetric.theta))
         if law.support is not None:
             message = (
-                "Estimates of numbers need randomized response, or reports that are counted one by one, which "
-                f"{type(randomizer).__name__} does not offer."
+                "Estimates of numbers need randomized response, or a randomizer whose distinct reports can be counted. "
+                f"{type(randomizer).__name__} is neither."
             )
             raise UnsupportedProtocolError(message)
         return cls(
@@ -63,13 +63,13 @@ class Expectations:
         return matrix
 
     def law(self, shares: Floats) -> Floats:
-        """Return the law of one report, shape (reports,), of somebody whose level has the law `shares`, (levels,)."""
+        """Return the distribution of one report, shape (reports,), if `shares`, (levels,), is that of levels."""
         if self.matrix is None:
             return np.asarray(self.told * shares + (1 - self.told) * shares.mean())
         return np.asarray(shares @ self.matrix)
 
     def expected(self, scores: Floats) -> Floats:
-        """Return the expectation of scores, shape (reports,), of a report of each level, shape (levels,)."""
+        """Return the expected score of a report of each level, shape (levels,); `scores` has shape (reports,)."""
         if self.matrix is None:
             return np.asarray(self.told * scores + (1 - self.told) * scores.mean(axis=0))
         return np.asarray(self.matrix @ scores)
@@ -77,8 +77,9 @@ class Expectations:
     def near_scores(self, targets: Floats, *, n: int) -> Floats:
         """Return scores, shape (reports,), whose expectations are near `targets`, shape (levels,).
 
-        Of least squares with several penalties, those whose largest bias and largest standard error over n reports are
-        least in all. That exact ones exist may help nobody: noise of many levels' width takes thousands of them.
+        Among least-squares solutions with several penalties, the one with the smallest sum of largest bias and
+        largest standard error over n reports is returned. Exact scores can be useless: noise over many levels
+        makes them huge.
         """
         matrix = self.whole_matrix()
         weight = np.maximum(matrix.mean(axis=0), np.finfo(np.float64).tiny)
@@ -96,13 +97,13 @@ class Expectations:
         return chosen
 
     def scores(self, targets: Floats) -> Floats | None:
-        """Return scores, shape (reports,), whose expectations are `targets`, shape (levels,); None: there are none.
+        """Return scores, shape (reports,), with expectations `targets`, shape (levels,); None if there are none.
 
-        Of several solutions it is that of the least square where all levels are equally frequent.
+        Among several solutions, it returns the one with the least mean square when all levels are equally frequent.
         """
         if self.matrix is None:
             return np.asarray((targets - (1 - self.told) * targets.mean(axis=0)) / self.told)
         weight = np.sqrt(np.maximum(self.matrix.mean(axis=0), np.finfo(np.float64).tiny))
-        found = np.linalg.lstsq(self.matrix / weight, targets, rcond=1e-10)[0] / weight
-        missed = np.abs(self.matrix @ found - targets).max()
-        return np.asarray(found) if missed <= _EXACT * max(float(np.abs(targets).max()), 1e-300) else None
+        solution = np.linalg.lstsq(self.matrix / weight, targets, rcond=1e-10)[0] / weight
+        missed = np.abs(self.matrix @ solution - targets).max()
+        return np.asarray(solution) if missed <= _EXACT * max(float(np.abs(targets).max()), 1e-300) else None

@@ -1,4 +1,4 @@
-"""Frequencies from reports: unbiased, with their variance; post-processing by name."""
+"""Frequencies from reports: unbiased estimates with their variance, and named post-processing."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript
 
 _CELLS: Final = 1 << 20
-"""Pairs of report and value looked at together."""
+"""Largest number of pairs of report and value in memory at once."""
 
 
 def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol) -> Estimate:
-    """Return unbiased frequencies of the n people's values, with their errors.
+    """Return unbiased estimates of the frequencies of n people's values, with standard errors.
 
     Args:
-        reports: a `Transcript`, its reports as an array, or what `protocol.randomizer.counts` returns of them (a
-            `Histogram`, for example the sum of the counts of several machines).
+        reports: a `Transcript`, its reports as an array, or their counts as a `Histogram` (as returned by
+            `protocol.randomizer.counts`, or the sum of the counts of several machines).
         protocol: the protocol that produced them.
 
-    A random number of dummies is counted: what is estimated, and how well, is as with that fixed number, whatever it
-    is; where people send them, fewer or more may do so than were expected. Where each value gets dummies of its own,
-    their mean is subtracted.
+    If the number of dummies is random, its actual value follows from the number of reports, and the estimate is
+    conditional on it. If each value has its own dummies, their mean is subtracted.
 
     Raises:
-        InvalidInputError: the number of reports is not n + dummies (where it can be told), or more than people may
-            send.
+        InvalidInputError: the number of reports is not n + dummies (where that is fixed), or exceeds what clients
+            may send.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
-        NumericalError: the reports do not tell the values apart.
+        NumericalError: the reports do not distinguish the values.
 
-    A mechanism whose reports do not support values is read by the inverse of its matrix, or by weighted least squares
-    where it has more reports than values.
+    If reports do not support values, the estimate uses the inverse of the mechanism's matrix, or weighted least
+    squares if there are more reports than values.
 
     Source: Kairouz, Bonawitz, Ramage 2016; docs/theory/estimation.md, Theorems 1 and 10.
 
@@ -48,13 +47,13 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     [-0.041, 1.041]
     """
     _checks.of_type("protocol", protocol, Protocol)
-    readout(protocol.randomizer)  # or refuse
+    readout(protocol.randomizer)  # the function either returns or refuses
     if isinstance(reports, Histogram):
         counts = reports
         if counts.k != protocol.randomizer.counted:
             what = "values" if protocol.randomizer.counted == protocol.randomizer.inputs else "different reports"
             _checks.reject("reports", f"counts of {protocol.randomizer.counted} {what}", counts.k)
-        if protocol.shuffler.value_law is not None:  # reports are values: each counts once
+        if protocol.shuffler.value_law is not None:  # reports are values: each report counts for one value
             _check_size(protocol, counts.total)
     else:
         array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
@@ -66,14 +65,14 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
 def estimate_values(
     reports: Transcript | npt.NDArray[np.int64], *, values: npt.ArrayLike, protocol: Protocol
 ) -> Estimate:
-    """Return unbiased frequencies of some values only, in their order: where there are too many to look at all.
+    """Return unbiased frequencies of `values` only, in their order, for domains too large to estimate in full.
 
-    Time grows with the number of reports times that of `values`, whatever k is.
+    Time grows with the number of reports times the number of `values`, whatever k is.
 
     Args:
         reports: a `Transcript`, or its reports as an array.
-        values: codes from 0 to k - 1, shape (m,), chosen without looking at the reports: else a large estimate is
-            partly chance.
+        values: codes from 0 to k - 1, shape (m,), chosen independently of the reports: otherwise large estimates
+            are biased by selection.
         protocol: the protocol that produced them.
 
     Raises:
@@ -94,25 +93,25 @@ def estimate_values(
     """
     _checks.of_type("protocol", protocol, Protocol)
     randomizer = protocol.randomizer
-    support_law(randomizer, for_what="An estimate of some frequencies")  # or refuse
-    asked = _checks.codes("values", values, k=randomizer.inputs)
+    support_law(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
+    requested = _checks.codes("values", values, k=randomizer.inputs)
     array = reports.reports if isinstance(reports, Transcript) else np.atleast_1d(reports)
-    made = _received(protocol, array)
-    counts, together = np.zeros(asked.size, dtype=np.int64), max(1, _CELLS // max(asked.size, 1))
+    received = _received(protocol, array)
+    counts, together = np.zeros(requested.size, dtype=np.int64), max(1, _CELLS // max(requested.size, 1))
     for start in range(0, array.shape[0], together):
-        counts += randomizer.supports(array[start : start + together], asked).sum(axis=1)
-    return _estimated(made, counts)
+        counts += randomizer.supports(array[start : start + together], requested).sum(axis=1)
+    return _estimated(received, counts)
 
 
 def _received(protocol: Protocol, reports: npt.NDArray[np.int64]) -> Protocol:
-    """Return the protocol with the dummies counted that are among its reports, or refuse their number."""
+    """Return the protocol with the number of dummies that follows from the number of reports, or refuse that number."""
     _check_size(protocol, reports.shape[0])
     own = protocol.shuffler.value_law is not None
     return protocol if own else protocol.with_dummies(reports.shape[0] - protocol.n)
 
 
 def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
-    """Return the estimate from how many reports support each of some values, or from counts of the matrix's reports."""
+    """Return the estimate from the number of reports that support each value, or from the counts of each report."""
     read, others = counted(protocol)
     variance = read.variance(n=protocol.n, dummies=others)
     frequencies = read.frequencies(counts, n=protocol.n, dummies=int(others))
@@ -132,23 +131,23 @@ def _check_size(protocol: Protocol, reports: int) -> None:
     drawn, most = shuffler.dummy_law, shuffler.most_dummies
     if most is not None:
         if not n <= reports <= n + most:
-            rule = f"n = {n} reports and up to {most} messages that people send besides"
+            rule = f"n = {n} reports and up to {most} additional messages"
             _checks.reject("reports", rule, reports)
     elif shuffler.value_law is not None:
         if reports < n and shuffler.kept == 1:
             _checks.reject("reports", f"n = {n} reports or more", reports)
     elif drawn is not None:
         if reports - n not in drawn:
-            _checks.reject("reports", f"n = {n} reports and dummies of {drawn!r}", reports)
+            _checks.reject("reports", f"n = {n} reports plus a number of dummies possible under {drawn!r}", reports)
     elif reports != n + shuffler.dummies:
         _checks.reject("reports", f"n + dummies = {n + shuffler.dummies} reports", reports)
 
 
 def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the standard error of an estimated frequency whose true value is `frequency`, same shape.
+    """Return the standard error of an estimated frequency whose true value is `frequency`, in the shape of `frequency`.
 
-    It is over the randomizers' coins, with the people's values held fixed. Where it depends on the value, or on what
-    all others hold, it is the largest.
+    The error is over the randomizers' randomness, with the people's values fixed. If it depends on which value is
+    estimated, or on other people's values, the largest error is returned.
 
     Raises:
         InvalidInputError: a frequency outside [0, 1].
@@ -168,7 +167,7 @@ def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) ->
 
 
 def standard_errors_at(protocol: Protocol, *, frequencies: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the standard error of each estimated frequency, shape (k,), where the true ones are `frequencies`, (k,).
+    """Return the standard error of each estimated frequency, shape (k,), if the true ones are `frequencies`, (k,).
 
     Source: docs/theory/estimation.md, Theorems 1 and 10.
 
@@ -181,16 +180,18 @@ def standard_errors_at(protocol: Protocol, *, frequencies: npt.NDArray[np.float6
 
 
 def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
-    """Set to 0 every frequency that does not exceed 0 significantly (one-sided, Bonferroni over the k values).
+    """Set to 0 every frequency that is not significantly above 0 (one-sided test, Bonferroni over the k values).
 
-    A value that nobody holds survives with probability about level / k, any of them with at most about `level`.
+    A value of frequency 0 survives with probability about level / k, any such value with at most about `level`.
 
     Source: Erlingsson, Pihur, Korolova 2014.
     """
     wanted = _checks.probability("level", level, low_open=True, high_open=True)
     cut = NormalDist().inv_cdf(1 - wanted / estimate.k) * np.sqrt(np.maximum(estimate.variances_if_absent, 0.0))
-    kept = np.where(estimate.raw > cut, estimate.frequencies, 0.0)
-    return replace(estimate, frequencies=kept, postprocessing=(*estimate.postprocessing, f"significant at {wanted:g}"))
+    significant = np.where(estimate.raw > cut, estimate.frequencies, 0.0)
+    return replace(
+        estimate, frequencies=significant, postprocessing=(*estimate.postprocessing, f"significant at {wanted:g}")
+    )
 
 
 def project_on_simplex(estimate: Estimate) -> Estimate:
@@ -198,7 +199,7 @@ def project_on_simplex(estimate: Estimate) -> Estimate:
 
     Source: W. Wang, M. A. Carreira-Perpinan, Projection onto the probability simplex (2013).
     """
-    # Adding a constant changes nothing; starting at 0 keeps precision where estimates are huge.
+    # Adding a constant to all frequencies does not change the result; starting at 0 keeps precision for huge estimates.
     centred = estimate.frequencies - estimate.frequencies.max()
     descending = np.sort(centred)[::-1]
     excess = (np.cumsum(descending) - 1.0) / np.arange(1, estimate.k + 1)

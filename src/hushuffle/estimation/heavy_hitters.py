@@ -1,4 +1,4 @@
-"""Heavy hitters: the values that somebody holds, told from noise."""
+"""Heavy hitters: the values whose frequency is statistically significant."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeavyHitters:
-    """Values whose reports are more than noise, the most frequent first.
+    """Values whose frequency is statistically significant, the most frequent first.
 
-    `values` are codes, shape (m,); `frequencies` their unbiased estimates, shape (m,); `intervals` hold the true
-    frequencies of all k values at once with probability about 1 - `level` (normal approximation), so that having
-    been selected does not spoil them, shape (m, 2). `threshold` is the smallest estimate that counts.
+    `values` are codes, shape (m,); `frequencies` their unbiased estimates, shape (m,). `intervals`, shape (m, 2),
+    hold the true frequencies of all k values at once with probability about 1 - `level` (normal approximation), so
+    selection does not invalidate them. `threshold` is the smallest significant estimate.
     """
 
     values: npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class HeavyHitters:
     level: float
 
     def among(self, k: int) -> npt.NDArray[np.bool_]:
-        """Return for each of the k values whether it is one of them, shape (k,)."""
+        """Return for each of the k values whether it is significant, shape (k,)."""
         return np.isin(np.arange(k), self.values)
 
     def __len__(self) -> int:
@@ -45,23 +45,23 @@ class HeavyHitters:
 def heavy_hitters(
     estimate: Estimate, *, protocol: Protocol, level: float = 0.05, top: int | None = None
 ) -> HeavyHitters:
-    """Return the values whose frequency exceeds 0 significantly, at most `top` of them.
+    """Return the values whose frequency is significantly above 0, at most `top` of them.
 
-    The probability that any value which nobody holds is among them is at most `level` (Bonferroni over the k
-    values): a value is listed if such an estimate would come, were it held by nobody, with probability at most
-    level / k. Where reports support values, it comes from a sum of independent coins, whose tail is computed exactly:
-    it holds for any n and k, also where a value expects fewer than one false report and a normal threshold lets noise
-    pass. Reports that are read by a matrix have a bound of that tail, for any values of the others (Chernoff).
+    The probability that any value of frequency 0 is listed is at most `level` (Bonferroni over the k values). A
+    value is listed if an estimate this large has probability at most level / k at frequency 0. If reports support
+    values, the estimate is a sum of independent Bernoulli trials and its tail is exact. The test is then valid for
+    any n and k, also where the normal approximation fails. Otherwise a Chernoff bound of the tail is used, for any
+    values of the others.
 
     Args:
-        estimate: what `estimate` returned; its `raw` frequencies are used.
+        estimate: the result of `hushuffle.estimate`; its `raw` frequencies are used.
         protocol: the protocol that produced it, with a random number of dummies `protocol.with_dummies(number)`.
-        level: family-wise error allowed, in (0, 1).
-        top: keep the most frequent ones only; None keeps all.
+        level: family-wise error rate allowed, in (0, 1).
+        top: the largest number of values to return; None returns all.
 
     Raises:
         InvalidInputError: an argument out of range, or an estimate of another number of values or people.
-        UnsupportedProtocolError: the randomizer's reports cannot be counted, or the number of dummies is not said.
+        UnsupportedProtocolError: the randomizer's reports cannot be counted, or the number of dummies is not fixed.
 
     Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorems 5 and 11.
 
@@ -81,8 +81,8 @@ def heavy_hitters(
         _checks.reject("estimate", f"of {k} values of {n} people", f"<{estimate.k} values of {estimate.n} people>")
     most = k if top is None else _checks.integer("top", top, low=1)
     thresholds = read.thresholds(n=n, dummies=dummies, chance=wanted / k)
-    kept = np.flatnonzero(estimate.raw > thresholds - read.slack / n)
-    order = kept[np.argsort(-estimate.raw[kept], kind="stable")][:most]
+    significant = np.flatnonzero(estimate.raw > thresholds - read.slack / n)
+    order = significant[np.argsort(-estimate.raw[significant], kind="stable")][:most]
     return HeavyHitters(
         values=order.astype(np.int64),
         frequencies=estimate.raw[order],

@@ -1,4 +1,4 @@
-"""Unbiased counts of the logos before flipping, with their covariance as an operator."""
+"""Unbiased counts of the columns of Bloom filters by bit pattern before flipping, with their covariance."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _QUESTION = "Reach estimation"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogoEstimate:
-    """Unbiased counts d_hat = P^-1 x of the true columns by logo, shape (2**k,), from released counts x.
+    """Unbiased counts d_hat = P^-1 x of the true columns by bit pattern, shape (2**k,), from released counts x.
 
-    The errors are those of flipping, with the filters held fixed: covariance P^-1 B P^-1 where
-    B = diag(P^T d) - P^T diag(d) P is the covariance of x. With d_hat in the place of d it is
-    P^-1 diag(x) P^-1 - diag(d_hat), unbiased. Counts may be negative: they are not clipped.
+    The errors are over the flips, with the filters fixed. Their covariance is P^-1 B P^-1, where B = diag(P^T d) -
+    P^T diag(d) P is the covariance of x. Its unbiased estimate, with d_hat in the place of d, is P^-1 diag(x) P^-1
+    - diag(d_hat). Counts may be negative: they are not clipped.
 
     Source: docs/theory/estimation.md, Theorem 6.
     """
@@ -42,18 +42,18 @@ class LogoEstimate:
 
     @property
     def publishers(self) -> int:
-        """Number k of filters."""
+        """Number k of publishers, each with one filter."""
         return self.counts.size.bit_length() - 1
 
     @property
     def standard_errors(self) -> Array:
-        """Of each count, over the flips, shape (2**k,); a variance estimated below 0 counts as 0."""
+        """The standard error of each count over the flips, shape (2**k,); a variance estimated below 0 counts as 0."""
         return np.sqrt(
             np.maximum(per_bit(inverse(self.flip) ** 2, self.released.astype(np.float64)) - self.counts, 0.0)
         )
 
     def covariance_times(self, vector: npt.ArrayLike) -> Array:
-        """Return the covariance matrix times `vector`, shape (2**k,), in O(k 2**k).
+        """Return the covariance matrix of the counts times `vector`, shape (2**k,), in O(k 2**k).
 
         Raises:
             InvalidInputError: a vector of another length.
@@ -65,7 +65,7 @@ class LogoEstimate:
         return per_bit(back, self.released * per_bit(back, v)) - self.counts * v
 
     def covariance(self) -> Array:
-        """Return the covariance matrix, shape (2**k, 2**k), k <= 10.
+        """Return the covariance matrix of the counts, shape (2**k, 2**k); k <= 10.
 
         Raises:
             UnsupportedProtocolError: k > 10.
@@ -84,15 +84,15 @@ class LogoEstimate:
 
 
 def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
-    """Return unbiased counts of the logos before flipping, k <= 20.
+    """Return unbiased counts of the bit patterns before flipping; k <= 20 publishers.
 
     Args:
-        reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
+        reports: a `Transcript`, its reports as an array of bit patterns, shape (m,), or their counts (a `Histogram`
             of 2**k values, for example `hushuffle.mechanisms.sketches.logo_counts(filters)`).
         protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
 
     Raises:
-        InvalidInputError: not n reports, or a logo out of range.
+        InvalidInputError: not n reports, or a bit pattern out of range.
         UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers.
 
     Source: docs/theory/estimation.md, Theorem 6.
@@ -110,38 +110,38 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
 
 
 def inverse(flip: float) -> Array:
-    """Return the inverse of [[q, p], [p, q]], shape (2, 2)."""
+    """Return the inverse of the flipping matrix [[q, p], [p, q]], shape (2, 2)."""
     keep = 1 - flip
     return np.array([[keep, -flip], [-flip, keep]]) / (keep - flip)
 
 
 def flipping(protocol: Protocol) -> Bits:
-    """Return the law of a column in a study of Bloom filters, or raise `UnsupportedProtocolError`."""
+    """Return the distribution of a column of Bloom filters; raise `UnsupportedProtocolError` for other protocols."""
     bits = protocol.randomizer.law().flipped
     if bits is None:
-        message = f"{_QUESTION} needs bits that are flipped, which {type(protocol.randomizer).__name__} does not offer."
+        message = f"{_QUESTION} needs the randomizer BitFlipping, not {type(protocol.randomizer).__name__}."
         raise UnsupportedProtocolError(message)
     if protocol.shuffler.dummies:
-        message = f"{_QUESTION} with dummy columns is not available. Use UniformShuffle()."
+        message = f"{_QUESTION} does not support dummy columns. Use UniformShuffle()."
         raise UnsupportedProtocolError(message)
     return bits
 
 
 def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Return how many reports show each logo of these publishers only, shape (2**len(publishers),)."""
+    """Return how many reports show each bit pattern of these publishers only, shape (2**len(publishers),)."""
     width = flipping(protocol).width
     if len(publishers) > MOST_COUNTED:
         message = f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Name fewer."
         raise UnsupportedProtocolError(message)
     if isinstance(reports, Histogram):
         if reports.k != 1 << width:
-            _checks.reject("reports", f"counts of 2**{width} logos", reports.k)
+            _checks.reject("reports", f"counts of 2**{width} bit patterns", reports.k)
         if reports.total != protocol.n:
             _checks.reject("reports", f"n = {protocol.n} columns in all", reports.total)
         return _summed(reports.counts, width, publishers)
     logos = _checks.codes("reports", reports.reports if isinstance(reports, Transcript) else reports, k=1 << width)
     if logos.size != protocol.n:
-        _checks.reject("reports", f"n = {protocol.n} logos", f"<{logos.size} logos>")
+        _checks.reject("reports", f"n = {protocol.n} bit patterns", f"<{logos.size} bit patterns>")
     chosen = np.zeros_like(logos)
     for place, publisher in enumerate(publishers):
         chosen |= (logos >> publisher & 1) << place
@@ -149,9 +149,9 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
 
 
 def _summed(counts: npt.NDArray[np.int64], width: int, publishers: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Sum counts over the logos that look alike to these publishers."""
+    """Return the counts summed over all bit patterns that agree for these publishers."""
     others = tuple(width - 1 - each for each in range(width) if each not in publishers)
     # Axis j is publisher width - 1 - j.
-    kept: npt.NDArray[np.int64] = counts.reshape((2,) * width).sum(axis=others)
+    marginal: npt.NDArray[np.int64] = counts.reshape((2,) * width).sum(axis=others)
     falling = sorted(publishers, reverse=True)
-    return kept.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)
+    return marginal.transpose([falling.index(each) for each in reversed(publishers)]).reshape(-1)

@@ -1,4 +1,4 @@
-"""Numbers from reports about them: mean, distribution and quantiles, with their errors over all coins."""
+"""Estimates of numbers from reports: mean, distribution and quantiles, with their standard errors."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Histogram, NumberGrid, Transcript
 
 _QUANTILES: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
-_NOTHING: Final = 1e-9  # of the range: a bias that is rounding of floats
+_NOTHING: Final = 1e-9  # relative to the range: a smaller bias is a rounding error of floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NumberEstimate:
-    """What reports say about n people's numbers, which lie on `grid`.
+    """Estimates about the numbers of n people, which lie on `grid`.
 
-    `mean` is unbiased but for `bias`, which is 0 where unbiased scores are of use (randomized response, square wave,
-    discrete Laplace) and at most a known number elsewhere. `standard_error` is that of the mean over all coins, the
-    people's numbers held fixed. Nothing is clipped to the bounds. On average the variance is not too small, and too
-    large by at most a quarter of a squared step over n. `counts`, shape (reports,), is how often each report came,
-    `dummies` of them for no person; `scores`, same shape, is what each adds to n times the mean, from `low` on.
+    `mean` is unbiased but for `bias`. The bias is 0 if unbiased scores are practical (randomized response, square
+    wave, discrete Laplace), and otherwise bounded. `standard_error` is that of the mean over all randomness, the
+    people's numbers fixed. Estimates are not clipped to the bounds. The expected variance is never too small; it is
+    too large by at most a quarter of a squared step over n. `counts`, shape (reports,), is how often each report
+    occurred, including `dummies`. `scores`, same shape, is what each report adds to n times the mean, from `low`
+    on.
 
     Source: docs/theory/numbers.md, Theorem 3, Theorem 7, Theorem 8 and Theorem 9.
     """
@@ -46,7 +47,7 @@ class NumberEstimate:
     scores: Floats = field(repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends of an interval for the mean (normal approximation, any bias included), inside the bounds.
+        """Return a confidence interval for the mean (normal approximation, any bias included), inside the bounds.
 
         Raises:
             InvalidInputError: a confidence outside (0, 1).
@@ -58,17 +59,17 @@ class NumberEstimate:
 
     @cached_property
     def shares(self) -> Floats:
-        """The distribution over the levels, shape (levels,), smoothed: biased, >= 0 and in all 1; no interval is known.
+        """The estimated distribution over levels, shape (levels,); smoothed, so biased and without intervals.
 
-        By expectation-maximisation with smoothing (Li et al. 2020).
+        The method is expectation-maximisation with smoothing (Li et al. 2020).
         """
         return smoothed_shares(self.reports, self.counts.counts, n=self.n, dummies=self.dummies)
 
     def cumulative(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return codes of levels, shape (m,), and intervals, shape (m, 2), each at `confidence`, at most 64 of them.
+        """Return codes of levels, shape (m,), and intervals, shape (m, 2), each at `confidence`; m <= 64.
 
-        The first end is for the share of people whose number is below the next level, the second for the share whose
-        number is at most this level: so they hold for the numbers, however these were rounded.
+        The lower bound is for the share of people whose number is below the next level. The upper bound is for
+        the share whose number is at most this level. The interval so holds for the unrounded numbers.
 
         Raises:
             InvalidInputError: a confidence outside (0, 1).
@@ -82,7 +83,7 @@ class NumberEstimate:
         return codes, ends
 
     def quantile(self, share: float) -> float:
-        """Return where `share` of the smoothed distribution lies below, each level spread over its neighbourhood.
+        """Return the quantile `share` of the smoothed distribution, each level spread over its neighbourhood.
 
         Raises:
             InvalidInputError: a share outside [0, 1].
@@ -94,27 +95,29 @@ class NumberEstimate:
     def quantile_intervals(self, shares: npt.ArrayLike, confidence: float = 0.95) -> Floats:
         """Return an interval for each quantile of the people's numbers, shape (m, 2), each at `confidence`.
 
-        Quantile p is the smallest number that at least a share p of the people do not exceed. Ends are levels.
+        Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are
+        levels.
 
         Raises:
             InvalidInputError: a share or a confidence outside (0, 1).
             UnsupportedProtocolError: there are more than 1,024 levels.
         """
         codes, ends = self.cumulative(confidence)
-        found = []
+        intervals = []
         for share in np.atleast_1d(np.asarray(shares, dtype=np.float64)).tolist():
             wanted = _checks.probability("shares", share, low_open=True, high_open=True)
-            below = int(np.argmax([*(ends[:, 1] >= wanted), True]))  # so many are surely below the quantile
+            below = int(np.argmax([*(ends[:, 1] >= wanted), True]))  # this many people are certainly below the quantile
             above = int(np.argmax([*(ends[::-1, 0] < wanted), True]))
             low = self.grid.low if below == 0 else self.grid.points[codes[below - 1]]
             high = self.grid.high if above == 0 else self.grid.points[codes[codes.size - above] + 1]
-            found.append((float(low), float(high)))
-        return np.array(found).reshape(-1, 2)
+            intervals.append((float(low), float(high)))
+        return np.array(intervals).reshape(-1, 2)
 
     def moved(self, fakes: int) -> tuple[float, float]:
-        """Return how far `fakes` of the n reports can move the expected mean, down and up, from that of honest people.
+        """Return the maximal poisoning gain of `fakes` of the n reports for the expected mean, down and up.
 
-        At most, in the unit of the numbers, whatever is sent and whatever honest people hold; a bias comes besides.
+        The bounds are in the unit of the numbers and hold for any fake reports and any honest values. A bias is
+        additional.
 
         Raises:
             InvalidInputError: more fake reports than n.
@@ -133,9 +136,9 @@ class NumberEstimate:
         return share * (self.grid.high - self.grid.low - least), share * most
 
     def facts(self, confidence: float = 0.95) -> dict[str, Any]:
-        """Return mean, quantiles and smoothed shares as JSON can say them; quantiles are moved into their intervals.
+        """Return mean, quantiles and smoothed shares as JSON values; quantiles are clipped to their intervals.
 
-        Without quantiles where there are too many levels for their intervals.
+        Quantiles are left out if there are too many levels for their intervals.
         """
         quantiles = []
         if self.grid.levels <= LARGEST:
@@ -159,12 +162,12 @@ class NumberEstimate:
 def estimate_numbers(
     reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol, grid: NumberGrid
 ) -> NumberEstimate:
-    """Return the mean of n people's numbers, with its error; distribution and quantiles on request.
+    """Return the mean of n people's numbers, with its error, and on request their distribution and quantiles.
 
     Args:
-        reports: a `Transcript`, its reports as an array, or how often each report came (a `Histogram`).
+        reports: a `Transcript`, its reports as an array, or how often each report occurred (a `Histogram`).
         protocol: the protocol that produced them, with a value for each level.
-        grid: what turned numbers into codes, in the unit of the result.
+        grid: the grid that encoded the numbers, in the unit of the result.
 
     Raises:
         InvalidInputError: the number of reports is not n + dummies, or there are not as many values as levels.
@@ -187,7 +190,7 @@ def estimate_numbers(
     counts, dummies = _counted(reports, protocol, scores.reports.blanket.size)
     n, seen = protocol.n, counts.counts
     total = float(seen @ scores.score) - dummies * scores.of_dummies(scores.score)
-    # Two upper ends of what a person adds to the variance: the spread of all scores, and that of scores at the levels.
+    # Two upper bounds on a person's part of the variance: by the spread of all scores, by the scores at the levels.
     squares = float(seen @ scores.score**2) - dummies * scores.of_dummies(scores.score**2)
     ends = [squares / n - (total / n) ** 2]
     least, most = float(scores.variance.min()), float(scores.variance.max())
@@ -209,11 +212,10 @@ def estimate_numbers(
 
 
 def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike | None = None) -> float:
-    """Return the error of the estimated mean, over all coins: for these numbers, or for the worst ones.
+    """Return the error of the estimated mean, over all randomness, for `numbers` or for the worst-case numbers.
 
-    It is the standard error, or where the mean has a bias the root of the mean square error, or more.
-
-    Where the number of dummies is random, the variance is its mean over it.
+    It is the standard error or, if the mean has a bias, a bound on the root mean square error. If the number of
+    dummies is random, the variance is its expectation over that number.
 
     Raises:
         InvalidInputError: there are not n numbers, or not as many values as levels.
@@ -244,10 +246,10 @@ def mean_error(protocol: Protocol, *, grid: NumberGrid, numbers: npt.ArrayLike |
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """A number for each report, whose expectation is the level that it is about, less the lowest one, but for `bias`.
+    """A score for each report, whose expectation is the report's level minus the lowest level, up to `bias`.
 
-    `score` has shape (reports,), `variance` (levels,): that of the score of one report of each level. `spread`, shape
-    (reports,), has it as its expectation; None: no scores do.
+    `score` has shape (reports,). `variance`, shape (levels,), is the variance of the score of a report of each level.
+    `spread`, shape (reports,), has that variance as its expectation; None if no such scores exist.
     """
 
     grid: NumberGrid
@@ -259,7 +261,7 @@ class Scores:
 
     @classmethod
     def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
-        """Return the scores of a randomizer's reports."""
+        """Return the scores for the reports of a randomizer."""
         if randomizer.inputs != grid.levels:
             _checks.reject("grid", f"of {randomizer.inputs:,} levels, as many as values", f"<{grid.levels:,} levels>")
         reports = Expectations.of(randomizer)
@@ -279,11 +281,11 @@ class Scores:
         return float(self.reports.blanket @ score)
 
     def added(self, dummies: float, n: int) -> float:
-        """Return what so many dummies add to the variance of the mean."""
+        """Return the variance that this number of dummies adds to the mean."""
         return dummies * (self.of_dummies(self.score**2) - self.of_dummies(self.score) ** 2) / n**2
 
     def at(self, numbers: Floats) -> Floats:
-        """Return the variance of one report's score, rounding included, for each of some numbers inside the bounds."""
+        """Return the variance of one report's score, including rounding, for each of `numbers` inside the bounds."""
         place = (numbers - self.grid.low) / self.grid.step
         below = np.clip(place.astype(np.int64), 0, self.grid.levels - 2)
         share = place - below
@@ -291,7 +293,7 @@ class Scores:
         return levels + self.grid.step**2 * share * (1 - share)
 
     def worst(self) -> float:
-        """Return the largest variance of one report's score over all numbers: between two levels it is a parabola."""
+        """Return the largest variance of one report's score over all numbers; between two levels it is a parabola."""
         step, rise = self.grid.step, np.diff(self.variance)
         share = np.clip(0.5 + rise / (2 * step**2), 0.0, 1.0)
         inside = self.variance[:-1] + share * rise + step**2 * share * (1 - share)
@@ -301,7 +303,7 @@ class Scores:
 def _counted(
     reports: Transcript | npt.NDArray[np.int64] | Histogram, protocol: Protocol, outputs: int
 ) -> tuple[Histogram, int]:
-    """Return how often each report came, and how many dummies are among them."""
+    """Return how often each report occurred, and how many dummies are among them."""
     if isinstance(reports, Histogram):
         counts = reports
     else:
@@ -314,5 +316,9 @@ def _counted(
         rule = f"n + dummies = {protocol.n + protocol.shuffler.dummies:,} reports"
         _checks.reject("reports", rule, f"{counts.total:,}")
     if drawn is not None and dummies not in drawn:
-        _checks.reject("reports", f"n = {protocol.n:,} reports and dummies of {drawn!r}", f"{counts.total:,}")
+        _checks.reject(
+            "reports",
+            f"n = {protocol.n:,} reports plus a number of dummies possible under {drawn!r}",
+            f"{counts.total:,}",
+        )
     return counts, dummies

@@ -1,4 +1,4 @@
-"""Fake users: how far reports of people who want to move an estimated share can move it."""
+"""Poisoning: how far Sybil clients can move an estimated share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 
 USUAL: Final = 100
-"""One person in so many is taken for fake, or for a colluder, where nothing else is said."""
+"""By default, one client in this many is assumed to be a Sybil client, or to collude."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoisoningGain:
-    """How far `fakes` of the n people can move the expected estimate of a value's share, by whichever reports.
+    """Maximal poisoning gain: how far `fakes` of the n clients can move the expected estimate of any value's share.
 
-    Shares are of all n people; the true one counts honest people only. `honest` raises it at most if fake users
-    follow the protocol with values of their choice, `raised` and `lowered` (both >= 0) with reports of their choice:
-    exact, somebody who knows the mechanism reaches them. The same reports raise at most `at_once` values so far at
-    once.
+    Shares are of all n clients; the true share counts honest clients only. `honest` bounds the rise if Sybil
+    clients follow the protocol with chosen values. `raised` and `lowered` (both >= 0) bound the change with
+    arbitrary reports; an adversary who knows the mechanism attains them. The same reports raise at most `at_once`
+    values that far at once.
     """
 
     fakes: int
@@ -33,26 +33,26 @@ class PoisoningGain:
     at_once: int
 
     def __str__(self) -> str:
-        return f"{self.fakes:,} fake users of {self.n:,}: {self.words}"
+        return f"{self.fakes:,} Sybil clients of {self.n:,}: {self.words}"
 
     @property
     def words(self) -> str:
-        """How far they move a share."""
+        """The maximal poisoning gain in words."""
         raised, honest, lowered = (number(end.upper, up=True) for end in (self.raised, self.honest, self.lowered))
         return f"any share up by at most {raised} ({honest} if they follow the protocol), or down by at most {lowered}"
 
 
 def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 1) -> PoisoningGain:
-    """Return how far fake users can move the expected estimate of any value's share, at most; both ends are exact.
+    """Return the maximal poisoning gain of Sybil clients for any value's share; the bounds are exact.
 
-    They know the mechanism and everybody's value, work together, and send what the collection can count. The bounds
-    hold whatever honest people hold. Where people may send further messages, fake users send as many as they may. An
-    estimate moves by chance besides: its standard error is another matter.
+    Sybil clients know the mechanism and every client's value, collude, and send any report that the collection
+    counts. The bounds hold for any values of honest clients. Sybil clients send as many messages as clients may.
+    The standard error of an estimate is additional.
 
     Args:
-        protocol: the collection; its n counts fake users too, and reports where a person gives several.
-        fakes: how many of the n are fake, from 0.
-        reports_per_person: how many of the n reports each of them gives, at most.
+        protocol: the collection; its n includes Sybil clients, and counts reports if a client sends several.
+        fakes: number of Sybil clients among the n, from 0.
+        reports_per_person: most of the n reports that each client sends.
 
     Raises:
         InvalidInputError: a number out of range, or more fake reports than n.
@@ -91,7 +91,7 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
 
 
 def usual_fakes(n: int) -> int:
-    """Return the number of fake users, or of colluders, that is looked at where none is given: one in a hundred.
+    """Return the default number of Sybil or colluding clients among n clients: one in a hundred.
 
     >>> usual_fakes(33_000), usual_fakes(7)
     (330, 1)

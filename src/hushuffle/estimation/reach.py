@@ -1,4 +1,4 @@
-"""Reach and overlaps of audiences from flipped and shuffled Bloom filters, with their errors."""
+"""Estimate the reach and overlaps of audiences from flipped and shuffled Bloom filters, with standard errors."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _SOURCES: Final = (
     WHANG,
     Citation(key="reach", text="Reach from flipped filters", where="docs/theory/estimation.md, Theorem 7"),
 )
-_WEAKEST: Final = 5.0  # standard errors between the share of empty columns and 0
-_AVOIDS: Final = np.array([[1.0, 1.0], [1.0, 0.0]])  # entry (S, i): 1 if the sets S and i have nothing in common
+_WEAKEST: Final = 5.0  # standard errors that the share of empty columns must be above 0
+_AVOIDS: Final = np.array([[1.0, 1.0], [1.0, 0.0]])  # entry (S, i): 1 if the sets S and i have no common element
 _MOST_PLANNED: Final = 10
 
 
@@ -42,9 +42,9 @@ _MOST_PLANNED: Final = 10
 class Reach:
     """An estimated number of people, with its standard error.
 
-    `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (of all of them) or
-    "exclusive" (of all of them and of nobody else in the study). The standard error is over the flips and
-    over the hash functions (collisions in the filters), the people held fixed. The estimate is not clipped.
+    `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (in all of them) or
+    "exclusive" (in all of them and in no other audience of the study). The standard error is over the flips and the
+    hash functions (collisions in the filters), the people fixed. The estimate is not clipped.
     """
 
     estimate: float
@@ -53,10 +53,10 @@ class Reach:
     publishers: tuple[int, ...]
 
     def interval(self, confidence: float = 0.95) -> Bound:
-        """Return the interval estimate +- z standard errors, cut off at 0, which loses no coverage.
+        """Return the interval estimate +- z standard errors, clipped at 0, which loses no coverage.
 
-        A normal approximation: where a figure rests on a handful of columns (an overlap of few people
-        among many publishers), the interval is rough.
+        It is a normal approximation. If a figure rests on few columns (a small overlap among many publishers),
+        the interval is inaccurate.
 
         Raises:
             InvalidInputError: a confidence outside (0, 1).
@@ -72,21 +72,21 @@ class Reach:
 
 
 def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1) -> Reach:
-    """Return how many people are in the audience of at least one of `publishers` (all of them, if None).
+    """Return how many people are in the audience of at least one of `publishers` (all publishers, if None).
 
-    Linear counting: -(m/h) ln(z/m), where z is the unbiased estimate of the number of columns in which all of
-    these filters are 0. Its bias is below a tenth of the standard error wherever an answer is given.
+    Linear counting: -(m/h) ln(z/m), where z is the unbiased estimate of the number of columns in which all of these
+    filters are 0. Its bias is below a tenth of the standard error; other cases raise `NumericalError`.
 
     Args:
-        reports: a `Transcript`, its reports as an array of logos, shape (m,), or their counts (a `Histogram`
+        reports: a `Transcript`, its reports as an array of bit patterns, shape (m,), or their counts (a `Histogram`
             of 2**k values, for example `hushuffle.mechanisms.sketches.logo_counts(filters)`).
         protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
         publishers: which filters, 0..k-1 in the order in which they were aligned, at most 20.
         hashes: number h of hash functions of the filters.
 
     Raises:
-        InvalidInputError: publishers out of range or named twice; not n reports.
-        NumericalError: the filters are too full, or too noisy, for an answer; the message says what to change.
+        InvalidInputError: publishers out of range or repeated; not n reports.
+        NumericalError: the filters are too full, or too noisy, for an estimate; the message says what to change.
         UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers at a time.
 
     Source: Whang, Vander-Zanden, Taylor 1990; docs/theory/estimation.md, Theorem 7.
@@ -103,10 +103,10 @@ def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | N
 
 
 def overlap(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1) -> Reach:
-    """Return how many people are in the audiences of all of `publishers` at once (of every one, if None).
+    """Return how many people are in the audience of every one of `publishers` (all publishers, if None).
 
-    By inclusion and exclusion of the reach of every subset: with independent columns, this is the maximum-likelihood
-    estimate when nothing is assumed about the audiences. Arguments and errors as for `reach`.
+    By inclusion and exclusion of the reach of every subset. With independent columns, this is the
+    maximum-likelihood estimate without assumptions about the audiences. Arguments and errors are those of `reach`.
 
     Source: docs/theory/estimation.md, Theorem 7.
     """
@@ -116,10 +116,10 @@ def overlap(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] |
 def exclusive(
     reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1
 ) -> Reach:
-    """Return how many people are in the audiences of all of `publishers` and in no other of the study.
+    """Return how many people are in the audience of every one of `publishers`, and in no other audience of the study.
 
-    For one publisher: what the reach of all would lose without it. Needs a study of at most 20 publishers.
-    Arguments and errors as for `reach`.
+    For one publisher it is the reach that the study would lose without it. The study may have at most 20
+    publishers. Arguments and errors are those of `reach`.
 
     Source: docs/theory/estimation.md, Theorem 7.
     """
@@ -134,7 +134,7 @@ def planned(
     publishers: Sequence[int] | None = None,
     hashes: int = 1,
 ) -> Reach:
-    """Return the true figure of a study to come, with the standard error that its estimate will have.
+    """Return the true figure of a planned study, with the standard error that its estimate will have.
 
     Args:
         people: how many are in exactly the audiences of set bits i, for i = 0..2**k - 1, shape (2**k,); k <= 10.
@@ -160,7 +160,7 @@ def planned(
     if sizes.shape != (1 << width,) or not np.all((sizes >= 0) & np.isfinite(sizes)):
         _checks.reject("people", f"2**{width} finite numbers >= 0", f"<shape {sizes.shape}>")
     members = np.concatenate([[0.0], sizes[1:]])
-    missed = per_bit(_AVOIDS, members)  # by S: people in none of the audiences of S
+    missed = per_bit(_AVOIDS, members)  # for each set S: people in none of the audiences of S
     empty = np.exp(-_hashes(hashes) * (members.sum() - missed) / protocol.n)
     truth = protocol.n * per_bit([[0.0, 1.0], [1.0, -1.0]], empty)
     flip = float(randomizer.flip)
@@ -174,21 +174,21 @@ def _ask(
 ) -> Reach:
     randomizer = flipping(protocol)
     chosen = _publishers(publishers, randomizer.width)
-    # Only "exclusive" needs the others: the fewer filters, the less work.
+    # Only "exclusive" needs the other publishers: fewer filters take less work.
     seen = tuple(range(randomizer.width)) if question == "exclusive" else chosen
     counts = marginal(reports, protocol=protocol, publishers=seen).astype(np.float64)
     local = tuple(seen.index(each) for each in chosen)
-    found = _answer(question, counts, local, width=len(seen), flip=float(randomizer.flip), hashes=_hashes(hashes))
-    return Reach(estimate=found.estimate, standard_error=found.standard_error, question=question, publishers=chosen)
+    answer = _answer(question, counts, local, width=len(seen), flip=float(randomizer.flip), hashes=_hashes(hashes))
+    return Reach(estimate=answer.estimate, standard_error=answer.standard_error, question=question, publishers=chosen)
 
 
 def _answer(
     question: Question, counts: Array, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
 ) -> Reach:
-    """Return the answer from counts by logo, shape (2**width,)."""
+    """Return the answer to `question` from counts by bit pattern, shape (2**width,)."""
     weights = _inclusion_exclusion(question, publishers, width)
     back = inverse(flip)
-    empty = per_bit(_AVOIDS @ back, counts)  # by S: columns in which all filters of S were 0, unbiased
+    empty = per_bit(_AVOIDS @ back, counts)  # by S: unbiased count of columns in which all filters of S were 0
     used = np.flatnonzero(weights)
     widest = int(used[np.argmax(np.bitwise_count(used))])
     _refuse_full(counts, float(empty[used].min()), widest, back)
@@ -197,10 +197,10 @@ def _answer(
     slopes = np.zeros_like(weights)
     slopes[used] = -m / hashes * weights[used] / empty[used]
     spread = _spread(counts, per_bit(back @ _AVOIDS, slopes))
-    # Columns drawn independently would mean a Poisson number of people; theirs is fixed.
+    # Independent columns would mean a Poisson number of people; the actual number is fixed.
     variance = spread - max(estimate, 0.0) / hashes
     if not variance > 0:
-        message = "The columns are too few, or too much alike, for a standard error. Use more bits."
+        message = "A standard error needs more distinct columns. Use more bits."
         raise NumericalError(message)
     return Reach(estimate=estimate, standard_error=math.sqrt(variance), question=question, publishers=publishers)
 
@@ -213,10 +213,10 @@ def _spread(counts: Array, influence: Array) -> float:
 
 
 def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
-    """Raise `NumericalError` unless `empty` columns stand out from 0 by the noise of the union `widest`."""
-    one = np.zeros_like(counts)
-    one[widest] = 1.0
-    error = math.sqrt(_spread(counts, per_bit(back @ _AVOIDS, one)))
+    """Raise `NumericalError` unless `empty` columns are significantly many, given the noise of the union `widest`."""
+    unit = np.zeros_like(counts)
+    unit[widest] = 1.0
+    error = math.sqrt(_spread(counts, per_bit(back @ _AVOIDS, unit)))
     if not empty > _WEAKEST * error:
         message = (
             f"An estimated {empty:,.0f} of {counts.sum():,.0f} columns are empty in all {widest.bit_count()} filters, "
@@ -227,7 +227,7 @@ def _refuse_full(counts: Array, empty: float, widest: int, back: Array) -> None:
 
 
 def _inclusion_exclusion(question: Question, publishers: tuple[int, ...], width: int) -> Array:
-    """Return the weight of the reach of each set S of publishers in the answer, shape (2**width,)."""
+    """Return the weight of the reach of each set S of publishers in the answer to `question`, shape (2**width,)."""
     everyone, chosen = (1 << width) - 1, sum(1 << each for each in publishers)
     weights = np.zeros(1 << width)
     sets = np.arange(1 << width)
@@ -239,10 +239,10 @@ def _inclusion_exclusion(question: Question, publishers: tuple[int, ...], width:
     if question == "overlap":
         weights[inside] = -signs[inside]
     else:
-        # In all of T and no other: sum over A in T of (-1)**|T - A| (people in no audience outside A).
+        # Number of people in all of T and no other: sum over A in T of (-1)**|T - A| (people in no audience outside A).
         parts = sets[inside]
         weights[everyone ^ parts] -= signs[chosen ^ parts]
-    weights[0] = 0.0  # nobody is reached by no publisher
+    weights[0] = 0.0  # the reach of no publisher is 0
     return weights
 
 

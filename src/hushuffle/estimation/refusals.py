@@ -1,4 +1,4 @@
-"""Servers that refuse vectors with too many ones: how often they refuse an honest one."""
+"""The probability that servers that refuse vectors with too many 1 bits refuse an honest vector."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
-    """Return the chance that an honest one-hot encoding has more ones than servers accept; whatever its value is.
+    """Return the probability that an honest one-hot encoding has more 1 bits than servers accept, for any value.
 
-    Of n reports one or more are refused with n times that chance at most, which comes on top of delta, (1 + e**epsilon)
-    times. A fake user can then raise at most `most_ones` shares at once.
+    At least one of n reports is refused with probability at most n times this probability p. Refusals add
+    (1 + e**epsilon) n p to delta. A Sybil client can then raise at most `most_ones` shares at once.
 
     Args:
         randomizer: a one-hot encoding of k bits.
@@ -36,9 +36,9 @@ def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
     """
     law = randomizer.law().one_hot
     if law is None:
-        message = f"A limit on ones is about one-hot encodings, not {type(randomizer).__name__}."
+        message = f"A limit on ones needs a one-hot encoding, not {type(randomizer).__name__}."
         raise UnsupportedProtocolError(message)
     most = _checks.integer("most_ones", most_ones, low=0, high=law.k)
-    kept, raised = float(law.kept), float(law.raised)
+    truthful, raised = float(law.kept), float(law.raised)
     own, rest = (float(binomial.upper_tail(most + place, law.k - 1, raised)) for place in (0, 1))
-    return Bound.exact(kept * own + (1 - kept) * rest, unit="probability")
+    return Bound.exact(truthful * own + (1 - truthful) * rest, unit="probability")

@@ -1,4 +1,4 @@
-"""The sum of people's numbers, read from mixed shares, with its error over all coins."""
+"""The sum of people's numbers, estimated from mixed shares, with its standard error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ Floats = npt.NDArray[np.float64]
 
 _SHOWN: Final = 12
 _WIDE: Final = 9.0
-"""Standard deviations of rounding beyond which nothing is looked at."""
+"""Standard deviations of rounding beyond which the distribution is truncated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SumEstimate:
-    """What the messages say about the sum of `people` people's numbers: `total`, shape (coordinates,).
+    """The estimated sum of the numbers of `people` people: `total`, shape (coordinates,).
 
-    Unbiased, unless the noise exceeds the modulus, which has a chance of at most 2**-40. `standard_error` is that of a
-    total over all coins, of the noise and of rounding for the worst numbers. Nothing is clipped to the bounds.
+    It is unbiased unless the noise exceeds the modulus, which has probability at most 2**-40. `standard_error` is
+    that of a total over all randomness: the noise, and the rounding of the worst-case numbers. Totals are not
+    clipped to the bounds.
 
     Source: docs/theory/split-and-mix.md, Theorem 10 and Theorem 11.
     """
@@ -46,7 +47,7 @@ class SumEstimate:
 
     @cached_property
     def _within(self) -> Floats:
-        """The probability that a sum of codes is at most 0, 1, 2, ... from the expected one."""
+        """The probability that a sum of codes differs from its expectation by at most 0, 1, 2, ..."""
         protocol = self.protocol
         spread = 0.0 if protocol.levels is None else math.sqrt(self.people) / 2
         reach = protocol.noise_reach(self.people) + math.ceil(_WIDE * spread)
@@ -60,9 +61,10 @@ class SumEstimate:
         return np.asarray(np.cumsum(np.concatenate([law[:1], 2 * law[1:]])))
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Return how far a total is from the true one with probability `confidence`, or less far.
+        """Return the error of an estimated total that is not exceeded with probability `confidence`.
 
-        By the law of the noise; the error of rounding is taken for normal, with the variance of the worst numbers.
+        It uses the distribution of the noise; the error of rounding is taken as normal, with the worst-case
+        variance.
 
         Raises:
             InvalidInputError: a confidence outside (0, 1), or so near to 1 that the modulus does not allow it.
@@ -74,7 +76,7 @@ class SumEstimate:
         return self.protocol.step * codes
 
     def interval(self, confidence: float = 0.95) -> Floats:
-        """Return an interval for each total, shape (coordinates, 2), each at `confidence`.
+        """Return a confidence interval for each total, shape (coordinates, 2), each at `confidence`.
 
         Raises:
             InvalidInputError: as for `half_width`.
@@ -83,14 +85,14 @@ class SumEstimate:
         return np.stack([self.total - half, self.total + half], axis=1)
 
     def moved(self, fakes: int) -> float:
-        """Return how far so many fake people can move a total, at most: a single one moves it to any that is taken.
+        """Return the largest change of a total by `fakes` Sybil clients; one can reach any accepted total.
 
-        To the other end of all sums that are not refused, in the unit of the numbers. A residue says nothing about its
-        sender, or how large a number it is a share of, so that no check of single messages helps. Who follows the
-        protocol moves it by its own number.
+        The bound is the range of accepted sums, in the unit of the numbers. A residue carries no information
+        about its sender or its number, so checks of single messages cannot help. A client that follows the
+        protocol moves the total by its own number.
 
         Raises:
-            InvalidInputError: more fake people than answered.
+            InvalidInputError: more Sybil clients than respondents.
 
         >>> import hushuffle as hs
         >>> steps = hs.SplitAndMix(low=0, high=1000, n=10_000, epsilon=1.0, delta=1e-9)
@@ -98,8 +100,8 @@ class SumEstimate:
         >>> found.moved(0), found.moved(1)
         (0.0, 10032215.0)
         """
-        some = _checks.integer("fakes", fakes, low=0, high=self.people) > 0
-        return self.protocol.farthest if some else 0.0
+        attacked = _checks.integer("fakes", fakes, low=0, high=self.people) > 0
+        return self.protocol.farthest if attacked else 0.0
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{total:.10g}" for total in self.total[:_SHOWN].tolist())
@@ -108,18 +110,18 @@ class SumEstimate:
 
 
 def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstimate:
-    """Return the sums of people's numbers from their mixed messages, with their error.
+    """Return the sums of people's numbers, estimated from their mixed messages, with the standard error.
 
     Args:
         messages: residues in any order, shape (coordinates, messages * people), as `SplitAndMix.collect` returns them;
-            one-dimensional where there is one coordinate. How many people answered is counted in them.
+            one-dimensional where there is one coordinate. Their number gives the number of respondents.
         protocol: the protocol that produced them.
 
     Raises:
-        InvalidInputError: no such array, residues out of range, messages of no whole number of people, of fewer people
-            than must answer, or of more than n; a sum that no numbers between the bounds have, noise included (chance
-            brings one there once in 2**40 at most). A message missing beside one too many makes the sum uniform, and if
-            all people answer at least half of all residues pass: most such mistakes are not noticed.
+        InvalidInputError: no such array, residues out of range, messages of no whole number of people, of
+            fewer people than must answer, or of more than n. Also a sum that no numbers within the bounds can have,
+            noise included (by chance at most once in 2**40). If one message is missing and another is added, the sum is
+            uniform. If all people answer, at least half of all residues are accepted, so this is rarely detected.
 
     Source: docs/theory/split-and-mix.md, Theorem 10.
 
@@ -140,27 +142,27 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         _checks.reject("messages", f"residues from 0 to {protocol.modulus - 1:,}", "<others>")
     people, left = divmod(rows.shape[1], protocol.messages)
     if left:
-        hint = "Somebody's messages are missing, or there are others; their sum says nothing."
+        hint = "Messages are missing or foreign, so their sum carries no information."
         _checks.reject("messages", f"{protocol.messages:,} of each person", f"<{rows.shape[1]:,} messages>", hint)
     return sums_found([residue(row, protocol.modulus) for row in rows], people=people, protocol=protocol)
 
 
 def residue(messages: npt.NDArray[np.int64], modulus: int) -> int:
-    """Return the sum of residues modulo a power of two, without overflow that matters."""
+    """Return the sum of residues modulo a power of two; integer overflow does not change it."""
     return int(messages.astype(np.uint64).sum(dtype=np.uint64)) % modulus
 
 
 def sums_found(residues: list[int], *, people: int, protocol: SplitAndMix) -> SumEstimate:
-    """Return the estimate for the residue of each coordinate's sum.
+    """Return the estimate from the residue of each coordinate's sum.
 
     Raises:
-        InvalidInputError: so few or so many people that nothing is promised, or a sum that they cannot have.
+        InvalidInputError: too few or too many people for the guarantee, or a sum outside their range.
     """
     reach = protocol.noise_reach(protocol.answers(people))
     codes = [(part + protocol.margin) % protocol.modulus - protocol.margin for part in residues]
     if min(codes) < -reach or max(codes) > people * protocol.top + reach:
         rule = f"shares of {people:,} numbers from {protocol.low:g} to {protocol.high:g}"
-        hint = "Messages are missing and others are too many, or they were made for something else."
-        _checks.reject("messages", rule, "<a sum outside of what these and the noise can add up to>", hint)
+        hint = "Messages are missing or surplus, or belong to another collection."
+        _checks.reject("messages", rule, "<a sum outside the range of these shares and the noise>", hint)
     total = np.array([people * protocol.low + protocol.step * code for code in codes])
     return SumEstimate(protocol=protocol, people=people, total=total)

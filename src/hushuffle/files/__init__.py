@@ -1,1 +1,1 @@
-"""Private files, keys, temporary buckets, and the causes of what the system refuses."""
+"""Private files, keys, temporary buckets, and the causes of the operating system's errors."""

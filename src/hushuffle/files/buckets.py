@@ -12,17 +12,17 @@ import numpy.typing as npt
 Piece = TypeVar("Piece", bound=npt.NDArray[Any])
 
 _READ: Final = 1 << 20
-"""Rows that are read from a file at a time."""
+"""Rows that are read from a file at once."""
 
 
 class Buckets(Generic[Piece]):
-    """Takes pieces of arrays into `count` buckets, and gives each bucket's pieces back once, in the order they came.
+    """Takes pieces of arrays into `count` buckets, and returns each bucket's pieces once, in their order of arrival.
 
     Args:
-        folder: a private one that is there; nothing is written while the pieces fit into `memory`.
-        dtype: of a row; a row of several numbers has a shape, as in `("<u8", (2,))`.
+        folder: an existing private folder; nothing is written while the pieces fit into `memory`.
+        dtype: the type of a row; a row of several numbers has a shape, as in `("<u8", (2,))`.
         count: number of buckets.
-        memory: bytes to hold.
+        memory: bytes of pieces to keep in memory.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,17 +39,17 @@ class Buckets(Generic[Piece]):
         self._bytes = 0
 
     def add(self, bucket: int, piece: Piece) -> None:
-        """Take a piece."""
+        """Add a piece to a bucket."""
         self._held[bucket].append(piece)
         self._bytes += piece.nbytes
 
     def make_room(self) -> None:
-        """Write everything into the folder if more is held than `memory` allows."""
+        """Write all pieces into the folder if more than `memory` bytes are in memory."""
         if self._bytes > self._memory:
             self.spill()
 
     def spill(self) -> None:
-        """Write everything into the folder."""
+        """Write all pieces into the folder."""
         for bucket, pieces in enumerate(self._held):
             if pieces:
                 with self._path(bucket).open("ab") as file:
@@ -59,7 +59,7 @@ class Buckets(Generic[Piece]):
         self._bytes = 0
 
     def pieces(self, bucket: int) -> Iterator[Piece]:
-        """Yield the pieces of a bucket, about a million rows at a time from its file; nothing of it is left then."""
+        """Yield the pieces of a bucket, about a million rows at a time; afterwards the bucket is empty."""
         path = self._path(bucket)
         if path.exists():
             left = path.stat().st_size // self._dtype.itemsize

@@ -1,4 +1,4 @@
-"""Why a file is refused: in the words of the system, and with the name that the user knows."""
+"""Why a file is refused: the operating system's words, with the file name that the user knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"\(os error (\d+)\)")
 
 
 def cause(error: OSError, otherwise: str = "an error") -> str:
-    """Return what the system says, `otherwise` if it is not known; never a library's own words, which may quote data.
+    """Return the system's message, or `otherwise` if there is none; never a library's own text, which may quote data.
 
     >>> cause(OSError("cannot write 'ann': No space left on device (os error 28)"))
     'No space left on device'
@@ -31,7 +31,7 @@ def cause(error: OSError, otherwise: str = "an error") -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system name `path`, which was asked for, and not a temporary file beside it."""
+    """Let an error of the system name `path`, which the user gave, and not a temporary file beside it."""
     try:
         yield
     except OSError as error:
@@ -40,11 +40,11 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def refused(path: Path, damaged: str) -> Iterator[None]:
-    """Raise `DataError` for whatever NumPy raises while it reads the array file `path` (.npy, .npz).
+    """Turn every error that NumPy raises while it reads the array file `path` (.npy, .npz) into a `DataError`.
 
-    Its reader passes on what zip files, decompressors, tokenizers and allocators raise: struct.error,
-    NotImplementedError, TokenError, zlib.error, MemoryError for a shape that the file does not have, and others.
-    What it says may quote the file, so it is not chained: the message is `damaged`, or why the file cannot be opened.
+    NumPy passes on errors of zip files, decompressors, tokenizers and allocators: struct.error, NotImplementedError,
+    TokenError, zlib.error, MemoryError for a shape that the file does not have, and others. Their text may quote the
+    file, so it is not chained: the message is `damaged`, or why the file cannot be opened.
 
     >>> with refused(Path("x.npy"), "x.npy is damaged."):
     ...     raise NotImplementedError
@@ -53,7 +53,7 @@ def refused(path: Path, damaged: str) -> Iterator[None]:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they may quote the file as well
+            warnings.simplefilter("ignore")  # errors may quote the file as well
             yield
     except DataError:
         raise

@@ -1,4 +1,4 @@
-"""A request to end that libraries cannot lose: some turn Ctrl-C into an error of their own, some drop it."""
+"""Requests to end the process that libraries cannot lose: some turn Ctrl-C into their own error, some drop it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ASKED: Final = Event()
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP of a terminal that is closed, end what is done as Ctrl-C does; remember all three.
+    """Let SIGTERM, and SIGHUP of a closed terminal, end the work as Ctrl-C does; record all three signals.
 
-    Ctrl-C stays ignored where it is ignored, as in the background of a shell.
+    Ctrl-C stays ignored if it already was, as in the background of a shell.
     """
     numbers = [signal.SIGTERM, signal.SIGHUP]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -32,7 +32,7 @@ def heard() -> Iterator[None]:
 
 
 def stop_if_asked() -> None:
-    """Raise KeyboardInterrupt if somebody asked for the end, whatever became of it then."""
+    """Raise KeyboardInterrupt if the process was asked to end, even if a library dropped the request."""
     if _ASKED.is_set():
         raise KeyboardInterrupt
 

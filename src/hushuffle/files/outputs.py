@@ -1,4 +1,4 @@
-"""Whether outputs can be written: found out before the work that makes them, with the name that the user gave."""
+"""Check that outputs can be written, before the work that produces them; messages use the name that the user gave."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 
 _ROOM: Final = 1 << 16
-"""Bytes that a disk must have left; what is written later may need more."""
+"""Bytes of free space that the disk must have; later output may need more."""
 
 
 def refuse_folder(folder: Path) -> None:
-    """Raise `DataError` if nothing can be written into a folder, or it cannot be made where it is to be.
+    """Raise `DataError` if no file can be written into a folder, or the folder cannot be created.
 
-    Nothing is left behind, and the folder is not made.
+    The check leaves no file behind, and does not create the folder.
 
     >>> refuse_folder(Path("/proc/report"))
     Traceback (most recent call last):
@@ -26,23 +26,21 @@ def refuse_folder(folder: Path) -> None:
     places = (folder, *folder.absolute().parents)
     there = next(place for place in places if place.exists() or place.is_symlink())
     if not there.is_dir():
-        fail(
-            f"{folder} cannot be made: {there} is a file." if there != folder else f"{folder} is a file, not a folder."
-        )
+        fail(f"{folder} is no folder: {there} is a file." if there != folder else f"{folder} is a file, not a folder.")
     try_writing(there, called=folder)
 
 
 def refuse_file(file: Path) -> None:
-    """Raise `DataError` if a file cannot be written: its folder must be there."""
+    """Raise `DataError` if a file cannot be written; its folder must exist."""
     if file.is_dir():
         fail(f"{file} cannot be written: it is a folder.")
     if not file.parent.is_dir():
-        fail(f"{file} cannot be written: there is no folder {file.parent}.")
+        fail(f"{file} cannot be written: the folder {file.parent} does not exist.")
     try_writing(file.parent, called=file)
 
 
 def try_writing(folder: Path, *, called: Path) -> None:
-    """Write a little into a folder that is there, and take it away again; messages name what is `called` so."""
+    """Write a small file into an existing folder and remove it; messages name the folder as `called`."""
     trial = folder / f".{secrets.token_hex(8)}.trial"
     try:
         number = os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

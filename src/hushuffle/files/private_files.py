@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can read until they are whole, and are there whole or not at all."""
+"""Files and folders that appear complete or not at all; until then, only their owner can read them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hushuffle.files.outputs import try_writing
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write `content` into `path`, whole or not at all; only the owner may read it.
+    """Write `content` into `path` atomically; only the owner may read it.
 
     Args:
         path: the file.
-        content: what it is to hold.
-        durable: whether to wait until the disk has it, so that it survives a loss of power.
+        content: the bytes or text to write.
+        durable: whether to flush it to the disk, so that it survives a loss of power.
 
     Raises:
-        OSError: it cannot be written; what was there before is still there, unless the disk only failed to confirm
-            the new name.
+        OSError: the file cannot be written; the earlier file is unchanged, unless the disk only failed to confirm the
+            new name.
     """
     with private_file(path, durable=durable) as file:
         file.write(content)
@@ -35,12 +35,12 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 @contextmanager
 def private_file(path: Path, *, durable: bool = True, first: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of `path` when it is whole; only the owner may read it.
+    """Open a new file that replaces `path` when it is complete; only the owner may read it.
 
-    `first`: nothing may be there then (FileExistsError), not even what another process has written in the meantime.
+    `first`: raise FileExistsError if `path` exists, even if another process has written it in the meantime.
 
-    Its name until then cannot be guessed, and nothing that is there already is ever opened: who can write into the
-    folder cannot lead the content elsewhere by a link, nor have it in a file that others can read.
+    Until then the file has a random name, and no existing file is ever opened. An adversary who can write into the
+    folder can neither redirect the content by a link nor have it written into a file that others can read.
 
     Raises:
         OSError: as `write_private`.
@@ -50,7 +50,7 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
     try:
         with os.fdopen(number, "wb") as file:
             if os.name == "posix":
-                os.fchmod(file.fileno(), 0o600)  # a folder's default access list could have added readers
+                os.fchmod(file.fileno(), 0o600)  # a folder's default access list could have added users
             yield file
             file.flush()
             if durable:
@@ -68,20 +68,20 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what killed processes left of `path`. Only for whoever alone may write it now.
+    """Remove unfinished files that killed processes left of `path`. Only for the one process that may write `path` now.
 
     Raises:
-        OSError: it cannot be removed.
+        OSError: a file cannot be removed.
     """
     for left in path.parent.glob(f".{path.name}.*.new"):
         left.unlink(missing_ok=True)
 
 
 def mark_once(path: Path) -> bool:
-    """Create an empty private file, through to the disk, and say whether it was not there before.
+    """Create an empty private file, flushed to the disk; return whether it is new (False: it existed already).
 
     Raises:
-        OSError: it cannot be created.
+        OSError: the file cannot be created.
     """
     make_folder(path.parent, mode=0o700)
     try:
@@ -95,22 +95,22 @@ def mark_once(path: Path) -> bool:
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Make a folder, and those above it that are missing, through to the disk; it may be there already.
+    """Create a folder and its missing parents, flushed to the disk; the folder may exist.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be created.
     """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
-    for one in missing:
-        flush_folder(one.parent)
+    for created in missing:
+        flush_folder(created.parent)
 
 
 def flush_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder: after a rename, whatever happens then, the new one is there.
+    """Flush the names in a folder to the disk, so that a rename survives a loss of power.
 
     Raises:
-        OSError: the disk does not take them.
+        OSError: the disk does not confirm the names.
     """
     if os.name != "posix":  # pragma: no cover - a folder cannot be opened there
         return
@@ -127,16 +127,16 @@ _LOCK: Final = "in-use"
 
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
-    """Give a private folder beside `out`, on the same disk; nothing of it is left in the end.
+    """Yield a private folder beside `out`, on the same disk, and remove it at the end.
 
-    What killed collections have left beside `out` is removed: nobody holds the lock of such a folder.
+    Folders that killed collections left beside `out` are removed: no process holds the lock of such a folder.
 
     Raises:
-        DataError: `out` is there and not empty, or its place cannot be written, or what is done meanwhile ends in an
-            error of the system: nothing has been published then.
+        DataError: `out` exists and is not empty, its parent cannot be written, or the work inside ends in an error of
+            the system; nothing was published.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        fail(f"{out} is there already. Reports are never overwritten: give a new folder.")
+        fail(f"{out} exists and is not empty. Reports are never overwritten: give a new folder.")
     place = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.collecting"
     with ExitStack() as undo:
         try:
@@ -153,15 +153,15 @@ def workplace(out: Path) -> Iterator[Path]:
         try:
             yield place
         except OSError as error:
-            # Which file it was is not said: its name may be somebody's data.
+            # The message does not name the file: its name may be private data.
             fail(f"The collection into {out} failed: {cause(error)}. Nothing was released.")
 
 
 def _in_use(place: Path) -> int:
-    """Return an open file that says, as long as it is open, that the private folder `place` is in use."""
+    """Return an open file whose lock marks the private folder `place` as in use."""
     unlocked = place / f"{_LOCK}.new"
     number = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
-    with suppress(OSError):  # a disk without locks: then nobody can take it for abandoned either
+    with suppress(OSError):  # on a disk without locks, no process can consider the folder abandoned either
         _lock(number)
     unlocked.rename(place / _LOCK)
     return number
@@ -175,7 +175,7 @@ def _lock(number: int) -> None:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the private folders that killed collections have left in `folder`; where that cannot be known, they stay.
+    """Remove the private folders that killed collections left in `folder`; keep those whose state cannot be determined.
 
     Raises:
         OSError: `folder` cannot be read.
@@ -184,7 +184,7 @@ def remove_abandoned(folder: Path) -> None:
         return
     for place in folder.iterdir():
         if _NAMES.fullmatch(place.name) and (place / _LOCK).is_file() and not place.is_symlink():
-            with suppress(OSError):  # in use, somebody else's, or gone by now
+            with suppress(OSError):  # in use, owned by another user, or removed in the meantime
                 number = os.open(place / _LOCK, os.O_RDWR)
                 try:
                     _lock(number)
@@ -194,18 +194,18 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder that was made, unless the collection or somebody else has put something there."""
+    """Remove the empty folder that was created; keep it if another process has put a file into it."""
     with suppress(OSError):
         folder.rmdir()
 
 
 def publish(release: Path, out: Path) -> None:
-    """Move the folder `release` to the place `out` at once, all of it written through to the disk.
+    """Move the folder `release` to `out` in one step, flushed to the disk.
 
     Raises:
-        KeyboardInterrupt: somebody asked for the end, and a library had dropped it.
-        OSError: it is still where it was.
-        DataError: it is at `out`, but the disk does not confirm it.
+        KeyboardInterrupt: the process was asked to end, and a library had dropped the request.
+        OSError: the folder was not moved.
+        DataError: the folder was moved, but the disk does not confirm it.
     """
     stop_if_asked()
     for path in release.rglob("*"):
@@ -216,12 +216,12 @@ def publish(release: Path, out: Path) -> None:
             flush_folder(path)
     flush_folder(release)
     if out.is_dir():
-        out.rmdir()  # empty; a rename onto it would do on some systems only
+        out.rmdir()  # an empty folder; renaming onto it works on some systems only
     release.rename(out)
     try:
         flush_folder(out.parent)
     except OSError as error:
         fail(
-            f"{out} is released, but the disk does not confirm it ({cause(error)}): after a loss of "
-            "power it may be gone. Copy it elsewhere."
+            f"{out} is released, but the disk does not confirm it ({cause(error)}). A loss of power may remove it: "
+            "copy it to another disk."
         )

@@ -1,8 +1,8 @@
-"""Secret keys, and what is remembered about them.
+"""Secret keys, and the private records of how each key was used.
 
-A key comes from a file that only its owner can read, or from the environment; never from a specification. What is
-remembered lies in a private folder for each key, named by its fingerprint, so that a link to the key file, a copy, a
-new name all lead to the same memory. A fingerprint says nothing about the key, nor about anything made with it.
+A key is read from a file that only its owner can read, or from the environment; never from a specification. The record
+of each key lies in a private folder named by its fingerprint, so links, copies and new names of the key file lead to
+the same record. A fingerprint reveals nothing about the key, nor about values derived from it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder, make_folder, remove_unfinished, write_private
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
-_OTHERS: Final = 0o066  # may be read or written by the group, or by everybody
+_OTHERS: Final = 0o066  # readable or writable by the group, or by every user
 _EVERYBODY: Final = 0o006
-_MAKE: Final = "Make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
+_MAKE: Final = "Create one with: python -c 'import secrets; print(secrets.token_hex(32))'"
 
 
 def key_in_file(path: Path, *, advice: str = _MAKE) -> bytes:
-    """Return the key that the file holds as hexadecimal digits, 32 bytes or more.
+    """Return the key in a file, which holds it as hexadecimal digits: 32 bytes or more.
 
-    `advice` says what to do where there is no such file.
+    `advice` is added to the message if the file does not exist.
     """
     return _key(_contents(path, advice), str(path))
 
 
 def make_key(path: Path) -> None:
-    """Write a new key into a file that only its owner can read."""
+    """Write a new random key into a file that only its owner can read."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
@@ -51,15 +51,15 @@ def make_key(path: Path) -> None:
 
 
 def key_in_environment(variable: str) -> bytes:
-    """Return the key that the environment variable holds as hexadecimal digits, 32 bytes or more."""
+    """Return the key in an environment variable, which holds it as hexadecimal digits: 32 bytes or more."""
     text = os.environ.get(variable)
     if text is None:
-        fail(f"the environment variable {variable} is not set: it holds the secret key. {_MAKE}")
+        fail(f"the environment variable {variable} is not set; it must hold the secret key. {_MAKE}")
     return _key(text, f"the environment variable {variable}")
 
 
 def derived(key: bytes, purpose: str) -> bytes:
-    """Return 32 bytes under `key` for one purpose: keys for different purposes say nothing about each other.
+    """Return 32 bytes derived from `key` for one purpose: keys for different purposes are computationally independent.
 
     >>> derived(bytes(32), "a") == derived(bytes(32), "b")
     False
@@ -72,25 +72,25 @@ def text_of_secret(where: str) -> str:
     if where.startswith("env:"):
         text = os.environ.get(where.removeprefix("env:"))
         if text is None:
-            fail(f"the environment variable {where.removeprefix('env:')} is not set: it holds a secret.")
+            fail(f"the environment variable {where.removeprefix('env:')} is not set; it must hold a secret.")
         return text
     return _contents(Path(where))
 
 
 def _contents(path: Path, advice: str = "") -> str:
-    """Return the text of a file that only its owner can read."""
+    """Return the text of a file, checked to be readable by its owner only."""
     try:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
         if _KEY.fullmatch(path.name):
-            fail("What was given is a key, not the name of a file that holds one. Take a new key, in a file.")
+            fail("A key was given instead of the name of a key file. Create a new key, and store it in a file.")
         fail(f"{path} does not exist. {advice}".rstrip())
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
     if os.name == "posix" and mode & _OTHERS:
         others = "everybody on this machine" if mode & _EVERYBODY else "its group"
         fail(
-            f"{path} holds a secret key, and {others} can read it. Say: chmod 600 {path.name} (or, where you may not: "
+            f"{path} holds a secret key, and {others} can read it. Run: chmod 600 {path.name} (or, without that right: "
             f"install -m 600 {path.name} COPY, and name the copy)."
         )
     return text
@@ -104,14 +104,14 @@ def _key(text: str, where: str) -> bytes:
 
 
 STATE: Final = "HUSHUFFLE_STATE"
-"""The environment variable that names the folder of all memory; see `state_folder`."""
+"""The environment variable that names the folder of all key records; see `state_folder`."""
 
 _VERSION: Final = 1
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64,}")
 
 
 def fingerprint(key: bytes) -> str:
-    """Return 32 hexadecimal digits that are the same for the same key and say nothing about it.
+    """Return 32 hexadecimal digits that identify a key and reveal nothing about it.
 
     >>> fingerprint(bytes(32)) == fingerprint(bytes(32)), fingerprint(bytes(32)) == fingerprint(bytes(33))
     (True, False)
@@ -120,7 +120,7 @@ def fingerprint(key: bytes) -> str:
 
 
 def state_folder() -> Path:
-    """Return $HUSHUFFLE_STATE, or hushuffle in $XDG_STATE_HOME, or ~/.local/state/hushuffle."""
+    """Return the folder of key records: $HUSHUFFLE_STATE, hushuffle in $XDG_STATE_HOME, or ~/.local/state/hushuffle."""
     if named := os.environ.get(STATE):
         return Path(named).absolute()
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
@@ -129,22 +129,22 @@ def state_folder() -> Path:
     try:
         return Path.home() / ".local" / "state" / "hushuffle"
     except RuntimeError:
-        fail(f"There is no home folder to remember in what a key was used for: set {STATE} to a folder that lasts.")
+        fail(f"There is no home folder for the records of used keys. Set {STATE} to a permanent folder.")
 
 
 def key_folder(key: bytes) -> Path:
-    """Return the folder of what is remembered about a key; it need not be there."""
+    """Return the folder of the records of `key`; it may not exist yet."""
     return state_folder() / "keys" / fingerprint(key)
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Make a folder if it is missing, and let nobody else remember anything there meanwhile: others wait."""
+    """Create a folder if it is missing, and lock it: other processes wait until it is unlocked."""
     try:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        fail(f"{folder} cannot be written: {cause(error)}. {STATE} names another place for it.")
+        fail(f"{folder} cannot be written: {cause(error)}. To use another folder, set {STATE}.")
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - is not everywhere
@@ -156,7 +156,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def read_memory(path: Path, content: str) -> dict[str, Any] | None:
-    """Return what `write_memory` has written; None if there is nothing."""
+    """Return the document that `write_memory` has written to `path`; None if there is no file."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -173,12 +173,12 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
 
 
 def write_memory(path: Path, content: str, fields: Mapping[str, Any]) -> None:
-    """Write a document through to the disk, whole or not at all. Only for whoever holds the lock of its folder."""
+    """Write a document to the disk atomically. Only for the process that holds the lock of its folder."""
     remove_unfinished(path)
     document = {"schema_version": _VERSION, "content": content, **fields}
     write_private(path, json.dumps(document, indent=1).encode())
 
 
 def damaged(path: Path) -> NoReturn:
-    """Refuse to go on with a memory that has holes."""
-    fail(f"{path} is damaged. Without it nobody knows what the key was used for: put it back, or take a new key.")
+    """Refuse a damaged record: raise a `DataError` that names the file at `path`."""
+    fail(f"{path} is damaged, so the uses of this key are unknown. Restore it from a backup, or create a new key.")

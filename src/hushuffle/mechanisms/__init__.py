@@ -1,1 +1,1 @@
-"""What is described: local randomizers, shufflers, sketches, adversaries, and the protocol of them."""
+"""The parts of a collection: local randomizers, shufflers, sketches, adversaries, and the protocol that joins them."""

@@ -1,7 +1,7 @@
-"""Who looks at the release: what they know beforehand.
+"""Adversaries, by their knowledge before the release.
 
-All of them want one target's value, hold it uniform over the k values, see the release, and
-guess once (the single-target Bayes adversary of quantitative information flow).
+Each adversary has a uniform prior for one target's value, sees the release and guesses once (the single-target Bayes
+adversary of quantitative information flow).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Uninformed:
-    """Knows nobody's value: all datasets are equally likely."""
+    """Knows no value: all datasets are equally likely."""
 
     argument = "m"
-    phrase = "Somebody who knows nobody's answer"
+    phrase = "An adversary who knows no answer"
 
     def knows(self, others: int) -> tuple[int, Histogram | None]:
-        """Return how many of so many others are known, and their values if they are given."""
+        """Return how many of the `others` people the adversary knows, and the counts of their values if given."""
         del others
         return 0, None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Strong(_checks.ByName):
-    """Knows the value of everybody but the target.
+    """Knows all values but the target's.
 
     `others` counts the n - 1 known values, shape (k,); None is the worst case over all of them.
     """
@@ -38,16 +38,16 @@ class Strong(_checks.ByName):
     others: Histogram | None = None
 
     argument = "others"
-    phrase = "Somebody who knows everyone else's answer"
+    phrase = "An adversary who knows all other answers"
 
     def knows(self, others: int) -> tuple[int, Histogram | None]:
-        """Return how many of so many others are known, and their values if they are given."""
+        """Return how many of the `others` people the adversary knows, and the counts of their values if given."""
         return others, self.others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Informed(_checks.ByName):
-    """Knows m of the others and holds the rest uniform.
+    """Knows the values of m other people and has a uniform prior for the values of the rest.
 
     `known` counts the m known values, shape (k,); None is the worst case. `Informed(m=n-1)` is `Strong()`.
     """
@@ -64,11 +64,11 @@ class Informed(_checks.ByName):
 
     @property
     def phrase(self) -> str:
-        """Who this is, in plain words."""
-        return f"Somebody who knows the answers of {self.m:,} others"
+        """A description of this adversary in plain words."""
+        return f"An adversary who knows the answers of {self.m:,} others"
 
     def knows(self, others: int) -> tuple[int, Histogram | None]:
-        """Return how many of so many others are known, and their values if they are given."""
+        """Return how many of the `others` people the adversary knows, and the counts of their values if given."""
         return _checks.integer("m", self.m, low=0, high=others), self.known
 
 

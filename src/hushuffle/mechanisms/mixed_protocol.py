@@ -12,22 +12,22 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Shuffler
 
 Part = tuple[int, Mechanism]
-"""So many people, and what each one's device does."""
+"""The number of people in a group, and the randomizer on each of their devices."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixedProtocol(_checks.ByName):
     """Groups of people, each with a randomizer of its own, and one shuffler for all reports.
 
-    For example people who choose their own epsilon. Who is in which group is public and does not depend on anybody's
-    value. All randomizers must have the same reports, or a report would tell the group. Central differential privacy
-    (`hushuffle.dp`) is for every person; that of `member(i)` is for the people of one group.
+    For example, people may choose their own epsilon. The group of each person is public and must not depend on any
+    person's value. All randomizers must have the same set of possible reports, or a report would reveal the group. A
+    central guarantee (`hushuffle.dp`) holds for every person; that of `member(i)` holds for the people of group i.
 
     Args:
-        groups: pairs (number of people, randomizer), 16 at most; a group may be empty, not all of them.
-        shuffler: what hides who sent what. Dummies are drawn from what all values have in common, which must be the
-            same law for all randomizers.
-        group: the group whose people figures are for, counted from 0; None: for everybody.
+        groups: up to 16 pairs (number of people, randomizer). A group may be empty, but at least one group has people.
+        shuffler: the shuffler that separates reports from their senders. Its dummies are drawn from the privacy
+            blanket, which must be the same distribution for all randomizers.
+        group: number of the group (from 0) for whose people guarantees are computed; None: for all people.
 
     Raises:
         InvalidInputError: no people, groups that are no such pairs, randomizers with different reports, no such group.
@@ -54,7 +54,7 @@ class MixedProtocol(_checks.ByName):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "groups", groups)
         if self.n == 0:
-            _checks.reject("groups", "of at least one person in all", "<nobody>")
+            _checks.reject("groups", "of at least one person in all", "<no person>")
         first = groups[0][1].layout
         for place, (_, randomizer) in enumerate(groups):
             if randomizer.layout != first:
@@ -74,43 +74,43 @@ class MixedProtocol(_checks.ByName):
         return sum(count for count, _ in self.groups)
 
     def member(self, group: int) -> MixedProtocol:
-        """Return the same collection, figures being for the people of this group, counted from 0.
+        """Return the same collection, with guarantees computed for the people of this group (numbered from 0).
 
         Raises:
-            InvalidInputError: no such group, or nobody is in it.
+            InvalidInputError: no such group, or an empty one.
         """
         return replace(self, group=_checks.integer("group", group, low=0, high=len(self.groups) - 1))
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The groups that have people, those with the same randomizer as one."""
-        found: list[Part] = []
+        """The groups that have people; groups with the same randomizer are joined."""
+        merged: list[Part] = []
         for count, randomizer in self.groups:
-            place = next((place for place, (_, other) in enumerate(found) if other == randomizer), None)
+            place = next((place for place, (_, other) in enumerate(merged) if other == randomizer), None)
             if place is not None:
-                found[place] = found[place][0] + count, randomizer
+                merged[place] = merged[place][0] + count, randomizer
             elif count:
-                found.append((count, randomizer))
-        return tuple(found)
+                merged.append((count, randomizer))
+        return tuple(merged)
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """Which of `parts` figures are for."""
+        """Indices of the `parts` for whose people guarantees are computed."""
         if self.group is None:
             return tuple(range(len(self.parts)))
         return tuple(place for place, (_, other) in enumerate(self.parts) if other == self.groups[self.group][1])
 
     @property
     def randomizer(self) -> NoReturn:
-        """There is not one.
+        """Refuse: several groups have no common randomizer.
 
         Raises:
-            UnsupportedProtocolError: always: what needs one randomizer is not known for several.
+            UnsupportedProtocolError: always; analyses of a single randomizer do not cover several.
         """
         message = (
-            "People with different randomizers are understood by dp.epsilon, dp.delta, dp.compose, dp.compose_delta, "
-            "dp.parallel, dp.profile and dp.to_pld only, with one report of each person. Ask for a Protocol of those "
-            "with one randomizer."
+            "Only dp.epsilon, dp.delta, dp.compose, dp.compose_delta, dp.parallel, dp.profile and dp.to_pld accept "
+            "people with different randomizers, with one report of each person. Use a Protocol of the people with one "
+            "randomizer."
         )
         raise UnsupportedProtocolError(message)
 
@@ -122,22 +122,22 @@ class MixedProtocol(_checks.ByName):
 
 _MOST_GROUPS: Final = 16
 _SHOWN: Final = 3
-"""Columns of a report that a message lists."""
+"""Number of a report's columns that an error message lists."""
 
 
 def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the groups, checked."""
+    """Check the groups and return them as a tuple."""
     rule, hint = "pairs (number of people, randomizer)", "For example [(900, RandomizedResponse(k=2, epsilon=1.0))]."
     if not isinstance(groups, Sequence) or isinstance(groups, str):
         _checks.reject("groups", rule, f"<{type(groups).__name__}>", hint)
     if not 1 <= len(groups) <= _MOST_GROUPS:
         _checks.reject("groups", f"1 to {_MOST_GROUPS} {rule}", f"<{len(groups)} groups>", hint)
-    found = []
+    parts = []
     for place, pair in enumerate(groups):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Mechanism):
             _checks.reject("groups", rule, f"<group {place}: {type(pair).__name__}>", hint)
-        found.append((_checks.integer(f"groups[{place}][0]", pair[0], low=0), pair[1]))
-    return tuple(found)
+        parts.append((_checks.integer(f"groups[{place}][0]", pair[0], low=0), pair[1]))
+    return tuple(parts)
 
 
 def _told(randomizer: Mechanism) -> str:

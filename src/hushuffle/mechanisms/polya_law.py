@@ -1,11 +1,11 @@
-"""Shares of geometric noise: what is drawn is a table in units of 2**-128, and how far it is from the law is known.
+"""Shares of geometric noise, drawn from a table in units of 2**-128 with a known distance from the exact distribution.
 
-A geometric number is the sum of h independent numbers with the law of Polya (negative binomial, 1/h):
+A geometric number is the sum of h independent numbers with the Polya distribution (negative binomial, 1/h):
 
     w_0 = 1,   w_(k+1) = w_k ratio (k + 1/h)/(k + 1) ,   P(k) = w_k / sum of w .
 
-The ratio is a whole number of 2**64 parts. Weights are whole numbers, each rounded down, so that the table is the same
-on every machine. One word of the coins picks the number; where it falls on a boundary a second word decides.
+The ratio is an integer divided by 2**64. Weights are integers, each rounded down, so that the table is the same on
+every machine. A random word selects the number; if the word falls on a boundary of the table, a second word decides.
 
 Source: docs/theory/split-and-mix.md, Lemma 6 and Theorem 9.
 """
@@ -28,27 +28,28 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 SCALE: Final = 2**64
-"""The ratio is so many parts of this."""
+"""Denominator of the ratio: `ratio` / SCALE is the geometric ratio."""
 
 _UNIT: Final = 1 << 224
-"""The weight of the number 0."""
+"""Weight of the number 0 in the table before normalization."""
 
 _FAINT: Final = _UNIT >> 120
-"""Below this weight a number is left out."""
+"""Numbers with a smaller weight are left out of the table."""
 
 _FINE: Final = 1 << 128
 _DIGITS: Final = Context(prec=60)
 
 MOST: Final = 1 << 20
-"""Most different numbers that a table may have."""
+"""Maximum number of different numbers in a table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PolyaLaw:
-    """The law of one of `shares` independent numbers whose sum is geometric, P(a) proportional to (ratio/2**64)**a.
+    """Distribution of each of `shares` independent numbers with a geometric sum: P(sum = a) ~ (ratio/2**64)**a.
 
-    The number k is drawn if a uniform number of 128 bits is in [below[k], below[k + 1]); `high` and `low` are the two
-    halves of `below`, shape (numbers,) each. `distance` is an upper bound of the total variation from the exact law.
+    The number k is drawn if a uniform 128-bit integer is in [below[k], below[k + 1]). `high` and `low` are the upper
+    and lower 64 bits of `below`, shape (numbers,) each. `distance` is an upper bound on the total variation distance
+    from the exact distribution.
     """
 
     shares: int
@@ -59,11 +60,11 @@ class PolyaLaw:
 
     @classmethod
     def of(cls, *, shares: int, ratio: int) -> PolyaLaw:
-        """Return the law.
+        """Return the distribution with this number of shares and this ratio.
 
         Args:
-            shares: h, >= 1.
-            ratio: in 1..2**64 - 1.
+            shares: number h of independent shares, >= 1.
+            ratio: the geometric ratio times 2**64, an integer in 1..2**64 - 1.
 
         Raises:
             InvalidInputError: the noise is so wide that the table would have more than 2**20 numbers.
@@ -82,7 +83,7 @@ class PolyaLaw:
 
     @property
     def chance(self) -> float:
-        """The ratio as a float."""
+        """The geometric ratio, in (0, 1), as a float."""
         return self.ratio / SCALE
 
     @property
@@ -92,13 +93,13 @@ class PolyaLaw:
 
     @property
     def ties(self) -> float:
-        """The probability that two independent numbers are alike, to 12 digits: the noise of a person is 0 then."""
+        """The probability (12 digits) that two independent numbers are equal, so that a person's noise is 0."""
         places = self.high.astype(np.float64) / SCALE
         chances = np.diff(places, append=1.0)
         return float(chances @ chances)
 
     def draw(self, rng: Randomness, size: int) -> npt.NDArray[np.int64]:
-        """Return `size` numbers, shape (size,)."""
+        """Draw `size` independent numbers from the table, shape (size,)."""
         words = rng.words(size)
         after = np.searchsorted(self.high, words, side="right")
         tied = np.flatnonzero(self.high[after - 1] == words)
@@ -110,21 +111,21 @@ class PolyaLaw:
 
 
 def ratio_of(epsilon: float, distance: int) -> int:
-    """Return the smallest number of 2**64 parts that is not below e**(-epsilon/distance), or one more.
+    """Return 2**64 e**(-epsilon/distance), rounded up to an integer (at most 1 above the exact ceiling).
 
     >>> round(ratio_of(1.0, 10) / SCALE, 9)
     0.904837418
     """
     ratio = _DIGITS.multiply(_DIGITS.exp(_DIGITS.divide(Decimal(-epsilon), Decimal(distance))), Decimal(SCALE))
-    found = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1
-    if found >= SCALE:
+    numerator = int(ratio.to_integral_value(rounding="ROUND_CEILING", context=_DIGITS)) + 1
+    if numerator >= SCALE:
         _checks.reject("epsilon", "so large that noise is finite", epsilon)
-    return found
+    return numerator
 
 
 @lru_cache(maxsize=8)
 def _made(shares: int, ratio: int) -> PolyaLaw:
-    if (SCALE - ratio) * MOST < 48 * SCALE:  # it would take more than 2**20 steps to get there
+    if (SCALE - ratio) * MOST < 48 * SCALE:  # the table would need more than 2**20 numbers
         _too_wide()
     weights, weight = [_UNIT], _UNIT
     while weight >= _FAINT:

@@ -1,4 +1,4 @@
-"""`Protocol`: one description of a collection, read by every analysis and every engine."""
+"""`Protocol`: the description of a collection that every analysis and every engine uses."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol(_checks.ByName):
-    """n people, one randomizer on each one's device, one shuffler.
+    """A collection from n people: each person's device runs the same randomizer, and one shuffler releases the reports.
 
     Args:
-        randomizer: what each device does with its value.
-        shuffler: what hides who sent what.
+        randomizer: the local randomizer that each device applies to its value.
+        shuffler: the shuffler that separates reports from their senders.
         n: number of people, >= 1.
 
     >>> import hushuffle as hs
@@ -37,7 +37,7 @@ class Protocol(_checks.ByName):
     shuffler: Shuffler
     n: int
     shared: ClassVar[None] = None
-    """A `SplitAndMix` is not made of one report of each person."""
+    """Always None here: only a `SplitAndMix` protocol, which has no single report per person, sets `shared`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.randomizer, Mechanism):
@@ -49,48 +49,49 @@ class Protocol(_checks.ByName):
         fitted = self.shuffler.fitted(n=self.n, values=self.randomizer.inputs)
         object.__setattr__(self, "shuffler", fitted)
         if self.shuffler.reveals is Reveals.SUMS and not self.randomizer.is_vector:
-            hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
+            hint = "One-hot encodings and reports of a single number can be summed; hashes and sets cannot."
             _checks.reject("shuffler", f"another for reports of {type(self.randomizer).__name__}", self.shuffler, hint)
 
         if self.shuffler.value_law is not None and not self.truthful:
-            hint = "RandomizedResponse(k=k, epsilon=math.inf) reports truthfully; BlanketMessages goes with noise too."
+            hint = "Use RandomizedResponse(k=k, epsilon=math.inf), or BlanketMessages, which also accepts noise."
             _checks.reject("shuffler", "another where reports are not the values themselves", self.shuffler, hint)
         if self.shuffler.all_coins and self.randomizer.law().one_hot is None:
-            hint = "Coins of servers are understood for one-hot encodings: UnaryEncoding."
-            _checks.reject("shuffler", f"one without coins for {type(self.randomizer).__name__}", self.shuffler, hint)
+            hint = "Random bits of servers (`coins`) need a one-hot encoding: UnaryEncoding."
+            rule = f"one with `coins` = 0 for {type(self.randomizer).__name__}"
+            _checks.reject("shuffler", rule, self.shuffler, hint)
 
     @property
     def truthful(self) -> bool:
-        """Whether reports are the values themselves."""
+        """Whether each report is the person's value itself, without noise."""
         law = self.randomizer.law().symmetric
         return law is not None and law.lie == 0
 
     @property
     def hashed(self) -> bool:
-        """Whether reports are the values' buckets, as they are, by public hashes of their own."""
+        """Whether each report is a fresh public hash and the value's bucket under it, without noise."""
         bucket = self.randomizer.law().bucket
         return bucket is not None and bucket.lie == 0
 
     @property
     def reveals(self) -> Reveals:
-        """What the release says of the reports: sums of vectors with a single 1 are how often each report occurs."""
+        """What the release reveals about the reports; sums of one-hot vectors reveal the counts of the reports."""
         counts = self.shuffler.reveals is Reveals.SUMS and self.randomizer.law().one_hot is None
         return Reveals.MULTISET if counts else self.shuffler.reveals
 
     @property
     def secret(self) -> Protocol:
-        """What is left of it to somebody who works together with everybody but the honest people."""
+        """The residual protocol against an adversary who colludes with all people except the honest ones."""
         people, shuffler = self.shuffler.secret(self.n)
         return self if shuffler == self.shuffler and people == self.n else replace(self, n=people, shuffler=shuffler)
 
     @property
     def parts(self) -> tuple[tuple[int, Mechanism], ...]:
-        """How many people have which randomizer: all of them this one."""
+        """Pairs (number of people, randomizer): here a single pair, since all n people use the same randomizer."""
         return ((self.n, self.randomizer),)
 
     @property
     def targets(self) -> tuple[int, ...]:
-        """Which of `parts` figures are for."""
+        """Indices of the `parts` for whose people guarantees are computed."""
         return (0,)
 
     def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Transcript:
@@ -98,7 +99,7 @@ class Protocol(_checks.ByName):
 
         Raises:
             InvalidInputError: not n values, or a value outside the domain.
-            UnsupportedProtocolError: no report leaves, only sums.
+            UnsupportedProtocolError: only sums are released, no reports.
         """
         source = secure() if rng is None else rng
         own = self.shuffler.thinned(self._reports(values, source), rng=source)
@@ -110,7 +111,7 @@ class Protocol(_checks.ByName):
     def sums(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Histogram:
         """Return the sums of the reports on `values`, shape (n,): counts by value, shape (k,).
 
-        Where they are all that leaves, `estimate` reads them; behind a shuffler they can be counted in the release.
+        `estimate` accepts these sums. Behind a shuffler, the analyst can count them from the released reports.
 
         Raises:
             InvalidInputError: not n values, or a value outside the domain.
@@ -127,7 +128,7 @@ class Protocol(_checks.ByName):
         return self.randomizer.randomize(truth, rng=rng)
 
     def with_dummies(self, dummies: int) -> Protocol:
-        """Return what it is once so many dummies have been drawn: everybody who sees the release can count them.
+        """Return the protocol with a random number of dummies replaced by `dummies`, which an observer can count.
 
         Raises:
             InvalidInputError: a number that the shuffler never adds.
@@ -135,7 +136,7 @@ class Protocol(_checks.ByName):
         return replace(self, shuffler=self.shuffler.with_dummies(dummies))
 
     def describe(self, *, reports_per_person: int = 1) -> str:
-        """Return the deployment in one sentence; n are reports where each person may give several."""
+        """Return a one-sentence description; if each person may give several reports, n is the number of reports."""
         several = f"{self.n:,} reports, up to {reports_per_person:,} of each person"
         who = f"{self.n:,} people" if reports_per_person == 1 else several
         return f"{who}: {self.randomizer.describe()}; {self.shuffler.describe()}."

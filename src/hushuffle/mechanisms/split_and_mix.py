@@ -1,4 +1,6 @@
-"""Sums by shares: everybody's number, with a share of the noise, is split up; all messages are mixed and added.
+"""Split-and-mix sums: each client adds a share of the noise to its number and splits the result into messages.
+
+A shuffler mixes all clients' messages, and the analyst adds them.
 
 Source: Ishai, Kushilevitz, Ostrovsky, Sahai 2006; Balle, Bell, Gascon, Nissim 2020; docs/theory/split-and-mix.md.
 """
@@ -30,52 +32,52 @@ MOST_PEOPLE: Final = 10**9
 MOST_COORDINATES: Final = 1024
 
 LARGEST_EPSILON: Final = 40.0
-"""e**40 times what drawing from tables loses is still next to nothing."""
+"""Largest epsilon allowed: e**40 times the rounding error of the noise tables is still negligible."""
 
 _MOST_MESSAGES: Final = 64
-"""More messages of each person are not tried."""
+"""Maximum number of messages of each person that the design tries."""
 
 _FAR: Final = 1 << 62
-"""No bound is above it. Tables of the noise and n keep residues below 2**51."""
+"""Unsigned numbers above this are reduced to it; every bound is smaller, since residues are below 2**51."""
 
 WRAP: Final = 2.0**-40
-"""The chance that the noise in a sum is too large for the modulus is at most this."""
+"""Upper bound on the probability that the noise in a sum is too large for the modulus."""
 
 _EPS: Final = 2.0**-52
 _BELOW: Final = 1 - 4 * _EPS
-"""Floats times this are rounded down."""
+"""Factor that makes a float a lower bound on the exact number (rounds it down)."""
 
 _TRIED: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitAndMix(_checks.ByName):
-    """The noisy sum of n people's numbers, by several messages of each; as accurate as if one party computed it.
+    """Noisy sum of n people's numbers: each sends several messages; the error is that of a trusted central party.
 
-    A number becomes a code 0, 1, ..., `top`. Everybody adds a share of the noise (the difference of two Polya numbers),
-    splits the result into `messages` residues modulo `modulus`, uniform but for their sum, and sends them. A shuffler
-    mixes all messages; whoever reads them adds them up. The noise of `needed` people is exactly discrete Laplace; more
-    people only add to it. Against a reader who works with all others the release is (epsilon, delta)-differentially
-    private: replace one person's number (all coordinates of it).
+    A number becomes a code 0, 1, ..., `top`. Each client adds a share of the noise (the difference of two Polya
+    numbers), splits the result into `messages` residues modulo `modulus`, uniform given their sum, and sends them. A
+    shuffler mixes all messages; the analyst adds them up. The total noise of `needed` people is exactly discrete
+    Laplace; further people only add noise. The release is (epsilon, delta)-differentially private if one person's
+    number (all its coordinates) is replaced, even if all but the `needed` people collude with the analyst.
 
-    A shuffler that gives away who sent what gives away the number: there is no local privacy behind it. A single fake
-    person can move the sum to any that people could have (`hs.estimate_sum`).
+    A compromised shuffler reveals each number: the messages have no local privacy. A single Sybil client can move the
+    sum to any possible value (`hs.estimate_sum`).
 
     Args:
-        low: the smallest number; public. Without `levels` an integer.
-        high: the largest number; public. Without `levels` an integer.
+        low: the smallest number; public. It must be an integer if `levels` is None.
+        high: the largest number; public. It must be an integer if `levels` is None.
         n: number of people, 2 to 10**9.
-        epsilon: in nats, of one person's numbers all together; up to 40.
+        epsilon: epsilon in nats for all of one person's numbers together; up to 40.
         delta: in (0, 1).
-        levels: numbers are rounded to so many equally spaced levels by a coin, without bias; None: they are integers.
-        honest: the share of the n people who answer and follow the protocol and do not work with the reader, in (0, 1].
-        coordinates: numbers of each person, 1 to 1,024. Each has its own sum, and messages of its own.
-        l1: how far a person's numbers are above `low`, all together, at most. A person with more has them scaled down
-            on the device (`encode`), and less noise is enough. None: as far as they can be.
+        levels: number of equally spaced levels for unbiased stochastic rounding; None: the numbers are integers.
+        honest: the fraction of the n people that answer, follow the protocol and do not collude, in (0, 1].
+        coordinates: how many numbers each person has, 1 to 1,024. Each coordinate has its own sum and messages.
+        l1: maximum total by which a person's numbers exceed `low`. The device scales larger totals down (`encode`), so
+            that less noise is needed than without a limit. None: coordinates * (high - low).
 
     Raises:
-        InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that 64
-            messages of each person do not reach.
+        InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that is
+            out of reach with 64 messages per person.
 
     Source: docs/theory/split-and-mix.md, Theorem 7, Theorem 9 and Theorem 10.
 
@@ -106,7 +108,9 @@ class SplitAndMix(_checks.ByName):
         self._set("n", _checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
         self._set("epsilon", _checks.positive("epsilon", self.epsilon))
         if self.epsilon > LARGEST_EPSILON:
-            _checks.reject("epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, "More is hardly any noise.")
+            _checks.reject(
+                "epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, "A larger epsilon adds almost no noise."
+            )
         self._set("delta", _checks.probability("delta", self.delta, low_open=True, high_open=True))
         self._set("honest", _checks.probability("honest", self.honest, low_open=True))
         self._set("coordinates", _checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES))
@@ -123,7 +127,9 @@ class SplitAndMix(_checks.ByName):
             if not 1 <= self.l1 / self.step < 2**61 / self.top:
                 _checks.reject("l1", f"at least one step, {self.step:g}, and not too large to be counted", self.l1)
         if self.needed < 2:
-            _checks.reject("honest", "so large that at least 2 people are", self.honest, "One person hides in nobody.")
+            _checks.reject(
+                "honest", "so large that at least 2 people are", self.honest, "A single person has no crowd."
+            )
         self._set("noise", PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
         self._set("modulus", 1 << self._bits())
         rest = self.delta - (1 + math.exp(self.epsilon)) * self.rounding
@@ -141,26 +147,26 @@ class SplitAndMix(_checks.ByName):
         return _checks.integer(name, getattr(self, name), low=-(2**53), high=2**53, hint=hint)
 
     def _bits(self) -> int:
-        """Return how many bits hold every sum with its noise."""
+        """Return the number of bits that are enough to hold every noisy sum."""
         return (self.n * self.top + 2 * self.noise_reach(self.n)).bit_length()
 
     @property
     def shared(self) -> SplitAndMix:
-        """Itself: there is no law of one report that tells what the release says."""
+        """This protocol itself: its release has no description by the distribution of a single report."""
         return self
 
     @property
     def kind(self) -> str:
-        """What it has in common with the same for another number of people."""
+        """Description of the design without its number of people."""
         parts = (self.low, self.high, self.levels, self.epsilon, self.delta, self.honest, self.coordinates, self.l1)
         return f"SplitAndMix{parts}"
 
     @property
     def grid(self) -> NumberGrid:
-        """The levels, if there are any.
+        """The grid of levels to which numbers are rounded.
 
         Raises:
-            InvalidInputError: numbers are integers.
+            InvalidInputError: `levels` is None (numbers are integers).
         """
         if self.levels is None:
             _checks.reject("levels", "given, where levels are asked for", None)
@@ -168,7 +174,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def top(self) -> int:
-        """The largest code."""
+        """The code of the largest number, `high`."""
         return int(self.high - self.low) if self.levels is None else self.levels - 1
 
     @property
@@ -192,7 +198,7 @@ class SplitAndMix(_checks.ByName):
 
     @cached_property
     def farthest_pair(self) -> tuple[int, int]:
-        """The sums of codes of two people who are farthest apart: they have no coordinate above 0 in common."""
+        """The sums of codes of two people at the largest L1 distance; no coordinate is above 0 for each of the two."""
         pairs = [
             (min(self.cap, used * self.top), min(self.cap, (self.coordinates - used) * self.top))
             for used in range(self.coordinates, self.coordinates // 2 - 1, -1)
@@ -201,91 +207,91 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def needed(self) -> int:
-        """How many people must answer, be honest and not work with the reader."""
+        """Number of people who must answer, follow the protocol and not collude."""
         return people_needed(self.honest, self.n)
 
     @property
     def changes(self) -> float:
-        """An upper bound of how many people's shares of a coordinate change on average, one person's among them."""
+        """Upper bound on the mean number of people (the target included) whose shares of a coordinate change."""
         mean = self.noise.chance / (1 - self.noise.chance)
         return min(float(self.needed), 1.0 + self.top, 2.0 + math.log(self.top + mean)) * (1 + 8 * _EPS)
 
     @property
     def rounding(self) -> float:
-        """An upper bound of the total variation between all noise as it is drawn and as it should be."""
+        """Upper bound on the total variation distance between the implemented noise and the exact noise."""
         return 2 * self.coordinates * self.needed * self.noise.distance * (1 + 8 * _EPS)
 
     @property
     def pure_part(self) -> float:
-        """The epsilon (nats, rounded up) that the noise alone gives; never above `epsilon`."""
+        """The epsilon (nats, rounded up) that the noise gives at delta = 0; never above `epsilon`."""
         return min(log_upwards(Fraction(SCALE, self.noise.ratio), times=self.distance), self.epsilon)
 
     @property
     def failure(self) -> float:
-        """The delta that is certified at `pure_part`: what the messages say beyond their sum; at most `delta`."""
+        """The certified delta at epsilon `pure_part`, for what messages reveal beyond their sum; at most `delta`."""
         drawn = (1 + math.exp(self.pure_part)) * self.rounding
         return min(self.coordinates * self.changes * self.slack * (1 + 8 * _EPS) + drawn, self.delta)
 
     def noise_reach(self, people: int) -> int:
-        """Return a number of codes that the noise of so many people exceeds with a chance of at most 2**-40."""
+        """Return a bound (codes) that the noise of `people` clients exceeds with probability at most 2**-40."""
         return _reach(self.noise.chance, people / self.needed)
 
     @property
     def margin(self) -> int:
-        """Sums of codes from -margin to modulus - margin - 1 are told apart."""
+        """Offset of the decoded range: sums of codes from -margin to modulus - margin - 1 have different residues."""
         return (self.modulus - self.n * self.top) // 2
 
     @property
     def farthest(self) -> float:
-        """How far one fake person can move a sum that is not refused, in the unit of the numbers."""
+        """The largest change of an accepted sum by a single Sybil client, in the unit of the numbers."""
         return self.step * (self.n * self.top + self.noise_reach(self.n))
 
     @property
     def bits_per_message(self) -> int:
-        """A residue; with several coordinates also the coordinate's number."""
+        """Bits of a message: a residue and, if there are several coordinates, the coordinate's number."""
         return self.modulus.bit_length() - 1 + (self.coordinates - 1).bit_length()
 
     @property
     def messages_per_person(self) -> int:
-        """Messages of all coordinates."""
+        """Number of messages that each person sends for all coordinates together."""
         return self.messages * self.coordinates
 
     @property
     def bits_per_person(self) -> int:
-        """Bits of all messages, without what encryption adds to each."""
+        """Bits of all messages of one person, without the overhead of encryption."""
         return self.messages_per_person * self.bits_per_message
 
     def standard_error(self, people: int | None = None) -> float:
-        """Return the standard error of the sum of one coordinate over all coins, at most, in the unit of the numbers.
+        """Return an upper bound on the standard error of the sum of one coordinate, in the unit of the numbers.
 
-        That of the noise, and where there are `levels` of rounding for the worst numbers; `people` who answer, or n.
+        It covers the noise of the `people` who answer (default: n) and, with `levels`, rounding of worst-case numbers.
         """
         count = self.n if people is None else self.answers(people)
         rounded = 0.0 if self.levels is None else count / 4
         return self.step * math.sqrt(2 * self.noise.variance * count + rounded)
 
     def answers(self, people: int) -> int:
-        """Return the number of people who answered, if the guarantee holds for so few.
+        """Return `people`, the number who answered, after checking that the guarantee holds for that many.
 
         Raises:
             InvalidInputError: fewer than `needed`, or more than n.
         """
-        few = "The noise of fewer people is too small: nothing may be released."
-        many = "The modulus is made for n people: somebody answered twice, or build the protocol for more."
+        missing = "The noise of fewer people is too small. Release nothing."
+        many = "The modulus is for n people. Remove duplicate answers, or build the protocol for more people."
         answered = _checks.integer("people", people, low=0)
         return _checks.integer(
-            "people", answered, low=self.needed, high=self.n, hint=few if answered < self.n else many
+            "people", answered, low=self.needed, high=self.n, hint=missing if answered < self.n else many
         )
 
     def encode(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        """Return the codes of people's numbers, of the same shape: (people,), or (people, coordinates) of several.
+        """Return the codes of people's numbers, of the same shape: (people,) or (people, coordinates).
 
-        Numbers outside the bounds become the nearer bound. With `levels` they are rounded stochastically: the expected
-        code is the number. A person whose numbers are more than `cap` steps above `low`, all together, has them scaled
-        down to that first; numbers within `l1` are not scaled. The codes of a person add up to at most `cap`.
+        Numbers outside the bounds become the nearer bound. With `levels`, numbers are rounded stochastically without
+        bias. If a person's numbers exceed `low` by more than `cap` steps in total, they are first scaled down to that
+        total; numbers within `l1` are not scaled. The codes of a person add up to at most `cap`.
 
         Raises:
-            InvalidInputError: values that are no finite numbers, no integers where no levels are given, or of another
+            InvalidInputError: values that are not finite, not integers although `levels` is None, or of another
                 shape.
 
         Source: docs/theory/split-and-mix.md, Lemma 13.
@@ -309,7 +315,7 @@ class SplitAndMix(_checks.ByName):
         return np.where(total > self.cap, codes * self.cap // np.maximum(total, 1), codes).reshape(array.shape)
 
     def _rounded_together(self, columns: npt.NDArray[Any], rng: Randomness) -> Integers:
-        """Round each person's numbers by one draw (systematic sampling): the sum of codes is at most rounded up too."""
+        """Round each person's numbers by one draw (systematic sampling): the code sum is below the exact sum + 1."""
         positions = np.stack([self.grid.inside(self.grid.positions(column)) for column in columns.T], axis=1)
         total, most = positions.sum(axis=1, keepdims=True), self.cap * PARTS
         shorter = np.floor(positions * (most / np.maximum(total, 1) * _BELOW)).astype(np.int64)
@@ -330,46 +336,43 @@ class SplitAndMix(_checks.ByName):
         return codes
 
     def shares(self, codes: Integers, *, rng: Randomness) -> Integers:
-        """Return the messages of people with these codes, shape (messages, people): what each device sends.
-
-        Keyed coins repeat them.
-        """
+        """Return the messages that each client sends, shape (messages, people); keyed randomness repeats them."""
         noise = self.noise.draw(rng, codes.size) - self.noise.draw(rng, codes.size)
         return self.split(codes + noise, rng=rng)
 
     def split(self, numbers: Integers, *, rng: Randomness) -> Integers:
-        """Return residues, shape (messages, people), each column uniform but for its sum, which is the number."""
+        """Return residues, shape (messages, people): column i is uniform given that its sum is number i."""
         mask = self.modulus - 1
-        found = np.empty((self.messages, numbers.size), dtype=np.int64)
+        shares = np.empty((self.messages, numbers.size), dtype=np.int64)
         last = numbers.copy()
         for place in range(self.messages - 1):
-            found[place] = rng.integers(self.modulus, numbers.size)
-            last -= found[place]
+            shares[place] = rng.integers(self.modulus, numbers.size)
+            last -= shares[place]
             last &= mask
-        found[-1] = last & mask
-        return found
+        shares[-1] = last & mask
+        return shares
 
     def collect(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Integers:
         """Run the collection on people's numbers and return the mixed messages, shape (coordinates, messages * people).
 
         Args:
-            values: shape (people,), or (people, coordinates) where there are several; as many people as answer.
+            values: the numbers of the people who answer, shape (people,), or (people, coordinates) if several.
             rng: defaults to `secure()`.
 
         Raises:
-            InvalidInputError: fewer people than `needed`, more than n, or values that are no numbers.
+            InvalidInputError: fewer people than `needed`, more than n, or values that are not numbers.
         """
         source = secure() if rng is None else rng
         codes = self.encode(values, rng=source).reshape(-1, self.coordinates)
         self.answers(codes.shape[0])
-        found = np.empty((self.coordinates, self.messages * codes.shape[0]), dtype=np.int64)
-        for row, column in zip(found, codes.T, strict=True):
+        messages = np.empty((self.coordinates, self.messages * codes.shape[0]), dtype=np.int64)
+        for row, column in zip(messages, codes.T, strict=True):
             sent = self.shares(column, rng=source).ravel()
             row[:] = sent[source.permutation(sent.size)]
-        return found
+        return messages
 
     def describe(self) -> str:
-        """Return the deployment in one sentence."""
+        """Return a one-sentence description of the protocol."""
         several = f"{self.coordinates:,} numbers" if self.coordinates > 1 else "a number"
         several += "" if self.l1 is None else f" (in all at most {self.l1:g} above {self.low:g})"
         rounded = "integers" if self.levels is None else f"rounded to {self.levels:,} levels"
@@ -382,7 +385,7 @@ class SplitAndMix(_checks.ByName):
 
 
 def people_needed(honest: float, n: int) -> int:
-    """Return how many people this share of n is, rounded up.
+    """Return the number of honest people, the fraction `honest` of n, rounded up.
 
     >>> people_needed(0.1, 30)
     3
@@ -391,7 +394,7 @@ def people_needed(honest: float, n: int) -> int:
 
 
 def _reach(ratio: float, groups: float) -> int:
-    """Return a number that the noise of `groups` times the people needed exceeds with chance at most WRAP, both signs.
+    """Return a bound that |noise| of `groups` times the needed people exceeds with probability at most WRAP.
 
     Chernoff: E e**(t noise) = ((1 - ratio)**2 / ((1 - ratio e**t) (1 - ratio e**-t)))**groups for e**t < 1/ratio.
     """
@@ -403,7 +406,7 @@ def _reach(ratio: float, groups: float) -> int:
 
 @lru_cache(maxsize=256)
 def _fewest(people: int, modulus: int, most: float) -> tuple[int, float]:
-    """Return the fewest messages whose distance for each changed person is at most `most`, and that distance."""
+    """Return the fewest messages with total variation distance per changed person <= `most`, and that distance."""
     from hushuffle.numerics.random_pairing import colourings  # noqa: PLC0415 - loads scipy
 
     for messages in range(3, _MOST_MESSAGES + 1):

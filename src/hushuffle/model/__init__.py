@@ -1,4 +1,4 @@
-"""Values that everything speaks: frozen, keyword-only, validated when made."""
+"""The value classes that all rooms share: frozen, with keyword-only fields that are validated at construction."""
 
 from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
 from hushuffle.model.certificate import Certificate

@@ -1,4 +1,4 @@
-"""`Bound`, `Bounds`, `Guarantee`, `Witness`: a figure, or many, that say what they are."""
+"""`Bound`, `Bounds`, `Guarantee`, `Witness`: figures that state whether they are exact, bounded or estimated."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate", "ap
 
 
 _ROUNDED = 1e-9
-"""An end of a probability that is this close to 0 or 1, and beyond, is 0 or 1."""
+"""A bound on a probability within this distance of 0 or 1, or outside [0, 1], is set to 0 or 1."""
 
 _TINY = 1e-9
-"""Below this a percentage is written with an exponent: nobody counts so many zeros."""
+"""Percentages below this value are written with an exponent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Witness:
-    """An explicit pair of neighbouring datasets at which a lower end is attained.
+    """An explicit pair of neighbouring datasets at which a lower bound is attained.
 
-    `others` counts the other people by value, without trailing zeros (of a guesser who knows some of
-    them: only those); the target's value is `target[0]` in one dataset and `target[1]` in the other.
+    `others` counts the other people by value, without trailing zeros. For an informed adversary it counts only people
+    whose values the adversary knows. The target's value is `target[0]` in the first dataset and `target[1]` in the
+    second.
     """
 
     family: str
@@ -44,21 +45,21 @@ class Witness:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} at {value}" for value, count in enumerate(self.others) if count)
-        return f"{self.family} (others: {counts or 'nobody'}; target {self.target[0]} against {self.target[1]})"
+        return f"{self.family} (others: {counts or 'none'}; target {self.target[0]} against {self.target[1]})"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A figure with its kind; the truth lies in [lower, upper] (with `confidence` for an estimate).
+    """A figure and how certain it is: the true value lies in [lower, upper] (with `confidence` for an estimate).
 
     `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed),
-    `bracket` (both ends proven), `upper` or `lower` (the other end is trivial), `estimate`
-    (an interval that holds with probability `confidence`), or `approximation` (lower == upper, and nothing
-    is claimed: the truth may lie on either side). `unit` is "nats", "bits", "probability",
-    or another plain word. `sources` say where the formula or proof is.
+    `bracket` (both bounds proven), `upper` or `lower` (the other bound is trivial), `estimate`
+    (an interval that holds with probability `confidence`), or `approximation` (lower == upper, but the true
+    value may be smaller or larger). `unit` is "nats", "bits", "probability", or another plain word.
+    `sources` cite the formula or proof.
 
     Raises:
-        InvalidInputError: ends out of order or nan, an exact or approximate figure with two ends,
+        InvalidInputError: bounds out of order or nan, an exact or approximate figure with two different bounds,
             an estimate without confidence or a confidence without estimate.
 
     Source: docs/explanation/kinds-of-figures.md.
@@ -100,12 +101,12 @@ class Bound:
 
     @property
     def width(self) -> float:
-        """Upper - lower (0 when both ends are the same infinity)."""
+        """The width, upper - lower (0 when the two bounds are the same infinity)."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     @property
     def complement(self) -> Self:
-        """The probability of the contrary: how often somebody is right who errs so often.
+        """The probability of the complementary event: the success rate for an error rate.
 
         >>> print(Bound(lower=0.75, upper=1.0, kind="lower", unit="probability").complement)
         at most 0.2500 (upper bound)
@@ -121,7 +122,7 @@ class Bound:
         unit = {"probability": "", "": ""}.get(self.unit, f" {self.unit}")
         match self.kind:
             case "exact":
-                people = self.unit == "people"  # are counted
+                people = self.unit == "people"  # people are counted in whole numbers
                 return f"{f'{self.upper:,.0f}' if people else number(self.upper)}{unit} (exact)"
             case "upper":
                 return f"at most {number(self.upper, up=True)}{unit} (upper bound)"
@@ -140,30 +141,31 @@ class Bound:
         return notebook.line(figure, kind.removesuffix(")"))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figure as JSON can say it: ends (infinity as text), kind, unit, sources, and what else it has.
+        """Return the figure as a mapping for JSON: bounds (infinity as text), kind, unit, sources, confidence, witness.
 
         >>> import json
         >>> print(json.dumps(Bound(lower=1.0, upper=math.inf, kind="lower", unit="nats").as_dict()))
         {"lower": 1.0, "upper": "infinity", "kind": "lower", "unit": "nats", "sources": []}
         """
-        found: dict[str, Any] = {"lower": json_number(self.lower), "upper": json_number(self.upper)}
-        found |= {"kind": self.kind, "unit": self.unit}
-        found["sources"] = [f"{source.text} {source.where}".strip() for source in self.sources]
+        fields: dict[str, Any] = {"lower": json_number(self.lower), "upper": json_number(self.upper)}
+        fields |= {"kind": self.kind, "unit": self.unit}
+        fields["sources"] = [f"{source.text} {source.where}".strip() for source in self.sources]
         if self.confidence is not None:
-            found["confidence"] = self.confidence
+            fields["confidence"] = self.confidence
         if self.witness is not None:
-            found["witness"] = asdict(self.witness)
-        return found
+            fields["witness"] = asdict(self.witness)
+        return fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounds:
-    """Many figures of one kind: `lower` <= truth <= `upper`, arrays of one shape; `bounds[i]` is a `Bound`.
+    """An array of figures: each true value lies between `lower` and `upper`, two arrays of the same shape.
 
-    `kind` is "exact" if every figure is, "upper" or "lower" if the other ends say nothing, else "bracket".
+    `bounds[i]` is a `Bound`. `kind` is "exact" if every figure is exact, "upper" if all lower bounds are trivial,
+    "lower" if all upper bounds are trivial, else "bracket".
 
     Raises:
-        InvalidInputError: arrays of two shapes, or ends out of order.
+        InvalidInputError: `lower` and `upper` differ in shape, or bounds are out of order.
 
     >>> import hushuffle as hs
     >>> print(hs.Bounds(lower=np.array([0.25]), upper=np.array([0.26]), kind="bracket", unit="nats")[0])
@@ -184,7 +186,7 @@ class Bounds:
             ends.setflags(write=False)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return the figure at `index`, a `Bound`; or the figures, for what selects several."""
+        """Return the figure at `index` as a `Bound`; if `index` selects several figures, return them as `Bounds`."""
         lower, upper = self.lower[index], self.upper[index]
         if np.ndim(lower):
             return Bounds(lower=lower, upper=upper, kind=self.kind, unit=self.unit, sources=self.sources)
@@ -202,8 +204,8 @@ class Bounds:
 class Guarantee:
     """(epsilon, delta)-differential privacy for one relation between datasets.
 
-    `epsilon` is a `Bound` in nats; `delta` the number it was computed for. `per` says what
-    one step of the relation changes ("person", "column", "message").
+    `epsilon` is a `Bound` in nats, computed at `delta`. `per` is the unit of protection: the relation
+    changes one "person", "column" or "message".
     """
 
     epsilon: Bound
@@ -221,12 +223,12 @@ class Guarantee:
 
     @property
     def lower(self) -> float:
-        """The lower end of epsilon (nats)."""
+        """The lower bound of epsilon (nats)."""
         return self.epsilon.lower
 
     @property
     def upper(self) -> float:
-        """The upper end of epsilon (nats): what is promised."""
+        """The upper bound of epsilon (nats), which is the value that is guaranteed."""
         return self.epsilon.upper
 
     def __str__(self) -> str:
@@ -234,12 +236,12 @@ class Guarantee:
 
 
 def _a_probability(value: float) -> float:
-    """Return 0 or 1 for what rounding put just beyond it."""
+    """Return 0 or 1 if rounding errors put `value` slightly outside [0, 1], else `value`."""
     return min(max(value, 0.0), 1.0) if -_ROUNDED <= value <= 1 + _ROUNDED else value
 
 
 def json_number(value: float) -> float | str:
-    """Return a number as JSON can say it.
+    """Return a number for JSON, infinity as text.
 
     >>> json_number(2.0), json_number(math.inf)
     (2.0, 'infinity')
@@ -248,9 +250,9 @@ def json_number(value: float) -> float | str:
 
 
 def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
-    """Format `value` with `digits` significant digits, rounded outward if `up` says which way.
+    """Format `value` with `digits` significant digits: rounded up if `up`, down if not `up`, to nearest if None.
 
-    Near 1 more digits are shown, so that a probability below 1 never reads as 1.
+    Values near 1 get additional digits, so that a probability below 1 is never shown as 1.
 
     >>> number(0.52111, up=True), number(0.52111, up=False), number(1234567.0), number(0.9999999842)
     ('0.5212', '0.5211', '1,234,567', '0.99999998')
@@ -276,14 +278,14 @@ def number(value: float, *, up: bool | None = None, digits: int = 4) -> str:
 
 
 def _pair(lower: float, upper: float) -> str:
-    """Show two ends rounded outward, or one rounded up where they agree to six digits."""
+    """Format two bounds, rounded outward; bounds that agree to six digits become one number, rounded up."""
     if lower == upper or (math.isfinite(upper) and upper - lower <= 1e-6 * abs(upper)):
         return number(upper, up=True)
     return f"{number(lower, up=False)} to {number(upper, up=True)}"
 
 
 def percent(share: float, *, up: bool | None = None) -> str:
-    """Format a probability as a percentage, rounded outward if `up` says which way.
+    """Format a probability as a percentage: rounded up if `up`, down if not `up`, to nearest if None.
 
     >>> percent(0.521112, up=True), percent(1 / 3), percent(1.0), percent(0.00000482241, up=True)
     ('52.12 %', '33.33 %', '100 %', '0.000483 %')
@@ -291,7 +293,7 @@ def percent(share: float, *, up: bool | None = None) -> str:
     if share in (0.0, 1.0):
         return f"{share:.0%}".replace("%", " %")
     digits = 4 if share >= 0.1 else 3
-    if share > 0.999:  # as many digits as tell it from certainty
+    if share > 0.999:  # enough digits to distinguish it from 100 %
         return f"{100 * (1 - float(number(1 - share, up=None if up is None else not up, digits=2))):.12g} %"
     written = number(float(100 * Decimal(repr(share))), up=up, digits=digits)
     return f"{Decimal(written):f} %" if _TINY <= share < 1 else f"{written} %"

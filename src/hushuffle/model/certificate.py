@@ -1,4 +1,4 @@
-"""`Certificate`: what somebody else needs in order to check a bracket of epsilon without this library."""
+"""`Certificate`: the data with which a third party checks lower and upper bounds of epsilon without this library."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ CERTIFICATE_VERSION: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """A claim about one release, whole: the smallest epsilon (nats) at `delta` lies between the two of `epsilon`.
+    """A self-contained claim about one release: the smallest epsilon (nats) at `delta` is within the bounds `epsilon`.
 
-    The relation is: replace one person's value, n fixed. `release`: the reports of n people and `dummies`, in uniformly
-    random order; or every report with its sender. `values` people choose from; each reports its own with probability
-    `truth`, a fraction, and each other one with the same (a dummy is any of them alike), or `rows` holds the
-    probabilities of reports, a row for each value, and `dummy` those of a dummy. The lower end is attained at `others`,
-    the others' number by value, and `target`: the target's two values. No data are in it: the datasets are worst cases.
+    The relation is: replace one person's value, n fixed. `release` is the reports of n people and `dummies` in
+    uniformly random order, or every report with its sender. `values` is the number of values. Randomized response
+    reports the true value with probability `truth`, a fraction, and every other value with equal probability; a dummy
+    is uniform. For other randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy`
+    the probabilities of a dummy. The lower bound is attained at `others`, the number of other people by value, and
+    `target`, the target's two values. A certificate contains worst cases and no collected data.
     """
 
     version: Literal[1] = CERTIFICATE_VERSION
@@ -36,6 +37,6 @@ class Certificate:
     target: tuple[int, int]
 
     def to_json(self) -> str:
-        """Return the certificate as `hushuffle verify` reads it: an object; infinity is the text "infinity"."""
+        """Return the certificate as a JSON object for `hushuffle verify`; infinity is the text "infinity"."""
         ends = [end if math.isfinite(end) else "infinity" for end in self.epsilon]
         return json.dumps({**asdict(self), "epsilon": ends})

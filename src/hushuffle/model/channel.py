@@ -64,7 +64,7 @@ class Channel:
         return self.matrix.dtype == object
 
     def cascade(self, then: Channel) -> Self:
-        """Return the channel that feeds this channel's output into `then`, shape (inputs, then's outputs)."""
+        """Return the channel that applies this channel and then `then`, shape (inputs, outputs of `then`)."""
         if self.matrix.shape[1] != then.matrix.shape[0]:
             _checks.reject("then", f"a channel with {self.matrix.shape[1]} inputs", then.matrix.shape[0])
         if self.rational != then.rational:
@@ -74,7 +74,7 @@ class Channel:
         return type(self)(matrix=product, inputs=self.inputs, outputs=then.outputs)
 
     def table(self) -> str:
-        """Return the matrix as plain text with its labels, one line for each input.
+        """Return the matrix as plain text with row and column labels, one line for each input.
 
         >>> import hushuffle as hs
         >>> print(hs.Channel(matrix=[[1, 0], [0, 1]], inputs="ab", outputs=("a:1", "b:1")).table())
@@ -89,7 +89,7 @@ class Channel:
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:
-        """Whether shapes, kinds of number and every entry agree (labels are not compared)."""
+        """Whether the shape, the number type (float or rational) and every entry agree (labels are not compared)."""
         if not isinstance(other, Channel):
             return NotImplemented
         return (
@@ -98,7 +98,7 @@ class Channel:
             and bool(np.all(self.matrix == other.matrix))
         )
 
-    __hash__ = None  # type: ignore[assignment]  # holds an array
+    __hash__ = None  # type: ignore[assignment]  # an array is not hashable
 
     def __repr__(self) -> str:
         kind = "rational" if self.rational else "float"

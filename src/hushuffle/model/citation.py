@@ -14,7 +14,7 @@ class Citation:
     where: str = ""
 
     def at(self, where: str) -> Citation:
-        """Return the same source with the place in it."""
+        """Return a citation of the same source at the theorem, section or page `where`."""
         return Citation(key=self.key, text=self.text, where=where)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""`Claim`: what a paper says, what was tested and found here, and whether it holds."""
+"""`Claim`: a claim of a paper, how it was tested, the result of the test, and the verdict."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ VERDICTS: tuple[Verdict, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One claim of a paper, compared with what was computed.
+    """One claim of a paper, compared with a result computed by this library.
 
-    `place` is where the paper says it, `quote` the paper's own words (… stands for words or formulas left out),
-    `sentence` what was tested, in our words, `printed` the paper's number ("" if it prints none), `ours` the result,
-    `reason` why the verdict is what it is where that is not plain, `data` what it was tested on ("" for a formula),
-    `target` the study that tests it. `repeats` names the study whose claim this one repeats, on other data or in a
-    variant; it may be the study itself.
+    `place` is where the paper states the claim. `quote` is the paper's wording (… stands for words or formulas left
+    out). `sentence` states the tested claim in plain words. `printed` is the paper's number ("" if it prints none) and
+    `ours` the computed result. `reason` explains a verdict that does not follow from the result alone. `data` names the
+    data of the test ("" for a formula) and `target` the study that runs it. `repeats` names the study whose claim
+    this claim repeats, on other data or in a variant; it may be the same study.
 
-    `confirmed` and `contradicted` need the paper's own data, or a proof or an exact computation. On other data a claim
-    `holds on other data` or `differs on other data`. What the data or the paper's text leave open is `not testable`.
+    The verdicts `confirmed` and `contradicted` need the paper's own data, a proof or an exact computation. On other
+    data the verdict is `holds on other data` or `differs on other data`. A claim that neither the data nor the paper's
+    text decide is `not testable`.
 
     Raises:
         InvalidInputError: an unknown verdict, or no reason for "differs on other data" or "not testable".
@@ -58,13 +59,13 @@ class Claim:
 
 
 def distinct(claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims without those that repeat a claim of a study among them."""
+    """Return the claims, except those that repeat a claim of a study that is also in `claims`."""
     studies = {claim.target for claim in claims}
     return [claim for claim in claims if not claim.repeats or claim.repeats not in studies]
 
 
 def count(claims: Sequence[Claim]) -> str:
-    """Return how many claims have which verdict, in one sentence; repeated claims are not counted again."""
+    """Return a sentence with the number of claims for each verdict; repeated claims are not counted again."""
     if not claims:
         return "No claim of the paper is tested here."
     once = distinct(claims)

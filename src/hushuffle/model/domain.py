@@ -1,4 +1,4 @@
-"""`Domain`: the k values a person may hold, and their codes 0..k-1."""
+"""`Domain`: the k values that a person may have, and the codes 0..k-1 of these values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Domain:
 
     @classmethod
     def of_size(cls, k: int) -> Self:
-        """Return the domain with labels "0" to str(k - 1)."""
+        """Return the domain of `k` values with labels "0" to str(k - 1)."""
         return cls(labels=tuple(str(value) for value in range(_checks.integer("k", k, low=2))))
 
     @property

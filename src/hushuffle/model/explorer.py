@@ -1,4 +1,4 @@
-"""`Explorer`: a deployment with its neighbours, certified at the points of a grid, for a page with sliders."""
+"""`Explorer`: the data of a page with sliders: certified figures of a deployment with varied parameters, on a grid."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hushuffle.model.report import Unanswered
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """One slider: the values it stops at, the place of the deployment's own, and why there is but one, if so.
+    """One slider: its stops, the position of the deployment's value, and the reason if there is a single stop.
 
-    `ordered`: figures are proven to fall or rise along it, so that they are bracketed between points of the grid.
+    `ordered`: figures are proven monotone along the slider, so figures between grid points are bounded by those at
+    the neighbouring grid points.
     """
 
     key: str
@@ -27,10 +28,11 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class GridPoint:
-    """A figure: `people` are those a person hides among (without colluders); `delta` is 1 where there is none.
+    """One adversary's figure for one setting of the sliders.
 
-    `dummies` is how many there are, on average where their number is random; or how many messages each person sends
-    besides the report (`Explorer.per_person`), and all `people` are honest.
+    `people` counts the people who do not collude; `delta` is 1 where the figure has no delta. `dummies` is the number
+    of dummies, or its average. With `Explorer.per_person`, `dummies` is the number of additional messages of each
+    person, and all `people` are honest.
     """
 
     k: int
@@ -43,11 +45,13 @@ class GridPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Adversary:
-    """What one adversary is told by the release, at points of the grid; or why nobody knows.
+    """What one adversary learns from the release, at the points of the grid; or the reason why there is no figure.
 
-    `sentence` has {factor} (e to the figure), {often} (a percentage), {blind} (that of a blind guess) and {delta} in
-    their places. `colluding`: the colluders tell this adversary their reports. `scaled`: epsilon falls at least in
-    proportion with how often the truth is told on purpose.
+    `sentence` is a template: {factor} is e to the figure, {often} the figure as a percentage, {blind} the success rate
+    of a guess without the release, and {delta} delta. `colluding`: colluders reveal their reports to this adversary.
+    `scaled`: epsilon falls at least in proportion to the probability of a truthful report. `derived`: there are no grid
+    points, because the figure, an upper bound on the success rate of a guess, follows from the central epsilon and
+    delta of all reports together.
     """
 
     key: str
@@ -56,17 +60,18 @@ class Adversary:
     points: tuple[GridPoint, ...] = ()
     colluding: bool = False
     scaled: bool = False
+    derived: bool = False
     reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """What one randomizer does, whatever the crowd: k values and a local epsilon of one report.
+    """The figures of one randomizer that do not depend on n: for k values and a local epsilon of one report.
 
-    `local` is that of all that one person gives (nats, exact). `told`: how often the truth is told on purpose (1 where
-    nothing is scaled by it). The variance of an estimated share is a/n + (b dummies + c)/n**2, with `rare` = (a, b, c)
-    at share 0 and `worst` at the worst share, one of them, or one for each number of messages of a person; None where
-    shares are not estimated.
+    `local` is the local epsilon of everything that one person sends (nats, exact). `told` is the probability of a
+    truthful report (1 if no figure scales with it). The variance of an estimated share is a/n + (b dummies + c)/n**2.
+    `rare` holds (a, b, c) at share 0 and `worst` at the worst share: one triple, or one triple for each number of
+    messages of a person; None where shares are not estimated.
     """
 
     k: int
@@ -79,11 +84,13 @@ class Device:
 
 @dataclass(frozen=True, kw_only=True)
 class Explorer:
-    """All that the page needs; `dummies_count`: a dummy hides at least as well as one more person.
+    """All data of the page with sliders.
 
-    `toml` holds the parts of the specification, with n, epsilon, dummies, delta and colluders, each between two NULs,
-    in the places of what the sliders change. Each person gives `reports` of the n reports at most. `trusted`: among how
-    many a person hides without colluders, for each stop of n. `per_person`: dummies are messages of each person.
+    `dummies_count`: a dummy protects at least as much as one additional person does. `toml` holds the parts of the
+    specification, in which the names n, epsilon, dummies, delta and colluders, each between two NULs, stand for the
+    numbers that the sliders set. Each person sends at most `reports` of the n reports. `trusted` is the number of
+    people among whom a person hides if there are no colluders, for each stop of n. `per_person`: dummies are
+    additional messages of each person.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""`Groups`: whose records may be confused with whose, in memory linear in the number of memberships."""
+"""`Groups`: sets of people whose reports should be hard to tell apart, in memory linear in the memberships."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 _MOST: Final = 2**40
-"""No more people than this."""
+"""The largest number of people."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
     """Sets of people out of 0..n-1: group g is `members[offsets[g]:offsets[g + 1]]`, ascending.
 
-    `offsets`, shape (g + 1,), rises strictly from 0; `members`, shape (memberships,), holds nobody twice in
-    one group. `group_of`, shape (n,), says which group is person i's own, and that group contains person i;
-    people who share a group share its memory. It is None where groups belong to nobody in particular; where
-    there are n groups and group i contains person i, those are taken as the people's own.
+    `offsets`, shape (g + 1,), rises strictly from 0; `members`, shape (memberships,), holds no person twice
+    in one group. `group_of[i]`, shape (n,), is the index of the group of person i, which contains person i;
+    several people may have the same group, which is stored once. `group_of` is None if no group is assigned to
+    a person. By default, if there are n groups and group i contains person i, group i is assigned to person i.
 
-    Groups are public: they must be made from public data only.
+    Groups are public, so they must be derived from public data only.
 
     Raises:
-        InvalidInputError: no group, an empty one, a member twice or outside 0..n-1, or somebody outside
-            their own group.
+        InvalidInputError: no group, an empty group, a member twice or outside 0..n-1, or a person who is not
+            in the group assigned to them.
 
     Source: Meehan et al. 2022, section 4.2.
 
@@ -51,13 +51,13 @@ class Groups:
         members = _checks.codes("members", self.members, k=n)
         offsets = _offsets(self.offsets, len(members))
         owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        keys = owners * n + members  # below 2**63: the arrays would not fit in memory first
+        keys = owners * n + members  # no overflow of 2**63: arrays of that size do not fit in memory
         if not bool(np.all(keys[1:] > keys[:-1])):
             keys.sort()
             members = keys - owners * n
         repeated = int(np.count_nonzero(keys[1:] == keys[:-1]))
         if repeated:
-            _checks.reject("groups", "without anybody twice in one group", f"<{repeated} repeated>")
+            _checks.reject("groups", "without repeated members in one group", f"<{repeated} repeated>")
         group_of = self.group_of
         if group_of is None and len(offsets) == n + 1 and _among(keys, np.arange(n) * (n + 1)) == n:
             group_of = np.arange(n)
@@ -74,13 +74,13 @@ class Groups:
 
     @classmethod
     def of(cls, groups: GroupsLike, *, n: int | None = None) -> Self:
-        """Return `groups` as `Groups` of `n` people (default: as many as the largest member says).
+        """Return `groups` as `Groups` of `n` people (default: the largest member plus 1).
 
         `groups` is a `Groups`, a tuple (offsets, members) of two arrays, or a list of integer arrays, one for
         each group.
 
         Raises:
-            InvalidInputError: as the class, or a `Groups` of another number of people.
+            InvalidInputError: the groups are invalid (see the class), or a `Groups` of another number of people.
 
         >>> import hushuffle as hs
         >>> hs.Groups.of((np.array([0, 2, 3]), np.array([0, 2, 1]))).sizes.tolist()
@@ -106,7 +106,7 @@ class Groups:
         return len(self.offsets) - 1
 
     def __getitem__(self, group: int) -> Integers:
-        """Return the members of one group, ascending."""
+        """Return the members of the group with index `group`, ascending."""
         place = _checks.integer("group", group, low=0, high=len(self) - 1)
         return self.members[self.offsets[place] : self.offsets[place + 1]]
 

@@ -1,4 +1,4 @@
-"""`NumberGrid`: equally spaced levels between public bounds, and how numbers get onto them."""
+"""`NumberGrid`: equally spaced levels between public bounds, and the rounding of numbers to levels."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 PARTS: Final = 1 << 16
-"""Positions in a step between two levels: a number is taken for the nearest of them before a coin rounds it."""
+"""Positions per step between two levels: a number moves to the nearest position before stochastic rounding."""
 
 LARGEST: Final = 1 << 14
-"""Levels at most: positions fit into 31 bits."""
+"""The largest number of levels, so that positions fit into 31 bits."""
 
 
 class Coins(Protocol):
-    """What decides whether a number is rounded up: `secure()`, `reproducible(seed)` or `keyed(...)`."""
+    """The randomness of stochastic rounding: `secure()`, `reproducible(seed)` or `keyed(...)`."""
 
     def integers(self, high: int, size: int, /) -> npt.NDArray[np.int64]:
         """Return uniform integers from 0 to high - 1, shape (size,)."""
@@ -29,9 +29,10 @@ class Coins(Protocol):
 class NumberGrid(_checks.ByName):
     """`levels` equally spaced numbers from `low` to `high`; level number i has code i.
 
-    A number between two levels becomes the upper one with probability its distance to the lower one, in steps, so that
-    the expected level is the number (to 1/131,072 of a step). Numbers outside the bounds are taken for the nearer
-    bound. The bounds must be public: bounds that were taken from the answers say what the smallest and the largest are.
+    Stochastic rounding moves a number between two levels to the upper level with a probability that equals its distance
+    from the lower level, in steps. So the expected level is the number (to 1/131,072 of a step). Numbers outside the
+    bounds are replaced by the nearer bound. The bounds must be public: bounds computed from the answers would reveal
+    the smallest and the largest answer.
 
     Args:
         low: the smallest number, in any unit.
@@ -39,7 +40,7 @@ class NumberGrid(_checks.ByName):
         levels: 2 to 16,384.
 
     Raises:
-        InvalidInputError: an argument out of range, or levels that floats cannot tell apart.
+        InvalidInputError: an argument out of range, or levels that floats cannot distinguish.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1.
 
@@ -62,7 +63,7 @@ class NumberGrid(_checks.ByName):
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "levels", levels)
         if not bool(np.all(np.diff(self.points) > 0)):
-            _checks.reject("levels", "numbers that floats between low and high can tell apart", levels)
+            _checks.reject("levels", "numbers that floats between low and high can distinguish", levels)
 
     @property
     def step(self) -> float:
@@ -76,28 +77,28 @@ class NumberGrid(_checks.ByName):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The levels as text."""
+        """The levels as text, one label for each level."""
         short = tuple(f"{point:.10g}" for point in self.points)
         return short if len(set(short)) == self.levels else tuple(repr(float(point)) for point in self.points)
 
     @property
     def top(self) -> int:
-        """The position of `high`; that of `low` is 0."""
+        """The position of `high`; the position of `low` is 0."""
         return (self.levels - 1) * PARTS
 
     def encode(self, numbers: npt.ArrayLike, *, rng: Coins) -> npt.NDArray[np.int64]:
-        """Return a code 0..levels-1 for each of some numbers, shape (n,), rounded up or down by a coin.
+        """Return the codes 0..levels-1 of numbers, shape (n,), by stochastic rounding.
 
-        A keyed `rng` repeats the rounding of a record. Give the same generator to `randomize` afterwards: it goes on
-        where this stops.
+        With a keyed `rng`, a record is rounded the same way in every call. Pass the same generator to `randomize`
+        afterwards: `randomize` continues its stream of random bits.
 
         Raises:
-            InvalidInputError: not a one-dimensional array of numbers, or one of them is not finite.
+            InvalidInputError: not a one-dimensional array of numbers, or a number is not finite.
         """
         return self.rounded(self.positions(numbers), rng=rng)
 
     def positions(self, numbers: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return where numbers lie, shape (n,): 0 to `top`, then `top` + 1 for all below, `top` + 2 for all above."""
+        """Return the positions of numbers, shape (n,): 0 to `top`; below `low`, `top` + 1; above `high`, `top` + 2."""
         try:
             array = np.asarray(numbers, dtype=np.float64)
         except OverflowError:
@@ -116,16 +117,16 @@ class NumberGrid(_checks.ByName):
         return places
 
     def outside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which positions are those of numbers outside the bounds, shape (n,)."""
+        """Return for each position whether its number was outside the bounds, shape (n,)."""
         return positions > self.top
 
     def inside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the same positions, any shape, with those outside the bounds at the nearer bound."""
+        """Return the positions, any shape, with positions outside the bounds replaced by that of the nearer bound."""
         bounds = np.where(positions == self.top + 1, 0, self.top)
         return np.where(self.outside(positions), bounds, positions)
 
     def rounded(self, positions: npt.NDArray[np.int64], *, rng: Coins) -> npt.NDArray[np.int64]:
-        """Return the codes of positions, shape (n,), each rounded up or down by a coin."""
+        """Return the codes of positions, shape (n,), by stochastic rounding."""
         inside = self.inside(positions)
         upwards = rng.integers(PARTS, inside.size) < inside % PARTS
         return inside // PARTS + upwards

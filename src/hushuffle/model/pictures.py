@@ -1,18 +1,21 @@
-"""`Chart`, `HeatMap`, `PointMap`, `Diagram`: pictures as values; `report` draws them."""
+"""`Chart`, `HeatMap`, `PointMap`, `Diagram`: the data of pictures, which the room `report` draws."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from hushuffle import _checks
+from hushuffle.errors import MissingDependencyError
+from hushuffle.model import notebook
 from hushuffle.model.bound import Bound
 
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line of a chart: points x with a certified band [lower, upper] (equal: a plain line).
+    """One line of a chart: at each x a certified band [lower, upper]; equal bounds are drawn as a plain line.
 
     Raises:
         InvalidInputError: a number is nan.
@@ -28,9 +31,9 @@ class Series:
 
     @classmethod
     def through(cls, label: str, x: Iterable[float], figures: Iterable[Bound | float]) -> Self:
-        """Return the line through `figures`: plain numbers, or of a `Bound` the ends that say something.
+        """Return the series of `figures` against `x`.
 
-        A bracket and an estimate give a band; an upper bound is a line at its upper end, a lower bound at its lower.
+        A bracket or an estimate becomes a band. A plain number, an upper bound or a lower bound becomes a line.
 
         >>> import hushuffle as hs
         >>> Series.through("error", [1, 2], [0.5, hs.Bound(lower=0.1, upper=0.2, kind="bracket", unit="")]).upper
@@ -46,7 +49,7 @@ class Series:
 
 
 def _ends(figure: Bound | float) -> tuple[float, float]:
-    """Return from where to where a figure is drawn."""
+    """Return the smallest and the largest y value at which a figure is drawn."""
     if not isinstance(figure, Bound):
         return float(figure), float(figure)
     if figure.kind == "upper":
@@ -58,7 +61,7 @@ def _ends(figure: Bound | float) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A figure against one parameter. `here` marks this deployment's x; `caption` is one plain sentence."""
+    """A line chart of a figure against a parameter. `here` is the assessed deployment's x; `caption` is a sentence."""
 
     key: str
     title: str
@@ -70,15 +73,48 @@ class Chart:
     y_log: bool = False
     here: float | None = None
 
+    def _repr_html_(self) -> str:
+        lines = [notebook.Line(label=one.label, x=one.x, lower=one.lower, upper=one.upper) for one in self.series]
+        axes = notebook.Axes(x_label=self.x_label, y_label=self.y_label, x_log=self.x_log, y_log=self.y_log)
+        return notebook.chart(self.title, lines, axes=axes, more=self.caption)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the chart with matplotlib on `axes` (default: new axes), and return the axes.
+
+        A certified band is shaded between its lower and its upper bound.
+
+        Raises:
+            MissingDependencyError: matplotlib is not installed.
+        """
+        try:
+            pyplot = importlib.import_module("matplotlib.pyplot")
+        except ImportError as error:
+            message = "Chart.plot needs matplotlib. Install it with: pip install matplotlib"
+            raise MissingDependencyError(message) from error
+        axes = pyplot.subplots()[1] if axes is None else axes
+        for series in self.series:
+            (line,) = axes.plot(series.x, series.upper, label=series.label)
+            if series.lower != series.upper:
+                axes.plot(series.x, series.lower, color=line.get_color())
+                axes.fill_between(series.x, series.lower, series.upper, color=line.get_color(), alpha=0.3)
+        if self.here is not None:
+            axes.axvline(self.here, color="gray", linestyle=":")
+        axes.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
+        axes.set_xscale("log" if self.x_log else "linear")
+        axes.set_yscale("log" if self.y_log else "linear")
+        axes.legend()
+        return axes
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """A matrix as a picture: `values[row][column]`, named rows (`y`) and columns (`x`).
+    """A matrix drawn in colours: `values[row][column]`, with the names `y` of the rows and `x` of the columns.
 
-    `log` colours by the logarithm.
+    `log`: colours follow the logarithm of the value.
 
     Raises:
-        InvalidInputError: not one row for each name in `y`, not one value for each name in `x`, or a value is nan.
+        InvalidInputError: the numbers of rows and names in `y` differ, the numbers of values in a row and names in `x`
+            differ, or a value is nan.
     """
 
     key: str
@@ -100,10 +136,12 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One picture of a `PointMap`: a point for each (x, y), coloured by the category `values`, codes into labels.
+    """One picture of a `PointMap`: a point at each (x, y), whose colour is that of its category.
+
+    `values` are the codes of the categories: positions in `PointMap.labels`.
 
     Raises:
-        InvalidInputError: x, y and values are not of one length, or a number is nan.
+        InvalidInputError: x, y and values differ in length, or a number is nan.
     """
 
     label: str
@@ -119,13 +157,13 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class PointMap:
-    """Pictures side by side on the same axes: the same people, coloured by what is seen of them.
+    """Pictures side by side on the same axes: the same people, with a different value of each person in each picture.
 
-    `labels` name the categories; `caption` is one plain sentence. Where categories are of two families, "warm" and
-    "cool" say for each of them in which colours it is drawn.
+    `labels` name the categories; `caption` is one plain sentence. `families` assigns each category "warm" or "cool"
+    colours; without it the colours of all categories come from one palette.
 
     Raises:
-        InvalidInputError: a code is not one of 0..len(labels)-1, or not one family for each label.
+        InvalidInputError: a code is not one of 0..len(labels)-1, or the numbers of families and labels differ.
     """
 
     key: str
@@ -148,7 +186,7 @@ class PointMap:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagram:
-    """A drawing: `svg` is an SVG document of shapes and text, `text` says the same in lines of words.
+    """A drawing: `svg` is an SVG document of shapes and text, `text` is the same content as plain lines of text.
 
     `caption` is one plain sentence. A report shows the SVG only if it holds nothing but shapes, text and arrow heads:
     no script, no style, no address.

@@ -1,4 +1,4 @@
-"""How likely each person is to be the sender, before the report is seen."""
+"""`Prior`: the probability, before the report is seen, that each person is the sender."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """Probabilities of the people as (probability, how many people have it), the largest first."""
+    """A prior over people as pairs (probability, number of people with this probability), the largest first."""
 
     blocks: tuple[tuple[Fraction, int], ...]
 
     @classmethod
     def of(cls, n: int, *, prior: npt.ArrayLike | None = None, largest_prior: float | None = None) -> Self:
-        """Return the prior on n people: uniform, as given, or the easiest to guess among those with a largest entry.
+        """Return a prior on n people: `prior` if given, the worst case for `largest_prior` if given, else uniform.
 
-        The last one has as many people as possible at `largest_prior`, one with what is left, and the rest at 0:
-        the success of every guess is convex in the prior, so some such vertex is the worst case.
+        The worst case assigns `largest_prior` to as many people as possible, the remaining probability to one person,
+        and 0 to the rest. The success of every guess is convex in the prior, so a vertex of this form is the worst
+        prior whose largest probability is `largest_prior`.
 
         Raises:
-            InvalidInputError: both given, not n probabilities, or a largest one outside [1/n, 1].
+            InvalidInputError: `prior` and `largest_prior` are both given, `prior` is not n probabilities, or
+                `largest_prior` is outside [1/n, 1].
         """
         if prior is not None:
             if largest_prior is not None:
@@ -58,7 +60,7 @@ class Prior:
         return len(self.blocks) == 1
 
     def likeliest(self, most: int, *, above: Fraction = Fraction(0)) -> tuple[int, Fraction]:
-        """Return how many of the `most` likeliest people have a probability > `above`, and their total."""
+        """Return how many of the `most` likeliest people have a probability > `above`, and the sum of these."""
         people, total = 0, Fraction(0)
         for weight, count in self.blocks:
             if weight <= above or people == most:
@@ -69,7 +71,7 @@ class Prior:
 
 
 def largest_probability(n: int, largest_prior: float) -> Fraction:
-    """Return `largest_prior`, checked to be possible among n people."""
+    """Return `largest_prior` as a fraction, after a check that it is in [1/n, 1]."""
     largest = _checks.probability("largest_prior", largest_prior)
     if largest < 1 / n:
         _checks.reject("largest_prior", f"at least 1/n = {1 / n:.6g}", largest)

@@ -1,4 +1,4 @@
-"""How long work tells what it is doing."""
+"""The type of functions to which long computations report their progress."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, float], None]
-"""Told what is being done, in words, and the share of all work that is done, about: from 0 to 1."""
+"""A function that receives the current step in words, and the approximate share of the work done, from 0 to 1."""
 
 
 def silent(_stage: str, _share: float) -> None:
-    """Tell nobody."""
+    """Ignore the progress: the default where the caller passes no function."""

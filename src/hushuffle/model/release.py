@@ -1,4 +1,4 @@
-"""`Histogram`, `Transcript`, `Estimate`: what leaves the shuffler and what is read from it."""
+"""`Histogram`, `Transcript`, `Estimate`: the release of the shuffler, and the frequencies estimated from it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hushuffle import _checks
 from hushuffle.model import notebook
 
 _SHOWN: Final = 20
-"""Values that a notebook shows of an estimate."""
+"""The largest number of values that a notebook shows for an estimate."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Histogram:
-    """Counts by value, shape (k,): integers >= 0. Histograms of disjoint people add up.
+    """Counts by value, shape (k,): integers >= 0. `+` merges the histograms of two disjoint groups of people.
 
     >>> import hushuffle as hs
     >>> print(hs.Histogram(counts=[3, 4]) + hs.Histogram(counts=[1, 0]))
@@ -55,7 +55,7 @@ class Histogram:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Histogram) and np.array_equal(self.counts, other.counts)
 
-    __hash__ = None  # type: ignore[assignment]  # holds an array
+    __hash__ = None  # type: ignore[assignment]  # an array is not hashable
 
     def __repr__(self) -> str:
         return f"Histogram({', '.join(str(count) for count in self.counts[:12])}{', ...' if self.k > 12 else ''})"
@@ -84,14 +84,14 @@ class Transcript:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """Unbiased frequencies of the people's values, shape (k,), with their errors.
+    """Unbiased estimates of the frequencies of the people's values, shape (k,), with the variances of the estimates.
 
     The variance of `frequencies[x]` when the true frequency is p is
-    `variance_intercept + variance_slope * p`: it is over the randomizers' coins, the people's
-    values held fixed. Where it depends on what all others hold too, `variance_matrix`, shape (k, k),
-    times the true frequencies is added. Frequencies may be negative or exceed 1: they are not clipped, since
-    clipping biases them. Post-processing (`hushuffle.estimation`) returns another `Estimate`
-    that names in `postprocessing` what was done; standard errors and intervals keep describing
+    `variance_intercept + variance_slope * p`, over the randomness of the randomizers, for
+    fixed values of the people. If the variance also depends on the frequencies of other values, `variance_matrix`,
+    shape (k, k), times the true frequencies is added. Estimates may be negative or exceed 1: they are not clipped,
+    since clipping biases them. Post-processing (`hushuffle.estimation`) returns another `Estimate`
+    that names the method in `postprocessing`; its standard errors and intervals still describe
     the unbiased `raw` frequencies.
     """
 
@@ -124,16 +124,16 @@ class Estimate:
 
     @property
     def variances_if_absent(self) -> npt.NDArray[np.float64]:
-        """The variance of each value if nobody held it and the others were held as estimated, shape (k,)."""
+        """The variance of each estimate if its true frequency were 0 and all others were as estimated, shape (k,)."""
         return self._line[0]
 
     @property
     def _line(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The variance of each value as a + b p, p its own true frequency, the others held as estimated, (k,) each."""
+        """(a, b), shape (k,) each: an estimate's variance is a + b p at true frequency p, other values as estimated."""
         intercept, slope = np.full(self.k, self.variance_intercept), np.full(self.k, self.variance_slope)
         if self.variance_matrix is None:
             return intercept, slope
-        held = np.maximum(self.raw, 0.0) + 1.0 / self.n  # a person more of each, so that there are always others
+        held = np.maximum(self.raw, 0.0) + 1.0 / self.n  # one person is added to each value: no frequency is 0
         own = np.diag(self.variance_matrix)
         others = (self.variance_matrix @ held - own * held) / (held.sum() - held)
         return intercept + others, slope + own - others
@@ -141,10 +141,10 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> npt.NDArray[np.float64]:
         """Return score intervals for the true frequencies, shape (k, 2), each at `confidence`.
 
-        The interval holds every p with |raw - p| <= z sqrt(variance at p) (normal approximation
-        of the count; the variance is taken at p, not at the estimate, so it holds up near 0 and 1;
-        where it depends on the others' values, these are taken as estimated). Clipped to [0, 1],
-        which loses no coverage.
+        The interval contains every p with |raw - p| <= z sqrt(variance at p) (normal approximation
+        of the count). The variance is evaluated at p, not at the estimate, so coverage stays valid near 0 and 1.
+        If the variance depends on the frequencies of other values, their estimates are used. Intervals are clipped
+        to [0, 1], which loses no coverage.
 
         Source: the score interval of E. B. Wilson (1927) for a mixture of two success rates.
         """

@@ -1,4 +1,4 @@
-"""`Report`: everything a report shows, as values. Computed by the jobs, rendered by the room `report`."""
+"""`Report`: the content of a report as values, which the room `report` renders as files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hushuffle.model.release import Estimate
 from hushuffle.model.statement import Headline, Statement, Target, headline, met
 
 Cell = str | int | float | Bound
-"""One cell of a table: text, a number, or a figure that says what it is."""
+"""One cell of a table: text, a number, or a `Bound`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Table:
     """Rows of cells under named columns; `caption` is one plain sentence.
 
     Raises:
-        InvalidInputError: a row has not one cell for each column, or a number is nan.
+        InvalidInputError: the numbers of cells in a row and of columns differ, or a number is nan.
 
     >>> Table(key="k", title="Errors", caption="", columns=("n", "error"), rows=((10, 0.5), (100, 0.25))).rows[1]
     (100, 0.25)
@@ -48,7 +48,7 @@ class Table:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The figures in its cells, row by row."""
+        """The `Bound`s in the cells of the table, row by row."""
         return tuple(cell for row in self.rows for cell in row if isinstance(cell, Bound))
 
 
@@ -57,10 +57,10 @@ class Finding:
     """What one adversary learns: the question, one plain sentence, and the figure behind it.
 
     `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
-    `adversary` names who asks it in plain words; `proof` names the theorem or argument.
-    The sources of `bound` are the citations. `shown` is the figure that a reader sees beside the sentence where it is
-    not `bound` itself: how often an attacker is right, where `bound` is the rate of errors. `certificate` is all that
-    it takes to check `bound` without this library, where there is one.
+    `adversary` names the adversary in words; `proof` names the theorem or argument.
+    The sources of `bound` are the citations. `shown` is the figure next to the sentence if it differs from `bound`: for
+    example a success rate where `bound` is the error rate. `certificate`, if any, lets a third party check `bound`
+    without this library.
     """
 
     question: str
@@ -73,7 +73,7 @@ class Finding:
 
     @property
     def figure(self) -> Bound:
-        """The figure that a reader sees beside the sentence."""
+        """The figure that a report shows next to the sentence: `shown` if there is one, else `bound`."""
         return self.bound if self.shown is None else self.shown
 
 
@@ -81,8 +81,8 @@ class Finding:
 class Unanswered:
     """A question, or a figure of a report, that has no answer for this mechanism.
 
-    `question` is the name that the finding or chart would have had; `topic` says in plain words who asked, or what is
-    missing; `reason` is the message of what refused.
+    `question` is the name that the finding or chart would have had. `topic` names the adversary or the missing figure.
+    `reason` is the message of the error that refused the question.
     """
 
     question: str
@@ -92,7 +92,7 @@ class Unanswered:
 
 @dataclass(frozen=True, kw_only=True)
 class Warned:
-    """A warning that matters: a stable `key`, one plain sentence, and what to do."""
+    """A warning of a report: a stable `key`, one plain sentence, and what to do."""
 
     key: str
     sentence: str
@@ -101,13 +101,14 @@ class Warned:
 
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    """Who was asked: n people, the labels of their k values, where the data came from.
+    """The respondents: their number n, the labels of the k values, and the source of the data.
 
-    `counts` are the true counts by value, shape (k,), if there is data; `dropped` records were left out. `label_of`
-    says what a label names: a value, or for example a publisher, of which a person may have several or none.
+    `counts` are the true counts by value, shape (k,), if there is data. `dropped` is the number of records left out.
+    `label_of` says what a label names: a value, or for example a publisher, of which a person may have several or none.
 
-    Where a person may give several reports, at most `reports_per_person`, `n` is the number of reports; `people` is
-    how many people they are of, if a column says so, and `beyond` how many were left out as too many of one person.
+    If a person may send several reports, at most `reports_per_person`, `n` is the number of reports. `people` is then
+    the number of people who sent them, if a column identifies people, and `beyond` the number of reports left out
+    because their sender exceeded the limit.
     """
 
     n: int
@@ -122,7 +123,7 @@ class Population:
 
     @property
     def least_people(self) -> int:
-        """How many people there are: at least, where nobody knows whose the reports are.
+        """The number of people; a lower bound where the senders of reports are unknown.
 
         >>> Population(n=9, labels=("no", "yes"), source="no data", reports_per_person=4).least_people
         3
@@ -132,12 +133,12 @@ class Population:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Utility:
-    """Predicted against measured error of the estimated frequencies.
+    """The predicted and the measured error of the estimated frequencies.
 
     `predicted` are standard errors by value, shape (k,), at the true frequencies if there is data, else at
-    the worst frequency. `measured` are root mean square errors over `repetitions` runs; `z` says for
-    each value how many standard deviations the measured mean square lies from the predicted one.
-    `target` is the standard error asked for.
+    the worst frequency. `measured` are root mean square errors over `repetitions` runs. For each value, `z`
+    is the difference of measured and predicted mean square error, in standard deviations.
+    `target` is the largest standard error that the specification allows.
 
     Raises:
         InvalidInputError: a number is nan.
@@ -165,18 +166,19 @@ class Utility:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What was asked, what came out, and everything it takes to repeat it.
+    """A question, its results, and everything needed to reproduce them.
 
-    `question` is in plain sentences: what was asked, or which deployment is assessed; `answers` are plain sentences,
-    the first one the most important. `settings` are names and values of everything that was chosen (sizes, seeds,
-    rules), `software` names and versions of what computed it, `citations` the sources beside those of the figures.
+    `question` states in plain sentences what was asked, or which deployment is assessed. `answers` are plain sentences,
+    the most important first. `settings` are the names and values of all choices (sizes, seeds, rules). `software` lists
+    names and versions of the software that computed the results. `citations` are sources in addition to those of the
+    figures.
 
-    `claims` are those of a paper, each with its verdict. `targets` are what was asked, each with what is got;
-    `statement` is the first page of an assessment.
+    `claims` are claims of a paper, each with its verdict. `targets` are the limits of the specification, each with the
+    figure that is compared with it. `statement` is the first page of an assessment.
 
     The assessment of a deployment has a `population`, the effective `specification` as TOML text and, where
-    frequencies are estimated, `utility`; a study (a figure of a paper, an attack, a plan) has a stable `key` instead.
-    `maps` of an assessment show the values of persons: only for whoever holds them anyway.
+    frequencies are estimated, `utility`. A study (a figure of a paper, an attack, a plan) has a stable `key` instead.
+    The `maps` of an assessment show values of individual people: they are for the data holder only.
     """
 
     title: str
@@ -203,23 +205,23 @@ class Report:
 
     @property
     def met(self) -> bool | None:
-        """Whether all targets are met; one that nobody knows is not. None: nothing was asked."""
+        """Whether all targets are met; a target without a figure counts as not met. None: there are no targets."""
         return met(self.targets)
 
     @property
     def headline(self) -> Headline | None:
-        """The first line: whether targets are met that somebody set, and who confirms what they rest on."""
+        """The first line of the report: whether all targets are met and all assumptions confirmed; None: no targets."""
         return headline(self.targets, () if self.statement is None else self.statement.assumptions)
 
     def _repr_html_(self) -> str:
         targets = [(target.word.upper(), target.sentence) for target in self.targets]
         learned = [(one.adversary, one.sentence, str(one.figure)) for one in self.findings]
-        said = [("", one.sentence + " " + one.advice) for one in self.warnings]
+        warnings = [("", one.sentence + " " + one.advice) for one in self.warnings]
         parts = [f"<h3>{escape(self.title)}</h3>", *(f"<p>{escape(answer)}</p>" for answer in self.answers)]
         parts += [f"<p><strong>{escape(self.headline.sentence)}</strong></p>"] if self.headline is not None else []
         parts += [notebook.table(("target", ""), targets)] if targets else []
         parts += [notebook.table(("adversary", "what they learn", "figure"), learned)] if learned else []
-        parts += [notebook.table(("", "warning"), said)] if said else []
+        parts += [notebook.table(("", "warning"), warnings)] if warnings else []
         for shown in self.tables:
             cells = [[cell if isinstance(cell, str) else str(cell) for cell in row] for row in shown.rows]
             parts.append(f"<h4>{escape(shown.title)}</h4>{notebook.table(shown.columns, cells, more=shown.caption)}")
@@ -227,19 +229,19 @@ class Report:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The figures of the findings, then those in the tables."""
+        """The figures (`Bound`s) of the findings, then the figures in the tables."""
         in_tables = [bound for table in self.tables for bound in table.bounds]
         return (*(finding.bound for finding in self.findings), *in_tables)
 
     @property
     def sources(self) -> tuple[Citation, ...]:
-        """Every source in use, each once per place, in order of use: of the figures, then `citations`."""
+        """All distinct sources (work and place in it) in order of use: those of the figures, then `citations`."""
         used = [source for bound in self.bounds for source in bound.sources]
         return tuple(dict.fromkeys([*used, *self.citations]))
 
 
 def software(*packages: str) -> tuple[tuple[str, str], ...]:
-    """Return what computed a study, with versions: Python, hushuffle, numpy, scipy and `packages`."""
+    """Return pairs (name, version) of Python, hushuffle, numpy, scipy and `packages`."""
     from importlib.metadata import version  # noqa: PLC0415 - slow to load
 
     return (

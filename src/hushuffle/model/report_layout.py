@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 Packed = npt.NDArray[np.void]
-"""Reports as records of the fewest bytes, shape (n,), of the type `ReportLayout.dtype`."""
+"""Reports as records with as few bytes as possible, shape (n,), of the type `ReportLayout.dtype`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ReportLayout:
 
     @property
     def bits(self) -> float:
-        """What one report costs to send: log2 of how many the columns can tell apart.
+        """The size of one report in bits: log2 of the number of distinct reports.
 
         >>> ReportLayout(names=("hash", "bucket"), limits=(65_536, 4)).bits
         18.0
@@ -47,7 +47,7 @@ class ReportLayout:
         return math.fsum(map(math.log2, self.limits))
 
     def pack(self, reports: npt.NDArray[np.int64]) -> Packed:
-        """Return reports of shape (n,), or (n, columns), packed."""
+        """Pack reports of shape (n,), or (n, columns), into records."""
         rows = reports if reports.ndim == 2 else reports[:, np.newaxis]
         packed = np.empty(rows.shape[0], dtype=self.dtype)
         for position, name in enumerate(self.names):
@@ -55,7 +55,7 @@ class ReportLayout:
         return packed
 
     def unpack(self, packed: Packed) -> npt.NDArray[np.int64]:
-        """Return the reports as randomizers make them: of shape (n,), or (n, columns) if there are several."""
+        """Return packed reports in the form that randomizers return: shape (n,) for one column, else (n, columns)."""
         if len(self.names) == 1:
             return packed[self.names[0]].astype(np.int64)
         return np.stack([packed[name].astype(np.int64) for name in self.names], axis=1)

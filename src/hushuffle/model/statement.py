@@ -1,4 +1,4 @@
-"""The first page of a report: targets and whether they are met, and a `Statement` that somebody can sign."""
+"""The first page of a report: targets and whether they are met, and a `Statement` to be signed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from hushuffle import _checks
 from hushuffle.model.bound import Bound
 
 Rule = Literal["at most", "below", "at least"]
-"""How a figure is held against what was asked."""
+"""The comparison of a figure with the limit of its target."""
 
 _RULES: Final = ("at most", "below", "at least")
 _PRIVACY: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 Status = Literal["met", "not confirmed", "no privacy limit", "not met"]
-"""What the first line of a report says: only the first of them is good news."""
+"""The status in the first line of a report; only "met" is good."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One target of a deployment: what was asked, what is got, and so whether it is met.
+    """One target of a deployment, its figure, and whether it is met.
 
-    `key` names it as in [targets] of a specification, `topic` in plain words. `asked` is in the unit of `got`, the
-    figure that is held against it by `rule`; where nobody knows the figure `got` is None and `reason` says why.
+    `key` is the target's name in [targets] of a specification, `topic` its name in words. `asked` is the limit, in the
+    unit of the figure `got`; `rule` says how `got` must compare with `asked`. Without a figure, `got` is None and
+    `reason` says why.
 
     Raises:
-        InvalidInputError: another rule, or neither a figure nor a reason.
+        InvalidInputError: an unknown rule, or neither a figure nor a reason.
 
     >>> import hushuffle as hs
     >>> bound = hs.Bound(lower=0.1117, upper=0.1119, kind="bracket", unit="nats")
@@ -48,7 +49,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met whatever the truth between the ends of the figure is; None: there is no figure."""
+        """Whether the target is met for every value within the figure; None: there is no figure."""
         if self.got is None:
             return None
         if self.rule == "at least":
@@ -57,7 +58,7 @@ class Target:
 
     @property
     def word(self) -> Literal["pass", "fail", "not shown", "not known"]:
-        """Say whether it is met; "not shown" where the figure leaves it open."""
+        """The result in words; "not shown" if the bounds of the figure do not decide, "not known" without a figure."""
         if self.got is None:
             return "not known"
         if self.met:
@@ -67,23 +68,23 @@ class Target:
 
     @property
     def check(self) -> bool:
-        """Whether this is a check that always runs, and no target that somebody set."""
+        """Whether this target is a check that every assessment runs, rather than a target of the specification."""
         return self.key == "delta"
 
     @property
     def sentence(self) -> str:
-        """What was asked and what is got, on one line.
+        """The target and its figure, on one line.
 
         >>> target = Target(key="people", topic="People", rule="at least", asked=1000, got=None, reason="No data.")
         >>> print(target.sentence)
         People: asked at least 1,000, not known. No data.
         """
-        asked = f"{self.topic}: {'must be' if self.check else 'asked'} {self.rule} {shown(self.asked)}"
-        return f"{asked}, not known. {self.reason}" if self.got is None else f"{asked}, got {self.got}."
+        requirement = f"{self.topic}: {'must be' if self.check else 'asked'} {self.rule} {shown(self.asked)}"
+        return f"{requirement}, not known. {self.reason}" if self.got is None else f"{requirement}, got {self.got}."
 
 
 def shown(asked: float) -> str:
-    """Return what was asked as it was written, with commas in large numbers.
+    """Return a limit as text, as a specification writes it, with commas in large numbers.
 
     >>> shown(33000), shown(1e-6), shown(0.02), shown(1 / 3)
     ('33,000', '1e-06', '0.02', '0.3333')
@@ -93,7 +94,7 @@ def shown(asked: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
-    """What a claim rests on and no mathematics shows: a stable `key`, a sentence, who vouches for it ("": nobody)."""
+    """An unproven assumption of the claim: a stable `key`, a sentence, and who confirms it ("": not confirmed)."""
 
     key: str
     sentence: str
@@ -102,9 +103,9 @@ class Assumption:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What the figures become if something is otherwise: central epsilon, and the standard error of a share.
+    """The figures in one case that may occur, for example fewer people: central epsilon, standard error of a share.
 
-    A figure that cannot be given is None, and `remark` says why.
+    A figure that cannot be computed is None, and `remark` says why.
     """
 
     key: str
@@ -116,9 +117,9 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Anonymity:
-    """One of the three questions of European guidance on anonymisation, with the figure that answers it.
+    """One of the three questions of European guidance on anonymisation, with the figure that answers the question.
 
-    `bound` is None where the question was not analysed; `sentence` says so.
+    `bound` is None if the question was not analysed; `sentence` then says so.
 
     Source: Article 29 Working Party, Opinion 05/2014 on anonymisation techniques (WP 216).
     """
@@ -131,7 +132,7 @@ class Anonymity:
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """The text for the people who are asked in one `language` (its own name, and its `code`: "de"), as sentences."""
+    """The text for the respondents in one `language`: the language's own name, its `code` ("de"), and the sentences."""
 
     language: str
     code: str
@@ -140,14 +141,14 @@ class Translation:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What somebody who answers for a deployment tells a regulator, a board, or the people who are asked.
+    """The statement about a deployment for a regulator, a board, or the respondents.
 
     `claim` is one sentence. `unit` says whose data is protected and against which change (the relation). `threats` say
-    who is trusted with what, `assumptions` what nobody has proved, `scenarios` what happens otherwise, `respondents`
-    how to put it to the people, `anonymity` what European guidance asks, `unprotected` what is not covered.
-    `facts` are names and values that tell which deployment this is about: a date, digests, who answers for it.
-    `responsible` are the names that a data protection officer asks for, "" where nobody wrote one; `translations` are
-    `respondents` in several languages, with who asks.
+    which actor is trusted with what, and `assumptions` what is not proven. `scenarios` are the figures in other cases,
+    for example with fewer people. `respondents` is the information for the respondents. `anonymity` answers European
+    guidance, and `unprotected` lists what the claim does not cover. `facts` are names and values that identify the
+    deployment: a date, digests, the author. `responsible` are the names that a data protection officer needs, "" if
+    missing. `translations` are `respondents` in several languages, with the controller.
     """
 
     claim: str
@@ -164,7 +165,7 @@ class Statement:
 
 
 def met(targets: tuple[Target, ...]) -> bool | None:
-    """Return whether all targets are met; one without a figure is not met. None: nothing was asked.
+    """Return whether all targets are met; a target without a figure counts as not met. None: there are no targets.
 
     >>> met(())
     """
@@ -173,17 +174,17 @@ def met(targets: tuple[Target, ...]) -> bool | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The first line of a report: one sentence over all targets and assumptions, and its `status`."""
+    """The first line of a report: one sentence that sums up all targets and assumptions, and the `status`."""
 
     status: Status
     sentence: str
 
 
 def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = ()) -> Headline | None:
-    """Return the first line over targets, checks and assumptions; None: nothing was asked.
+    """Return the first line of a report, from its targets, checks and assumptions; None: there are no targets.
 
-    The status is "met" only if a target of privacy was set, all targets are met, no check failed, and somebody
-    confirms each assumption.
+    The status is "met" only if a privacy target was set, all targets are met, no check failed, and every assumption
+    is confirmed.
 
     >>> people = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bound.exact(10.0, unit="people"))
     >>> print(headline((people,)).sentence)
@@ -191,23 +192,23 @@ def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = 
     """
     if not targets:
         return None
-    asked = [target for target in targets if not target.check]
-    missed = [target.topic for target in asked if not target.met]
+    wanted = [target for target in targets if not target.check]
+    missed = [target.topic for target in wanted if not target.met]
     failed = [target.topic for target in targets if target.check and not target.met]
-    limited = any(target.key in _PRIVACY for target in asked)
+    limited = any(target.key in _PRIVACY for target in wanted)
     open_ones = [row for row in assumptions if not row.vouched]
-    said = [] if limited else ["No privacy limit was set: write one in [targets], for example epsilon = 1."]
+    sentences = [] if limited else ["No privacy limit was set: write one in [targets], for example epsilon = 1."]
     if missed:
-        of = "The one target" if len(asked) == 1 else f"{len(missed)} of {len(asked):,} targets"
-        said.append(f"{of} {'is' if len(missed) == 1 else 'are'} not met: {'; '.join(missed)}.")
-    elif asked:
-        said.append(_all(len(asked), other="" if limited else "other "))
-    said += [f"A check failed: {topic.removeprefix('Check: ')}." for topic in failed]
+        of = "The one target" if len(wanted) == 1 else f"{len(missed)} of {len(wanted):,} targets"
+        sentences.append(f"{of} {'is' if len(missed) == 1 else 'are'} not met: {'; '.join(missed)}.")
+    elif wanted:
+        sentences.append(_all(len(wanted), other="" if limited else "other "))
+    sentences += [f"A check failed: {topic.removeprefix('Check: ')}." for topic in failed]
     if open_ones and not missed:
         are = "assumption is" if len(open_ones) == 1 else "assumptions are"
-        said.append(f"{len(open_ones)} {are} not confirmed: write who confirms each in [statement.vouched].")
+        sentences.append(f"{len(open_ones)} {are} not confirmed: write who confirms each in [statement.vouched].")
     status: Status = "not met" if missed or failed else "not confirmed" if open_ones else "met"
-    return Headline(status=status if limited or missed or failed else "no privacy limit", sentence=" ".join(said))
+    return Headline(status=status if limited or missed or failed else "no privacy limit", sentence=" ".join(sentences))
 
 
 def _all(count: int, *, other: str) -> str:

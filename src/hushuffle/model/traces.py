@@ -16,15 +16,15 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Traces:
-    """The events of n users, each user's in order of time, one user after the other.
+    """The event sequences (traces) of n users, each in order of time, concatenated in one array.
 
-    `events`: codes 0..k-1, shape (total,); those of the user at position i are
-    `events[offsets[i]:offsets[i + 1]]`, and `offsets` has shape (n + 1,). A trace may be empty. `users`: distinct
-    integers that name the users, shape (n,); 0..n-1 if they are not given. `labels`: what the codes stand for,
+    `events`: codes 0..k-1, shape (total,). The events of the user at position i are
+    `events[offsets[i]:offsets[i + 1]]`; `offsets` has shape (n + 1,). A trace may be empty. `users`: distinct
+    integers that identify the users, shape (n,); default 0..n-1. `labels`: the names of the codes,
     or None. The arrays are read-only.
 
     Raises:
-        InvalidInputError: shapes or codes do not fit each other (no event and no user is shown).
+        InvalidInputError: shapes or codes are inconsistent (the message shows no event and no user).
 
     Source: Murakami, Takahashi 2021, section 5.1.
 
@@ -64,7 +64,7 @@ class Traces:
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[int]], *, k: int) -> Self:
-        """Return the traces of the users 0, 1, ... from one sequence of codes for each."""
+        """Return the traces of the users 0, 1, ..., given one sequence of codes for each user."""
         parts = [_checks.codes("sequences", sequence, k=k) for sequence in sequences]
         offsets = np.cumsum([0, *(part.size for part in parts)], dtype=np.int64)
         events = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
@@ -119,13 +119,13 @@ class Traces:
         return self.events[self.offsets[position] : self.offsets[position + 1]]
 
     def first(self, m: int) -> Self:
-        """Return the first m events of every user (all events of those who have fewer)."""
+        """Return the traces cut to the first m events of every user (shorter traces stay whole)."""
         return self.split(np.minimum(self.lengths, _checks.integer("m", m, low=0)))[0]
 
     def split(self, counts: int | npt.ArrayLike) -> tuple[Self, Self]:
-        """Return (training, rest): the first `counts` events of each user, and all later ones.
+        """Return (training, rest): the first `counts` events of each user, and all later events.
 
-        `counts` is one number for all users or one for each, shape (n,): `traces.split(traces.lengths // 2)`.
+        `counts` is one number for all users, or one per user, shape (n,): `traces.split(traces.lengths // 2)`.
 
         Raises:
             InvalidInputError: a count is negative or above the number of that user's events.
@@ -140,10 +140,10 @@ class Traces:
         return self._keep(early, wanted), self._keep(~early, lengths - wanted)
 
     def select(self, users: npt.ArrayLike) -> Self:
-        """Return the traces of some users, in this order: distinct positions 0..n-1, or a mask of shape (n,).
+        """Return the traces of selected users: `users` is distinct positions in 0..n-1, in this order, or a mask (n,).
 
         Raises:
-            InvalidInputError: not positions or a mask, or nobody is left.
+            InvalidInputError: not positions or a mask, or no user is left.
 
         >>> import hushuffle as hs
         >>> walks = hs.Traces.of([[0], [1, 1], [2, 2, 2]], k=3)

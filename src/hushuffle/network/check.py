@@ -1,4 +1,4 @@
-"""Every node's own look at a run's document: what its plan promises, what the owner of a source demands and gives."""
+"""Each node's check of a run's document, against the plan's guarantee and the policy of a source's owner."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from hushuffle.queries import PlanSpecification, parse_plan
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """The plan in a document whose steps keep it."""
+    """The plan of a document whose steps match the plan."""
 
     specification: PlanSpecification
     plan: Plan
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What the traffic of the whole plan tells about one person."""
-        # Imported here: half a second that nodes of a plan without a target need not wait before they listen.
+        """The guarantee for one person against an observer of all traffic."""
+        # Imported here: the import takes half a second, which nodes of a plan without a target epsilon do not need.
         from hushuffle.questions.traffic import plan_guarantee  # noqa: PLC0415
 
         return plan_guarantee(self.plan, delta=self.specification.targets.delta)
 
 
 def check_promise(document: RunDocument) -> Promise:
-    """Return the plan in a document; refuse a document whose steps or query are not those of its plan.
+    """Return the plan in a document; refuse a document whose steps or query differ from its plan.
 
-    The guarantee is that of the plan's text, which people read; what nodes do is said by the steps. A node takes part,
-    whatever its role, only where both are one, and where the plan reaches the epsilon that it asks for itself.
+    The guarantee holds for the text of the plan, which people read; the steps define what nodes do. A node of any role
+    takes part only if text and steps agree, and if the plan reaches its own `targets.epsilon`.
     """
     specification = parse_plan(document.plan, file="the plan in the run's document")
     plan = specification.plan(document.people)
@@ -77,27 +77,27 @@ def check_promise(document: RunDocument) -> Promise:
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """Return what a guarantee promises, for a refusal."""
+    """Return a sentence that states a guarantee, for a refusal."""
     return f"epsilon is up to {number(guarantee.upper, up=True)} at delta = {guarantee.delta:g}"
 
 
 def _check_holders(step: Step) -> None:
-    """Refuse a batch in which fewer nodes than `min_batch` hold the places: somebody alone hides nobody."""
+    """Refuse a batch whose places belong to fewer than `min_batch` different nodes: places of one node hide no one."""
     fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
     if fewest < step.min_batch:
         _refuse(
             f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
-            f"{step.min_batch:,} (the places of one node count once; a smaller traffic.min_batch would say so)"
+            f"{step.min_batch:,} (several places of one node count once; lower traffic.min_batch, or add holders)"
         )
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"the run's document does not keep what its plan promises: {why}. Nothing is sent for it."
+    message = f"the run's document does not match its plan: {why}. Nothing was sent for it."
     raise DataError(message)
 
 
 def check_policy(policy: Policy, promise: Promise, document: RunDocument, identity: Identity) -> None:
-    """Refuse a run that asks for more than the owner of a source gives."""
+    """Refuse a run that exceeds the policy of a source's owner."""
     name, guarantee = identity.name, promise.guarantee
     if guarantee.upper > policy.max_epsilon:
         _decline(name, f"{in_words(guarantee)}, above max_epsilon = {policy.max_epsilon:g}")
@@ -121,7 +121,7 @@ def _check_authority(policy: Policy, identity: Identity) -> None:
         return
     try:
         certificates = x509.load_pem_x509_certificates(identity.authority.encode())
-    except Exception:  # noqa: BLE001 - of an unknown version, damaged: each raises something else
+    except Exception:  # noqa: BLE001 - each fault raises another exception
         _decline(identity.name, "its authority.pem holds no certificate")
     unknown = [one for one in map(_fingerprint, certificates) if one not in policy.authorities]
     if unknown:
@@ -135,14 +135,15 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 def spend(
     policy: Policy, promise: Promise, document: RunDocument, held: Sequence[Person], *, key: bytes, state: Path
 ) -> None:
-    """Note what a run costs the records of a key before anything is sent, or refuse it.
+    """Record the cost of a run under a key before anything is sent, or refuse the run.
 
-    The figures of all runs are added up, which holds for whatever the runs are. A run that is started again costs
-    nothing more, if it is the same document and the same records.
+    The privacy losses of all runs are added up, which is a valid bound for all runs together. A restarted run costs
+    nothing more if its document and its records are the same.
 
-    `policy`: its `budget` bounds the sum of epsilons, its `max_delta` that of deltas.
-    `key`: of their coins; the sums are those of the key.
-    `state`: where sources keep what they sent: a key that has sent and has no record of it is refused.
+    `policy`: its `budget` bounds the sum of epsilons, its `max_delta` the sum of deltas.
+    `key`: the key of the sources' randomness; the sums are over all runs with this key.
+    `state`: the folder in which sources store their messages; a key that has sent messages but has no record is
+    refused.
     """
     odometer = Odometer.of(key)
     if not any(state.glob("*.messages")):
@@ -157,13 +158,13 @@ def spend(
 
 
 def _digest(held: Sequence[Person]) -> str:
-    """Return a digest of records; only what is made of it with a key is ever written."""
+    """Return a digest of records; only a value derived from the digest with a key is ever written."""
     whole = hashlib.sha256()
-    for one in held:
-        whole.update(repr((one.record, sorted(one.places.items()), one.row.tolist())).encode())
+    for person in held:
+        whole.update(repr((person.record, sorted(person.places.items()), person.row.tolist())).encode())
     return whole.hexdigest()
 
 
 def _decline(name: str, why: str) -> NoReturn:
-    message = f"{name} takes no part: {why}. That is the [policy] of its configuration. Nothing was sent."
+    message = f"{name} takes no part: {why}. The limit is in [policy] of its configuration. Nothing was sent."
     raise DataError(message) from None

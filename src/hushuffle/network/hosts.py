@@ -1,4 +1,4 @@
-"""Prepare a run on hosts of their own: certificates, the document, and a configuration for each node."""
+"""Prepare a run on several hosts: certificates, the run's document, and a configuration for each node."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _ENDINGS: Final = (".pem", ".key", ".seal", ".seal.pub")
 
 
 def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) -> list[Path]:
-    """Write NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, with the authority of the folder.
+    """Write NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, certified by the folder's authority.
 
-    An authority that is in the folder already is used again; a node's files are never overwritten.
+    An authority that is already in the folder is used again. The files of a node are never overwritten.
 
-    `names`: of nodes, as in the run's document; one that is there twice counts once.
-    `out`: the folder; made if it is not there.
-    `days`: how long the certificates are valid.
+    `names`: the names of the nodes, as in the run's document; a repeated name counts once.
+    `out`: the folder; it is created if it does not exist.
+    `days`: the number of days for which the certificates are valid.
     """
     _checks.positive("days", days)
     nodes = list(dict.fromkeys(names))
@@ -48,7 +48,7 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in (out / f"{name}{ending}" for name in nodes for ending in _ENDINGS):
             if path.exists():
-                fail(f"{path} is there already: a node's files are never overwritten.")
+                fail(f"{path} exists, and a node's files are never overwritten. Give another folder or name.")
         authority, written = _authority(out, days)
         for name in nodes:
             identity, seal = authority.issue(name), SealKey.generate()
@@ -63,13 +63,13 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
 
 
 def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
-    """Return the authority of a folder, and its files if they were written just now."""
+    """Return the authority of a folder, and the files that were written if the authority is new."""
     place, key = out / f"{AUTHORITY}.pem", out / f"{AUTHORITY}.key"
     if key.exists():
         certificate = place.read_text("ascii", errors="replace")
         return Authority.read(certificate=certificate, key=text_of_secret(str(key)), days=days), []
     if place.exists():
-        fail(f"{place} is there without {key.name}: only whoever holds that key can make certificates for it.")
+        fail(f"{place} exists without {key.name}, which signs certificates. Restore it, or give a new folder.")
     authority = Authority(days=days)
     write_private(key, authority.key.encode())
     place.write_text(authority.certificate, encoding="ascii")
@@ -78,7 +78,7 @@ def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The run's document, the moment from which its times are counted, and the command for each node, servers first."""
+    """The run's document, the moment from which its times count, and the start command of each node, servers first."""
 
     document: Path
     start: str
@@ -86,18 +86,18 @@ class Prepared:
 
 
 AHEAD: Final = dt.timedelta(minutes=15)
-"""How long after it is drawn up a run starts, unless its start is given."""
+"""Time from the preparation of a run to its start, unless the start is given."""
 
 
 def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: dt.datetime | None = None) -> Prepared:
     """Write `run.json` and a configuration for each node into a new folder.
 
-    The plan's own data are not read: every source brings its own. How many people there are is how many sources the
-    hosts' file lists.
+    The plan's own data are not read: every source has its own record. The number of people is the number of sources in
+    the hosts' file.
 
-    `hosts`: a TOML file, see `hushuffle.network.specification`.
-    `out`: a folder that is not there yet, or empty.
-    `start`: the moment from which all times of the run are counted; `AHEAD` from now by default.
+    `hosts`: a TOML file with the fields of `hushuffle.network.specification.Hosts`.
+    `out`: a folder that does not exist, or is empty.
+    `start`: the moment from which all times of the run are counted; by default `AHEAD` from now.
     """
     wanted = load_hosts(hosts)
     names = _sources(wanted, hosts.parent)
@@ -119,10 +119,10 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
 
     document = draw_up(specification, plan, names, server=server, rng=secure())
     document = document.starting(start or dt.datetime.now(dt.UTC) + AHEAD)
-    check_promise(document)  # what every node would refuse is not handed out
+    check_promise(document)  # every node would refuse an invalid document
     try:
         if out.exists() and any(out.iterdir()):
-            fail(f"{out} is there already, and not empty: give a new folder.")
+            fail(f"{out} exists, and is not empty: give a new folder.")
         return _written(document, servers, out)
     except OSError as error:
         fail(f"{out} cannot be written: {cause(error)}.")
@@ -156,7 +156,7 @@ def _sources(wanted: Hosts, folder: Path) -> list[str]:
     wrong = [name for name in dict.fromkeys(names) if not is_name(name)]
     if wrong or not names:
         got = ", ".join(map(repr, wrong[:3])) or "none"
-        fail(f"{path} must hold names of {NAME_RULE}, one on a line; got {got}.")
+        fail(f"{path} must hold one name on each line, of {NAME_RULE}; got {got}.")
     return names
 
 
@@ -164,4 +164,4 @@ def _seal(path: Path) -> str:
     try:
         return PublicSealKey.of(path.read_text("ascii").strip()).text
     except (OSError, UnicodeDecodeError):
-        fail(f"{path} cannot be read: `hushuffle node certs` makes seal keys, the public half is enough here.")
+        fail(f"{path} cannot be read. `hushuffle node certs` creates seal keys; only the public half is needed here.")

@@ -1,4 +1,4 @@
-"""One process that runs nodes of a run, from its configuration; and records that were prepared for it."""
+"""One process of a run: runs the nodes of its configuration."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AnyNode = SourceNode | ScramblerNode | ComputeNode | ResultNode
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What became of the nodes of one process: their counters by name, the result if one of them was to give it."""
+    """The outcome of a process's nodes: counters and failures by node name, and the result node's result, if any."""
 
     counters: Mapping[str, Mapping[str, Any]]
     failures: Mapping[str, str]
@@ -46,15 +46,15 @@ class Ran:
 
 
 def run_nodes(configuration: Path) -> Ran:
-    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT let them finish what has begun.
+    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP or SIGINT ends them after work in progress.
 
-    Nodes that were killed go on where they were when they are started again with the same state folder.
+    Nodes that were killed continue when they are started again with the same state folder.
 
-    Writes `status` (and `result`) if the configuration names them.
+    The files `status` and `result` are written if the configuration names them.
     """
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
-    promise = check_promise(document)  # every role, before it listens or says a word
+    promise = check_promise(document)  # every role checks before it listens or sends
     room = None if config.result is None else result_room(folder / config.result, document)
     try:
         with _Sockets() as sockets:
@@ -64,8 +64,8 @@ def run_nodes(configuration: Path) -> Ran:
         if room is not None:
             room.give()
     if ran.result is not None and config.result is not None:
-        kept = f"What it is made of is kept, sealed, in {folder / config.state}: make room and start this node again."
-        _write(folder / config.result, result_table(document, ran.result), hint=kept)
+        hint = f"Its parts are kept, sealed, in {folder / config.state}: free space and start this node again."
+        _write(folder / config.result, result_table(document, ran.result), hint=hint)
     for node in nodes:
         if node.name not in ran.failures:
             node.forget()
@@ -98,13 +98,13 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
 
 
 def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Say that something failed for which nobody waits: asyncio would log what the error says, which may quote data."""
+    """Replace asyncio's log of failed background tasks, since error texts may quote data."""
     kind = type(context.get("exception")).__name__
     Journal(node="process", out=sys.stderr).event("unexpected error", kind=kind)
 
 
 def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
-    """Return what each node of a configuration that others connect to says of itself; "failure" if it does not."""
+    """Return the health of each listening node of a configuration; "failure" for a node that does not answer."""
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
     identities = {name: _identity(config, name, folder) for name in config.nodes if name in document.servers}
@@ -122,7 +122,7 @@ def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
 
 
 def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
-    """Return what a result node publishes: of which run, what must be known with it, and what came of each step."""
+    """Return the content of the result file: the run, the cautions, and the answer of each step."""
     answers = [
         document.query.answer(
             number,
@@ -138,14 +138,13 @@ def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
 
 
 _ONE_SCRAMBLER: Final = (
-    "Every batch went through one scrambler alone. One that had put messages of its own (dummies, or records that it "
-    "made up) in the place of all but those that it chose could read the chosen records from these numbers: they hide "
-    "people as far as each scrambler can be trusted."
+    "Every batch went through one scrambler alone. Such a scrambler can replace all messages but a few by dummies "
+    "or forged records, and read these few records from these numbers. So people must trust each scrambler."
 )
 
 
 class _Sockets:
-    """Listening sockets, closed in the end."""
+    """Listening sockets of a process; leaving the context closes them."""
 
     def __init__(self) -> None:
         self._open: list[socket.socket] = []
@@ -154,21 +153,21 @@ class _Sockets:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for one in self._open:
-            one.close()
+        for listener in self._open:
+            listener.close()
 
     def listening(self, where: str, name: str) -> socket.socket:
         try:
             if where.startswith("fd:"):
-                found = socket.socket(fileno=int(where.removeprefix("fd:")))
+                listener = socket.socket(fileno=int(where.removeprefix("fd:")))
             else:
                 host, _, port = where.rpartition(":")
-                found = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
+                listener = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not host:port"
             fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
-        self._open.append(found)
-        return found
+        self._open.append(listener)
+        return listener
 
 
 def _nodes(
@@ -192,7 +191,7 @@ def _nodes(
                 spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
-            fail(f"{name} takes no part in this run: the document does not name it.")
+            fail(f"{name} takes no part in this run: the document does not list it.")
         where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
         if name in scramblers:
             nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
@@ -204,7 +203,7 @@ def _nodes(
 
 
 def _policy(config: NodeConfiguration) -> Policy | None:
-    """Return what sources demand; records that were prepared, for a rehearsal, are nobody's own."""
+    """Return the policy of the sources' owner; None for prepared records of a rehearsal, which have no owner."""
     own = config.records is not None and config.records.data is not None
     return config.policy or (Policy() if own else None)
 
@@ -221,9 +220,9 @@ def _source(
     assert config.records is not None
     state = folder / config.records.state
     if config.records.prepared is None:
-        # The rows of every table are numbered from 0 on: nodes that share a key must not share their coins.
+        # The rows of every table are numbered from 0: nodes that share a key must not share their randomness.
         key = derived(key, f"node {identity.name}")
-    journal = Journal(node=identity.name)  # there may be thousands: what they say is in their counters
+    journal = Journal(node=identity.name)  # thousands of sources may run: they have counters, but no log
     return SourceNode(document, identity, held, key=key, state=state, journal=journal, places=places)
 
 
@@ -256,22 +255,22 @@ def _coins(config: NodeConfiguration, folder: Path) -> bytes:
 
 
 _FIGURE: Final = 40
-"""Bytes of a number in a result, generously."""
+"""Largest number of bytes of a number in a result."""
 
 
 def room_file(path: Path) -> Path:
-    """Return the file that keeps room for a result."""
+    """Return the path of the file that reserves disk space for a result."""
     return path.with_name(f".{path.name}.room")
 
 
 def result_room(path: Path, document: RunDocument) -> Room:
-    """Keep room for a result, from before anything is sent for it."""
+    """Reserve disk space for a result before the run starts."""
     figures = len(document.steps) * document.query.figures
     return Room(room_file(path), (1 << 16) + figures * _FIGURE)
 
 
 def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
-    """Write JSON, whole or not at all, through to the disk."""
+    """Write JSON to the disk atomically."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("w", encoding="utf-8") as file:

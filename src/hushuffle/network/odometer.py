@@ -1,4 +1,4 @@
-"""How much privacy a key has spent, run by run: written through to the disk before a run's first byte leaves."""
+"""The privacy loss of a key, run by run; each loss is on the disk before the first byte of its run is sent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ _CONTENT: Final = "odometer"
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What one run spends of everybody's privacy: (epsilon, delta), epsilon in nats.
+    """The privacy loss (epsilon, delta) of one run for each person, with epsilon in nats.
 
-    `run` names it. `use` is a digest of what it uses the key's coins for (what is sent, to whom, made how), made with
-    the key so that it says nothing: the same run may be repeated for the same use only. Text, "" if nothing is to be
-    compared.
+    `run`: the name of the run. `use`: a keyed digest of the use of the key's randomness (content, recipients,
+    mechanism); a run may be repeated only for the same use. An empty `use` allows no comparison.
     """
 
     run: str
@@ -38,10 +37,10 @@ class Spending:
 
 @dataclass(frozen=True, kw_only=True)
 class Odometer:
-    """The spendings of a key, in a private `folder`: they add up, and none is ever taken away.
+    """The recorded privacy losses of a key, in a private `folder`: losses add up, and no loss is ever removed.
 
-    A key whose record is missing has spent nobody knows what, so it may spend nothing: `begin` is for keys that were
-    never used. Any number of processes may share a record.
+    The privacy loss of a key without a record is unknown, so the key may not be used: `begin` is for keys that were
+        never used. Several processes may share a record.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,11 +59,11 @@ class Odometer:
 
     @classmethod
     def of(cls, key: bytes) -> Self:
-        """Return the odometer of a key, wherever the key lies; see `hushuffle.files.secret_keys`."""
+        """Return the odometer of a key, wherever the key is stored; see `hushuffle.files.secret_keys`."""
         return cls(folder=key_folder(key))
 
     def begin(self) -> bool:
-        """Begin a record of nothing spent, and say whether there was none. Only for keys that were never used."""
+        """Begin an empty record, for a key that was never used; return False if the key already has a record."""
         with locked(self.folder):
             if self._read() is not None:
                 return False
@@ -72,22 +71,22 @@ class Odometer:
             return True
 
     def spendings(self) -> tuple[Spending, ...]:
-        """Return what was spent, in this order."""
+        """Return the recorded privacy losses, in the order of the runs."""
         spendings = self._read()
         if spendings is None:
             fail(
-                f"{self._path} is missing: nobody knows how much privacy this key has spent. Put it back, or take a "
-                "new key. If the key was never used, begin its record."
+                f"{self._path} is missing, so the privacy loss of this key is unknown. Restore it, or create a new "
+                "key. If the key was never used, begin its record."
             )
         return spendings
 
     def total(self) -> tuple[float, float]:
-        """Return the sums of epsilon and delta, which hold for all runs together."""
+        """Return the sums of epsilon and of delta, which bound the privacy loss of all runs together."""
         epsilon, delta = _sums(self.spendings())
         return float(epsilon), float(delta)
 
     def spend(self, spending: Spending, *, max_epsilon: float = math.inf, max_delta: float = 1.0) -> bool:
-        """Note a run before anything of it leaves; return False if it was noted before, for the same use."""
+        """Record a run before any of its messages is sent; return False if the same run is already on record."""
         with locked(self.folder):
             before = self.spendings()
             for earlier in before:
@@ -95,16 +94,16 @@ class Odometer:
                     return False
                 if earlier.run == spending.run:
                     fail(
-                        f"Run {spending.run} was noted before, with other figures or for other records: from the same "
-                        "coins both together would reveal values. Nothing leaves."
+                        f"Run {spending.run} is already on record with other figures or other records. Reusing its "
+                        "randomness would reveal values, so nothing was sent. Give the run a new name or a new key."
                     )
             epsilon, delta = _sums((*before, spending))
             if epsilon > _decimal(max_epsilon) or delta > _decimal(max_delta):
                 spent = _sums(before)
                 fail(
-                    f"Run {spending.run} would spend epsilon {spending.epsilon:g} and delta {spending.delta:g}. Spent "
-                    f"are epsilon {float(spent[0]):g} and delta {float(spent[1]):g} of a budget of epsilon "
-                    f"{max_epsilon:g} and delta {max_delta:g}. Nothing leaves."
+                    f"Run {spending.run} would spend epsilon {spending.epsilon:g} and delta {spending.delta:g}. "
+                    f"Epsilon {float(spent[0]):g} and delta {float(spent[1]):g} are spent, of a budget of epsilon "
+                    f"{max_epsilon:g} and delta {max_delta:g}. Nothing was sent."
                 )
             self._write((*before, spending))
             return True
@@ -127,7 +126,7 @@ class Odometer:
         try:
             write_memory(self._path, _CONTENT, {"spendings": plain})
         except OSError as error:
-            fail(f"{self._path} cannot be written: {cause(error)}. Nothing leaves.")
+            fail(f"{self._path} cannot be written: {cause(error)}. Nothing was sent.")
 
 
 def _spending(*, run: Any, epsilon: Any, delta: Any, use: Any) -> Spending:
@@ -137,7 +136,7 @@ def _spending(*, run: Any, epsilon: Any, delta: Any, use: Any) -> Spending:
 
 
 def _sums(spendings: tuple[Spending, ...]) -> tuple[Decimal, Decimal]:
-    """Return the sums of the figures as they are written: three times 0.1 is 0.3."""
+    """Return the exact sums of epsilon and of delta as decimal numbers, in which 0.1 + 0.1 + 0.1 is 0.3."""
     zero = Decimal(0)
     return (
         sum((_decimal(each.epsilon) for each in spendings), zero),

@@ -1,4 +1,4 @@
-"""The processes of a run on this machine: their addresses, their files, how they start and what they leave."""
+"""The processes of a run on this machine: addresses, files, start and outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENT: Final = "run.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """One process of a run: its name, the nodes in it, and its configuration file."""
+    """One process of a run: its name, its nodes, its configuration file, and its listening sockets."""
 
     name: str
     nodes: tuple[str, ...]
@@ -32,9 +32,9 @@ class Process:
 
 
 class Loopback:
-    """Addresses of this machine alone: every node has one of its own in 127.0.0.0/8, as hosts on a network have.
+    """Addresses on the loopback device: each node has its own address in 127.0.0.0/8, as hosts in a network have.
 
-    `recorded`: whether others reach a node through the recorder, at its own address, or directly.
+    `recorded`: whether other nodes reach a node through the recorder, which listens at the node's address, or directly.
     """
 
     def __init__(self, *, recorded: bool = True) -> None:
@@ -44,12 +44,12 @@ class Loopback:
         self.private: dict[str, socket.socket] = {}
 
     def host(self, name: str) -> str:
-        """Return the address of a node, the same one every time."""
+        """Return the address of a node; repeated calls return the same address."""
         number = len(self._hosts)
         return self._hosts.setdefault(name, f"127.{1 + number // 62_500}.{1 + number // 250 % 250}.{1 + number % 250}")
 
     def listening(self, name: str) -> str:
-        """Return host and port at which others reach a node; the port is bound at once, so that nobody can take it."""
+        """Bind a port for a node at once, and return host and port at which other nodes reach it."""
         own = socket.create_server((self.host(name), 0), backlog=4096)
         self.private[name] = own
         if self._recorded:
@@ -60,23 +60,23 @@ class Loopback:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names of all addresses."""
+        """The name of the node at each address."""
         return {host: name for name, host in self._hosts.items()}
 
     def routes(self) -> list[tuple[socket.socket, tuple[str, int]]]:
-        """Return the sockets of the recorder, each with the place of the node behind it."""
+        """Return the sockets of the recorder, each with the address of the node behind it."""
         return [(one, self.private[name].getsockname()[:2]) for name, one in self.public.items()]
 
     def close_private(self) -> None:
-        """Close the sockets of the nodes: those who run them have their own."""
-        for one in self.private.values():
-            one.close()
+        """Close the nodes' sockets here: the nodes' processes have inherited them."""
+        for listener in self.private.values():
+            listener.close()
 
     def close(self) -> None:
         """Close all sockets."""
         self.close_private()
-        for one in self.public.values():
-            one.close()
+        for listener in self.public.values():
+            listener.close()
 
 
 def configure(deployment: Deployment, loopback: Loopback, place: Path, key: bytes, count: int) -> list[Process]:
@@ -93,8 +93,8 @@ def configure(deployment: Deployment, loopback: Loopback, place: Path, key: byte
             processes.append(_servers(f"{kind}-nodes-{number}", own, deployment, loopback, place, authority))
     for number, own in enumerate(_shared(list(deployment.people), count), start=1):
         name = f"source-nodes-{number}"
-        for one in own:
-            _identify(place, authority.issue(one, address=loopback.host(one)))
+        for member in own:
+            _identify(place, authority.issue(member, address=loopback.host(member)))
         write_prepared(place / f"{name}.npz", {one: deployment.people[one] for one in own})
         records = {"prepared": f"{name}.npz", "coins": "coins.key", "state": f"{name}.state"}
         more = {"records": records, "addresses": {one: loopback.host(one) for one in own}}
@@ -112,10 +112,12 @@ def _servers(
     **more: str,
 ) -> Process:
     sockets = tuple(loopback.private[one] for one in own)
-    for one in own:
-        _identify(place, authority.issue(one))
-        if one in deployment.seals:
-            write_private(place / "identities" / f"{one}.seal", deployment.seals[one].text.encode(), durable=False)
+    for member in own:
+        _identify(place, authority.issue(member))
+        if member in deployment.seals:
+            write_private(
+                place / "identities" / f"{member}.seal", deployment.seals[member].text.encode(), durable=False
+            )
     listen = {one: f"fd:{where.fileno()}" for one, where in zip(own, sockets, strict=True)}
     addresses = {one: loopback.host(one) for one in own}
     return _process(name, own, place, {"listen": listen, "addresses": addresses, **more}, sockets)
@@ -136,14 +138,14 @@ def _identify(place: Path, identity: Identity) -> None:
 
 
 def _shared(names: Sequence[str], count: int) -> Iterator[list[str]]:
-    """Yield the names in at most `count` parts, none empty."""
+    """Yield at most `count` parts of the names; no part is empty."""
     parts = min(count, len(names))
     for start in range(parts):
         yield list(names[start::parts])
 
 
 async def start(process: Process, group: int) -> asyncio.subprocess.Process:
-    """Start a process in a process group; what it says goes to a file beside its configuration."""
+    """Start a process in a process group; its output goes to a log file beside its configuration."""
     log = process.configuration.with_suffix(".log")
     with log.open("wb") as file:
         return await asyncio.create_subprocess_exec(
@@ -162,22 +164,22 @@ async def start(process: Process, group: int) -> asyncio.subprocess.Process:
 
 
 def ended(process: asyncio.subprocess.Process) -> str:
-    """Return how a process ended that did not end well."""
+    """Return a text that states how a process failed."""
     code = process.returncode or 0
     return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
 def statuses(processes: list[Process]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the counters and failures that the processes wrote; the last words of one that wrote none."""
+    """Return the counters and failures in the processes' status files; without a file, the last line of output."""
     counters, failures = dict[str, dict[str, Any]](), dict[str, str]()
     for process in processes:
         try:
             status = json.loads(process.configuration.with_name(f"{process.name}.status.json").read_bytes())
         except FileNotFoundError:
             lines = process.configuration.with_suffix(".log").read_text("utf-8", errors="replace").splitlines()
-            said = [line for line in lines if not line.startswith("{")]
-            if said:
-                failures[process.name] = said[-1]
+            messages = [line for line in lines if not line.startswith("{")]
+            if messages:
+                failures[process.name] = messages[-1]
             continue
         counters |= status["nodes"]
         failures |= status["failures"]

@@ -1,4 +1,4 @@
-"""A whole plan on this machine: real nodes in processes of their own, over loopback, watched as an adversary would."""
+"""Run a whole plan on this machine: nodes in separate processes, over loopback, with the traffic recorded."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ TRACE: Final = "trace.parquet"
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder in it
 _EACH: Final = 1 << 16
-"""Bytes of files for each source, generously."""
+"""Largest number of bytes of files for each source."""
 
 _START, _START_EACH = 3.0, 0.002
-"""Seconds that processes take to start on an idle machine, and for each source."""
+"""Seconds that processes take to start on an idle machine, and additional seconds for each source."""
 
 _GRACE: Final = 15.0
-"""Seconds that other nodes have to end by themselves when the result is there."""
+"""Seconds that other nodes have to end after the result is available."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkRun:
-    """What a run over the network came to.
+    """The outcome of a run over the network.
 
-    `result` is what the result node wrote; `counters` of every node by name; `failures` of processes and nodes;
-    `trace` is what was seen on the wire; `files` are what was written.
+    `result`: the content of the result node's file. `counters`: the counters of every node, by name. `failures`: the
+    failures of processes and nodes, by name. `trace`: the traffic that an observer saw. `files`: the written files.
     """
 
     deployment: Deployment
@@ -68,7 +68,7 @@ class NetworkRun:
 
 
 Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Path], Coroutine[Any, Any, None]]
-"""Runs beside the run, told the processes by name and the folder of their files, for tests that kill some."""
+"""A test hook that runs during the run: it receives the processes by name and the folder of their files."""
 
 
 def run_on_network(
@@ -83,11 +83,11 @@ def run_on_network(
 ) -> NetworkRun:
     """Run a plan with real nodes on this machine, and write `run.json`, `result.json` and `trace.parquet` into `out`.
 
-    `out`: a folder; made if it is not there.
-    `base_folder`: the folder that relative paths of data are relative to.
-    `trace`: the file for what was seen on the wire; `trace.parquet` in `out` by default.
-    `coins`: the secret key of the sources' coins, for tests; else from `specification.run.seed`.
-    `interfere`: run beside the processes when all have been started, for tests.
+    `out`: a folder; it is created if it does not exist.
+    `base_folder`: the folder to which relative paths of data refer.
+    `trace`: the file for the recorded traffic; `trace.parquet` in `out` by default.
+    `coins`: the secret key of the sources' randomness, for tests; by default from `specification.run.seed`.
+    `interfere`: a test hook, called when all processes have started.
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
@@ -101,7 +101,7 @@ def run_on_network(
         clean.callback(loopback.close)
         tell("making certificates", 0.05)
         deployment = deploy(specification, plan, records, address=loopback.listening, rng=rng)
-        check_promise(deployment.document)  # what every node would refuse is not started
+        check_promise(deployment.document)  # every node would refuse an invalid document
         place = Path(
             clean.enter_context(
                 tempfile.TemporaryDirectory(prefix="hushuffle-run-", dir=_in_memory(len(deployment.people)))
@@ -115,8 +115,8 @@ def run_on_network(
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
         failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
-        counters, said = statuses(processes)
-        failures |= said
+        counters, errors = statuses(processes)
+        failures |= errors
         result_file = place / RESULT_FILE
         if not result_file.exists():
             raise RunFailedError(_why(failures, counters))
@@ -147,7 +147,7 @@ def run_on_network(
 
 
 def _room(out: Path, document: RunDocument) -> Room:
-    """Make the folder of results, and keep room in it."""
+    """Create the folder for results, and reserve disk space in it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -157,13 +157,13 @@ def _room(out: Path, document: RunDocument) -> Room:
 
 
 def _soon(sources: int) -> dt.datetime:
-    """Return when processes that are started now will be there: each reads the certificates of its nodes first."""
+    """Return the moment when processes that start now will be ready: each first reads the certificates of its nodes."""
     busy = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
     return dt.datetime.now(dt.UTC) + dt.timedelta(seconds=busy * (_START + sources * _START_EACH))
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a file, whole or not at all."""
+    """Copy a file atomically."""
     partial = to.with_name(f".{to.name}.partial")
     try:
         shutil.copyfile(path, partial)
@@ -174,7 +174,7 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def _in_memory(sources: int) -> Path | None:
-    """Return a folder in memory with room for a run: some disks take long to delete thousands of small files."""
+    """Return a folder in memory with space for a run; None if there is none. Some disks delete many files slowly."""
     try:
         roomy = shutil.disk_usage(_MEMORY).free > sources * _EACH
     except OSError:
@@ -191,14 +191,14 @@ async def _watch(
     interfere: Interference | None,
     tell: Progress,
 ) -> dict[str, str]:
-    """Start everything, wait until the result's process has ended, end the others; return what failed."""
+    """Start all processes, wait until the result's process ends, stop the other processes, and return failures."""
     running: dict[str, asyncio.subprocess.Process] = {}
     try:
         async with Recorder(seen, loopback.routes()):
             tell("starting nodes", 0.1)
-            for one in processes:
-                running[one.name] = await start(one, group)
-            loopback.close_private()  # where a node's process has ended, nobody listens any more
+            for started in processes:
+                running[started.name] = await start(started, group)
+            loopback.close_private()  # so a port closes when its node's process ends
             folder = processes[0].configuration.parent
             beside = None if interfere is None else asyncio.create_task(interfere(running, folder))
             await _progress(running, seen, deployment, tell)
@@ -224,9 +224,9 @@ async def _watch(
 async def _progress(
     running: Mapping[str, asyncio.subprocess.Process], seen: Trace, deployment: Deployment, tell: Progress
 ) -> None:
-    """Wait for the end of the result's process, and say how many messages were seen meanwhile.
+    """Report the progress, measured in recorded messages, until the result's process ends.
 
-    Without one of its compute nodes there is no result: then it need not wait until time is over.
+    If a compute node fails, there can be no result, so the wait ends early.
     """
     document = deployment.document
     expected = sum(
@@ -234,12 +234,12 @@ async def _progress(
         for step in document.steps
     )
     computes = [process for name, process in running.items() if name.startswith("compute")]
-    waiting, told = asyncio.create_task(running[RESULT].wait()), False
+    waiting, stopping = asyncio.create_task(running[RESULT].wait()), False
     while not waiting.done():
         await asyncio.wait([waiting], timeout=0.5)
-        if not told and any(process.returncode not in (None, 0) for process in computes):
+        if not stopping and any(process.returncode not in (None, 0) for process in computes):
             running[RESULT].send_signal(signal.SIGTERM)
-            told = True
+            stopping = True
         tell("running", 0.15 + 0.8 * min(seen.cells / expected, 1.0))
 
 
@@ -247,15 +247,15 @@ _LINES: Final = 10
 
 
 def _why(failures: Mapping[str, str], counters: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return who said what, the result first, and what nodes of each kind have counted as lost or refused."""
-    said = [f"  {name}: {why}" for name, why in sorted(failures.items(), key=lambda one: one[0] != RESULT)]
-    if len(said) > _LINES:
-        said[_LINES:] = [f"  and {len(said) - _LINES:,} others failed"]
+    """Return the failures, the result's failure first, and the counts of lost or refused messages for each role."""
+    lines = [f"  {name}: {why}" for name, why in sorted(failures.items(), key=lambda one: one[0] != RESULT)]
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"  and {len(lines) - _LINES:,} others failed"]
     counted: dict[str, Counter[str]] = {}
     for name, node in counters.items():
         counted.setdefault(name.split("-")[0], Counter()).update(node["rejected"])
     for kind, reasons in sorted(counted.items()):
         if reasons:
             numbers = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-            said.append(f"  counted by {kind} nodes: {numbers}")
-    return "\n".join(["the run ended without a result; nothing was written.", *said])
+            lines.append(f"  counted by {kind} nodes: {numbers}")
+    return "\n".join(["the run ended without a result; nothing was written.", *lines])

@@ -1,4 +1,4 @@
-"""From a plan to a run: who takes part, under which names, keys and addresses, and who holds which records."""
+"""Draw up a run from a plan: participants with names, keys and addresses, and the node of each record."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def draw_up(
 ) -> RunDocument:
     """Return the document of a new run of a plan.
 
-    Who shares a scrambler with whom is drawn without looking at any data.
+    The assignment of people to scramblers is random and independent of all data.
 
-    `specification`: of the plan; `network` with its defaults if it has none.
-    `plan`: made from it for so many people as there are holders.
-    `holders`: the name of the node that speaks for each person; a name may stand there for several.
-    `server`: gives address and public seal key for the name of a node that others connect to.
-    `records`: in a rehearsal; None where every source brings its own.
-    `rng`: of the assignment to scramblers.
+    `specification`: the specification of the plan; without `network`, the defaults are used.
+    `plan`: the plan that `specification` defines for as many people as there are holders.
+    `holders`: for each person, the name of the node that sends the person's record; a name may occur several times.
+    `server`: a function from the name of a listening node to its address and public seal key.
+    `records`: the records, in a rehearsal; None if every source has its own record.
+    `rng`: the randomness of the assignment to scramblers.
     """
     if not plan.applies:
-        message = f"A plan whose traffic has no guarantee is not run with people's data. {plan.refusals()[0]}"
+        message = f"The traffic of this plan has no guarantee, so it runs on no people's data. {plan.refusals()[0]}"
         raise UnsupportedProtocolError(message)
     names = server_names(specification, plan)
     network, task = specification.network or Network(), specification.query.task(records)
     clusters = [cluster for cluster in plan.clusters if cluster.reads]
-    asked = specification.query.asked(plan, len(holders), rng)
+    rows_of = specification.query.asked(plan, len(holders), rng)
     steps = tuple(
         _step(plan, _computes(specification, number, cluster), number, cluster, rows, holders, rng)
-        for number, (cluster, rows) in enumerate(zip(clusters, asked, strict=True), start=1)
+        for number, (cluster, rows) in enumerate(zip(clusters, rows_of, strict=True), start=1)
     )
     document = RunDocument(
         plan=specification.effective(),
@@ -72,15 +72,15 @@ def draw_up(
     )
     size, room = max(task.size(number) for number in range(1, len(steps) + 1)), document.seals(1).room
     if size > room:
-        message = f"A record takes {size} bytes, a message holds {room}: make network.message larger."
+        message = f"A record takes {size} bytes, but a message holds {room}: raise network.message."
         raise UnsupportedProtocolError(message)
     return document
 
 
 def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
-    """Return the names of the nodes of a plan that others connect to: the result, compute nodes, scramblers.
+    """Return the names of the listening nodes of a plan: the result, compute nodes and scramblers.
 
-    Refuses a plan with several scramblers one after the other, which a run with a roster does not have.
+    Refuses a plan with a chain of scramblers: in a run with a roster, each batch has one scrambler.
 
     >>> from hushuffle.queries import parse_plan
     >>> spec = parse_plan('''
@@ -99,8 +99,8 @@ def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
     chained = specification.traffic.scramblers or 1
     if chained > 1:
         message = (
-            "A run with a roster has one scrambler for each batch, and the plan has traffic.scramblers = "
-            f"{chained}: several one after the other are for the network of phones."
+            f"A run with a roster has one scrambler per batch, but the plan has traffic.scramblers = {chained}. "
+            "Chains of scramblers run on the network of phones."
         )
         raise UnsupportedProtocolError(message)
     names = [RESULT]
@@ -111,7 +111,7 @@ def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
 
 
 def _computes(specification: PlanSpecification, number: int, cluster: Cluster) -> tuple[str, ...]:
-    """Return the targets of a step: in rounds the same nodes every time."""
+    """Return the names of a step's targets; a query with iterations has the same targets in every iteration."""
     start = "compute" if specification.query.task_type.rounds else f"compute-{number}"
     return tuple(f"{start}-{target}" for target in range(1, cluster.targets + 1))
 
@@ -142,7 +142,7 @@ def _step(
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """A run that can be started on one machine: the public document, everybody's secret seal keys and records."""
+    """A run on one machine: the public document, and the secret seal keys and records of all nodes."""
 
     document: RunDocument
     seals: Mapping[str, SealKey] = field(repr=False)
@@ -157,12 +157,12 @@ def deploy(
     address: Callable[[str], str],
     rng: Randomness,
 ) -> Deployment:
-    """Return a run of a plan in which every record has a node of its own.
+    """Return a run of a plan in which each record has its own node.
 
-    `plan`: made from it for these records.
-    `records`: one for each person.
-    `address`: gives host and port for the name of a node that others connect to.
-    `rng`: of the assignment to scramblers.
+    `plan`: the plan for as many people as there are records.
+    `records`: one record for each person.
+    `address`: a function from the name of a listening node to host and port.
+    `rng`: the randomness of the assignment to scramblers.
     """
     seals: dict[str, SealKey] = {}
 
@@ -186,31 +186,31 @@ def deploy(
 def held_records(
     config: NodeConfiguration, document: RunDocument, query: Query, folder: Path
 ) -> Mapping[str, Sequence[Person]]:
-    """Return the records of every source node of a configuration; `query` is that of the document's plan."""
+    """Return the records of every source node of a configuration; `query` is the query of the document's plan."""
     if config.records is None:
-        fail("the configuration of source nodes must have [records]: where their data, coins and state are.")
+        fail("the configuration of source nodes needs [records], with their data, key and state.")
     if config.records.prepared is not None:
         return read_prepared(folder / config.records.prepared, document)
     if len(config.nodes) != 1:
-        fail("a table of records belongs to one source node: give each a configuration of its own.")
+        fail("a table of records belongs to one source node: write a configuration for each.")
     assert config.records.data is not None
     (name,), data = config.nodes, config.records.data
     places = document.places.get(name, ())
     wanted = len(places) // len(document.steps) if query.everybody else len(places)
     by_step = Counter(step for step, _, _ in places)
     if query.everybody and any(by_step[step] != wanted for step in range(1, len(document.steps) + 1)):
-        fail(f"the run's document does not list {name} equally often in every step, as its plan says.")
+        fail(f"the run's document must list {name} equally often in every step, as its plan does.")
     rows = query.brought(data, folder).rows
     if len(rows) != wanted:
-        fail(f"{data} has {len(rows):,} records, but {name} speaks for {wanted:,} in this run.")
+        fail(f"{data} has {len(rows):,} records, but the run's document lists {wanted:,} of {name}.")
     return {name: people(document, name, range(wanted), rows)}
 
 
 def people(document: RunDocument, name: str, records: Sequence[int], rows: Rows) -> tuple[Person, ...]:
-    """Return the people of one source node; `records` number them for their coins.
+    """Return the people of one source node; `records`: their numbers, from which their randomness is derived.
 
-    Each has one place in every step, in the order of the document; or, where all together have as many places as there
-    are people, one place in one step.
+    Each person has one place in every step, in the order of the document. If the node has as many places as people,
+    each person has one place in one step.
     """
     by_step: dict[int, list[tuple[int, int]]] = {}
     for step, batch, slot in document.places[name]:
@@ -239,9 +239,9 @@ def write_prepared(path: Path, held: Mapping[str, Sequence[Person]]) -> None:
 
 
 def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Person]]:
-    """Return the records of every source node in a file."""
+    """Return the records of every source node in a file that `write_prepared` wrote."""
     with (
-        refused(path, f"{path} cannot be read: it was not written by hushuffle plan run, or is damaged."),
+        refused(path, f"{path} cannot be read: `hushuffle plan run` did not write it, or it is damaged."),
         np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file,
     ):
         names, records, rows = file["names"].tolist(), file["records"].tolist(), file["rows"]

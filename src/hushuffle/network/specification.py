@@ -1,4 +1,4 @@
-"""The TOML files of a run on hosts of their own: who takes part and where, and what a process of nodes needs."""
+"""The TOML files of a run on several hosts: participants with addresses, and the settings of a process of nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME_RULE: Final = "lower-case letters, digits and hyphens, at most 63, the firs
 
 
 def is_name(text: str) -> bool:
-    """Say whether a run's document takes `text` as the name of a node.
+    """Return whether a run's document accepts `text` as the name of a node.
 
     >>> is_name("scrambler-1-02"), is_name("Alice"), is_name("a.example")
     (True, False, False)
@@ -44,7 +44,7 @@ def _place(text: str) -> str:
 
 
 def listening_place(text: str) -> str:
-    """Return where a service listens, "host:port" or "fd:N"; refuse anything else."""
+    """Return `text` if it is a listening address, "host:port" or "fd:N"; refuse any other text."""
     return text if re.fullmatch("fd:[0-9]{1,6}", text) else _place(text)
 
 
@@ -53,20 +53,20 @@ NodeName = Annotated[str, AfterValidator(_node)]
 
 
 class Hosts(File):
-    """Who takes part in a run, and where."""
+    """The participants of a run and their addresses."""
 
     servers: dict[NodeName, Annotated[str, AfterValidator(_place)]]
-    """Host and port of each node that others connect to."""
+    """Host and port of each listening node."""
     seals: Text
-    """A folder with NAME.seal.pub for the result and every compute node."""
+    """Folder with NAME.seal.pub for the result and every compute node."""
     sources: Annotated[tuple[NodeName, ...], Field(strict=False)] = ()
-    """The node that speaks for each person; a name may stand there several times. This or sources_file."""
+    """Name of the node of each person; a name may occur several times. Give either `sources` or `sources_file`."""
     sources_file: Text | None = None
-    """The same in a file, one name on a line."""
+    """File with the names of `sources`, one name per line."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        given = [key for key in ("sources", "sources_file") if raw.get(key) not in (None, ())]  # the defaults
+        given = [key for key in ("sources", "sources_file") if raw.get(key) not in (None, ())]  # without the defaults
         if len(given) != 1:
             value = "both" if given else "neither"
             yield Problem(key="sources", rule="must be there, or sources_file instead", value=value)
@@ -83,16 +83,16 @@ def load_hosts(path: Path) -> Hosts:
 
 
 class NodeRecords(Section):
-    """The records that source nodes speak for."""
+    """The records of source nodes."""
 
     data: Text | None = None
-    """A table as for the plan, one row for each record, in the order of the places in the document."""
+    """Table in the format of the plan's data, one row per record, in the order of the places in the document."""
     prepared: Text | None = None
-    """Records that `hushuffle plan run` has prepared; this or data."""
+    """File of records that `hushuffle plan run` has prepared. Give either `prepared` or `data`."""
     coins: Text
-    """A file with a secret key of 64 hexadecimal digits or more, or env:NAME."""
+    """File with a secret key of 64 or more hexadecimal digits, or env:NAME."""
     state: Text
-    """A private folder: what is sent is kept there, so that it is the same when the node starts again."""
+    """Private folder for sent messages, so that a restarted node sends the same messages."""
 
 
 def _fingerprint(value: str) -> str:
@@ -103,49 +103,49 @@ def _fingerprint(value: str) -> str:
 
 
 class Policy(Section):
-    """What the owner of a source demands of a run, whoever drew it up."""
+    """The limits that a source's owner sets for runs, independent of the author of a run."""
 
     max_epsilon: Annotated[float, Field(gt=0)] = 5.0
-    """The largest epsilon of one run."""
+    """Largest epsilon of one run."""
     max_delta: Annotated[float, Field(ge=0, lt=1)] = 1e-3
-    """The largest delta, of one run and of all together."""
+    """Largest delta of one run, and largest sum of the deltas of all runs."""
     budget: Annotated[float, Field(gt=0)] = 10.0
-    """The largest sum of the epsilons of all runs with this key of coins."""
+    """Largest sum of the epsilons of all runs with this secret key."""
     min_batch: Annotated[int, Field(ge=1)] = 1
-    """The fewest sources with which a scrambler may release a batch; more than 1 refuses plans without scramblers."""
+    """Fewest sources with which a scrambler may release a batch; above 1, plans without scramblers are refused."""
     min_distinct_holders: Annotated[int, Field(ge=1)] = 1
-    """The fewest different nodes that hold the places of its batch; more than 1 refuses plans without scramblers."""
+    """Fewest different nodes in the batch of this source; above 1, plans without scramblers are refused."""
     authorities: Annotated[tuple[Annotated[str, AfterValidator(_fingerprint)], ...], Field(strict=False)] | None = None
-    """SHA-256 fingerprints of the authorities that it trusts; left out, whatever authority.pem holds."""
+    """SHA-256 fingerprints of the certificate authorities that the owner trusts; default: those in authority.pem."""
 
 
 class NodeConfiguration(File):
-    """Which nodes of which run, and where their secrets are; never the secrets themselves."""
+    """A process's nodes, the document of their run, and the paths of their secrets; never the secrets themselves."""
 
     document: Text
-    """The run's document, the same file for all nodes."""
+    """File with the run's document, the same for all nodes."""
     nodes: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)]
-    """Names of the nodes, as in the document."""
+    """Names of the nodes of this process, as in the document."""
     identities: Text
-    """A folder with authority.pem and, for each node, NAME.pem, NAME.key and (where others seal for it) NAME.seal."""
+    """Folder with authority.pem and, for each node, NAME.pem, NAME.key and (if others seal for the node) NAME.seal."""
     keys: dict[Name, Text] = Field(default_factory=dict)
-    """Where a node's private key is instead: a file, or env:NAME."""
+    """Other location of a node's private key: a file, or env:NAME."""
     seals: dict[Name, Text] = Field(default_factory=dict)
-    """Where a node's secret seal key is instead: a file, or env:NAME."""
+    """Other location of a node's secret seal key: a file, or env:NAME."""
     listen: dict[Name, Text] = Field(default_factory=dict)
-    """Where a node listens, "host:port", or "fd:N" for a socket that the process was started with."""
+    """Address on which a node listens: "host:port", or "fd:N" for a socket that the process inherits."""
     addresses: dict[Name, Text] = Field(default_factory=dict)
-    """The local address that a node sends from."""
+    """Local address from which a node sends."""
     records: NodeRecords | None = None
-    """For source nodes."""
+    """Records, for source nodes."""
     policy: Policy | None = None
-    """For source nodes: what they demand of a run. With a table of their own records, the defaults hold without it."""
+    """Limits for runs, for source nodes. Without it, the defaults hold if `records` has a table of data."""
     state: Text = "state"
-    """A private folder in which scramblers remember what they have released."""
+    """Private folder for the state of the nodes, such as the list of batches that scramblers have released."""
     status: Text | None = None
-    """A file for the counters, written at the end."""
+    """File for the counters, written at the end."""
     result: Text | None = None
-    """For the result node: the file to write."""
+    """For the result node: file for the result."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:

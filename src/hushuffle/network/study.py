@@ -1,4 +1,4 @@
-"""What a run over the network came to, to be read: who came through, what it answers, what was seen on the wire."""
+"""The report of a run over the network: arrivals, answers, and the recorded traffic."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hushuffle.queries.analyse import concerns
 from hushuffle.queries.parts import about_run, no_guarantee, settings
 from hushuffle.questions.traffic import plan_guarantee
 
-_QUESTION: Final = "What did the nodes of this plan compute together, and what could be seen of it on the wire?"
+_QUESTION: Final = "What did the nodes of this plan compute together, and what did an observer of the connections see?"
 _MOST_SHOWN: Final = 30
 _ROLES: Final = ("source", "scrambler", "compute", "result")
 
 
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
-    """Return the report of a run: answers beside the truth, the guarantee, counters, the observed graph."""
-    found = specification.query.compared(_steps(run), run.records)
+    """Return the report of a run: answers beside true values, the guarantee, counters, and the recorded traffic."""
+    compared = specification.query.compared(_steps(run), run.records)
     seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
     return Report(
         key="plan-network",
         title=specification.title or run.plan.name,
         question=_QUESTION,
-        answers=(*_sentences(run), *found.answers),
+        answers=(*_sentences(run), *compared.answers),
         settings=(("run", run.deployment.document.run), *settings(specification, run.records)),
         findings=() if guarantee is None else (promised(specification, run.plan, guarantee),),
-        tables=(_coverage(run), *found.tables, _nodes(run), _wire(run, seen)),
-        charts=found.charts,
-        heat_maps=(*found.heat_maps, *_graph(run, seen)),
+        tables=(_coverage(run), *compared.tables, _nodes(run), _wire(run, seen)),
+        charts=compared.charts,
+        heat_maps=(*compared.heat_maps, *_graph(run, seen)),
         warnings=tuple(_concerns(specification, run, guarantee)),
         citations=(LADJEL.at("execution model"),),
         software=software("polars", "cryptography"),
@@ -44,7 +44,7 @@ def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
 
 
 def _steps(run: NetworkRun) -> list[dict[str, Any]]:
-    """Return what the result says of each step."""
+    """Return the published result of each step."""
     steps: list[dict[str, Any]] = run.result[run.deployment.document.query.answers]
     return steps
 
@@ -55,20 +55,20 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
     if lost:
         yield f"{lost} of {sum(len(step.batches) for step in run.deployment.document.steps)} batches were lost."
     yield (
-        f"On the wire {run.trace.cells:,} messages were seen, all of {run.deployment.document.message:,} bytes, and "
-        "nothing of what is in them."
+        f"An observer of the connections saw {run.trace.cells:,} messages, all of {run.deployment.document.message:,} "
+        "bytes, and nothing of their content."
     )
 
 
 def promised(specification: PlanSpecification, plan: Plan, guarantee: Guarantee) -> Finding:
-    """Return the guarantee of the plan: for batches as small as it lets through."""
+    """Return the plan's guarantee as a finding; it holds for the smallest batches that the plan allows."""
     seen = "the traffic and what is released with noise tell" if plan.releases else "the traffic tells"
     return Finding(
         question="plan-dp",
-        adversary="somebody who watches all messages",
+        adversary="an observer of all messages",
         sentence=(
-            f"What {seen} about one person, at delta = {specification.targets.delta:g}, also if batches "
-            "are as small as the plan allows."
+            f"What {seen} about one person, at delta = {specification.targets.delta:g}, even if batches are as small "
+            "as the plan allows."
         ),
         bound=guarantee.epsilon,
         proof="composition of dominating pairs over all clusters that one item reaches",
@@ -84,8 +84,8 @@ def _coverage(run: NetworkRun) -> Table:
         key="coverage",
         title="Who came through",
         caption=(
-            "Sources behind the batches that came whole to all compute nodes, batches that did not come, and records "
-            "that reached the node of their group (nodes of centroids, and of results with noise, do not tell)."
+            "Sources behind the batches that arrived whole at all compute nodes, lost batches, and records that "
+            "reached the node of their group (nodes of centroids, and of noisy results, do not report it)."
         ),
         columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
         rows=tuple(rows),
@@ -100,8 +100,8 @@ def _nodes(run: NetworkRun) -> Table:
             continue
         states = Counter(str(one["state"]) for one in own)
         reasons: Counter[str] = Counter()
-        for one in own:
-            reasons.update(one["rejected"])
+        for counts in own:
+            reasons.update(counts["rejected"])
         rows.append(
             (
                 role,
@@ -116,14 +116,14 @@ def _nodes(run: NetworkRun) -> Table:
     return Table(
         key="nodes",
         title="The nodes",
-        caption="How they ended, the messages that they took, sent on and added, and what they refused, by reason.",
+        caption="Final states of the nodes, messages that they accepted, sent and added, and refusals by reason.",
         columns=("role", "nodes", "ended", "taken", "sent", "of these dummies", "refused"),
         rows=tuple(rows),
     )
 
 
 def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
-    """Return how many messages went from role to role, as planned and as seen: `counts` by sender and receiver."""
+    """Return a table of planned and recorded messages between roles; `counts`: recorded, by sender and receiver."""
     seen: Counter[tuple[str, str]] = Counter()
     for (sender, receiver), count in counts.items():
         seen[sender.split("-")[0], receiver.split("-")[0]] += count
@@ -148,7 +148,7 @@ def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
 
 
 def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[HeatMap]:
-    """Yield how many messages each scrambler of the first step was seen to send to each compute node."""
+    """Yield a heat map of the recorded messages from each scrambler to each compute node in the first step."""
     step = run.deployment.document.step(1)
     if not step.scrambled:
         return
@@ -157,7 +157,7 @@ def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[H
     yield HeatMap(
         key="graph",
         title="Messages by scrambler and compute node",
-        caption=f"The step {step.name}, as recorded on the wire: what the analysis is about.",
+        caption=f"The step {step.name}, as recorded: the input of the privacy analysis.",
         x_label="compute node",
         y_label="scrambler",
         x=computes,
@@ -171,18 +171,18 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
     yield from concerns(run.plan, guarantee)
     yield Warned(
         key="one-machine",
-        sentence="All nodes ran on this machine, under keys that it made: a rehearsal, not a protection.",
-        advice="`hushuffle plan run` with --hosts prepares a run on hosts of their own.",
+        sentence="All nodes ran on this machine, under keys that it generated: a rehearsal only.",
+        advice="To run on several hosts, prepare it with `hushuffle plan run --hosts`.",
     )
     for caution in run.result.get("cautions", ()):
         yield Warned(
             key="one-scrambler",
             sentence=caution,
-            advice="Nodes refuse a batch whose numbers do not add up; forged messages add up, and look like others.",
+            advice="Nodes refuse a batch whose counts do not add up; forged messages add up, and look like others.",
         )
     for name, why in islice(run.failures.items(), _MOST_SHOWN):
-        yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="The counters say what was lost.")
+        yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="Read the counters of lost messages.")
     if len(run.failures) > _MOST_SHOWN:
         more = f"{len(run.failures) - _MOST_SHOWN:,} more nodes failed."
-        yield Warned(key="nodes-failed", sentence=more, advice="The counters say what was lost.")
+        yield Warned(key="nodes-failed", sentence=more, advice="Read the counters of lost messages.")
     yield from about_run(specification, run.records)

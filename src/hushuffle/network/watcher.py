@@ -1,7 +1,8 @@
-"""Cleans up after a run on this machine, also if the program that started it was killed.
+"""Cleans up after a run on this machine, even if the program that started the run was killed.
 
-A program of its own, which needs nothing of the project: it waits until its standard input ends, as that of a killed
-parent does, then ends all processes of the run and removes the folder with everybody's keys and records.
+This file is a program that does not depend on the rest of the project. It waits until its standard input ends, which
+happens when its parent is killed. Then it ends all processes of the run and removes the folder with all keys and
+records.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from pathlib import Path
 from typing import Final
 
 _PATIENCE: Final = 300.0
-"""Seconds in which a folder is tried again that cannot be removed."""
+"""Seconds during which a folder that cannot be removed is tried again."""
 
 
 @contextmanager
 def watched(folder: Path, *files: Path) -> Iterator[int]:
-    """Yield the process group that processes of a run are to join.
+    """Yield the number of the process group that the processes of a run must join.
 
-    Afterwards nothing is left of it, nor of the folder, nor of the files: who cleans up is ready before anything else
-    is started.
+    On exit, the group's processes are ended, and the folder and the files are removed. The watcher is ready before any
+    other process starts.
     """
     command = [sys.executable, "-I", "-S", __file__, *(str(one.absolute()) for one in (folder, *files))]
     watcher = subprocess.Popen(  # noqa: S603 - this very file
@@ -42,16 +43,16 @@ def watched(folder: Path, *files: Path) -> Iterator[int]:
 
 
 def clean_up(folder: str, *files: str) -> None:
-    """Wait for the end of standard input, then end the processes of this group and remove a folder, and files."""
+    """Wait for the end of standard input, then end the processes of this group, and remove a folder and files."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a parent that is killed hangs up on a group with stopped processes
-    with suppress(OSError):  # nobody listens any more
+        signal.signal(number, signal.SIG_IGN)  # a killed parent causes SIGHUP in a group with stopped processes
+    with suppress(OSError):  # the parent no longer reads
         os.write(sys.stdout.fileno(), b"1")
     os.read(sys.stdin.fileno(), 1)
     group = os.getpgid(0)
     child = os.fork()
     if child:
-        os.waitpid(child, 0)  # unless it is ended with the others
+        os.waitpid(child, 0)  # unless this process is killed with its group
         return
     os.setpgid(0, 0)
     end, alive = time.monotonic() + _PATIENCE, True
@@ -60,14 +61,14 @@ def clean_up(folder: str, *files: str) -> None:
             try:
                 os.killpg(group, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                alive = False  # the number may be somebody else's by now
+                alive = False  # the system may have reused the group's number
         for file in files:
             with suppress(OSError):
                 Path(file).unlink()
         shutil.rmtree(folder, ignore_errors=True)
         if not Path(folder).exists():
             return
-        time.sleep(0.05)  # who is being killed may still write
+        time.sleep(0.05)  # processes that are being killed may still write
 
 
 if __name__ == "__main__":

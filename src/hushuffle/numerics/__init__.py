@@ -1,1 +1,1 @@
-"""Numbers without domain words: accurate tails, directed rounding, certified roots."""
+"""Numerical methods without domain concepts: accurate tails, directed rounding, certified roots."""

@@ -1,4 +1,4 @@
-"""Binomial probabilities, tails, counts in rows and sums of fair signs, accurate in relative terms far into the tails.
+"""Binomial probabilities, tails, grouped counts and sums of fair signs, with small relative error far into the tails.
 
 Floats throughout; `margin(n)` is the relative error that the tests hold every function here to
 (against 40-digit arithmetic, n up to 10**9, probabilities down to 10**-200). Callers that
@@ -14,30 +14,30 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # its modules come when they are first used
+import scipy  # scipy's modules are imported on first use
 
 Floats = npt.NDArray[np.float64]
 
 EPS: Final = float(np.finfo(np.float64).eps)
 
 LOG_TAIL: Final = -95.0
-"""Natural logarithm of what a window leaves outside at each end: e**-95 < 1e-41."""
+"""Natural logarithm of the probability outside a window, on each side: e**-95 < 1e-41."""
 
 _SINGLE: Final = 1500
-"""How many values of a count are summed one by one; beyond, neighbours share a row."""
+"""Number of counts that are summed one by one; above it, neighbouring counts share a row."""
 
 _NARROW: Final = 3e-5
-"""Rows narrower than this share of the count would gain nothing that a figure shows."""
+"""Rows narrower than this fraction of the count would not change a displayed figure."""
 
 _SMALL_TABLE: Final = 200_000
-"""Entries that a table of fair signs may have in any case."""
+"""A table of fair signs may always have this many entries."""
 
 _EXACT_UP_TO = 32
 _NOT_SMALL = 0.01
 
 
 def margin(n: float) -> float:
-    """Return the relative error to allow for in `pmf`, `upper_tail` and `lower_tail` at n trials."""
+    """Return the relative error bound of `pmf`, `upper_tail` and `lower_tail` at n trials."""
     return 256 * EPS * (4 + math.sqrt(max(n, 1.0)))
 
 
@@ -71,7 +71,7 @@ def pmf(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
 
 
 def upper_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
-    """Return P(Bin(n, p) >= x), shapes broadcast.
+    """Return P(Bin(n, p) >= x); shapes broadcast.
 
     >>> float(upper_tail(9, 10, 0.5)) == 11 / 1024
     True
@@ -83,7 +83,7 @@ def upper_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
 
 
 def lower_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
-    """Return P(Bin(n, p) <= x), shapes broadcast.
+    """Return P(Bin(n, p) <= x); shapes broadcast.
 
     >>> float(lower_tail(1, 10, 0.5)) == 11 / 1024
     True
@@ -91,13 +91,13 @@ def lower_tail(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> Floats:
     count, trials = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(n, dtype=np.float64))
     inside = (count >= 0) & (count < trials)
     a, b = np.where(inside, count + 1, 1.0), np.where(inside, trials - count, 1.0)
-    # The same function, and nine times as fast; what is rounded in 1 - p is below the margin unless p is small.
+    # This function is nine times faster; the rounding of 1 - p is within the margin unless p is small.
     tail = scipy.special.betainc(b, a, 1 - p) if p >= _NOT_SMALL else scipy.special.betaincc(a, b, p)
     return np.where(inside, tail, np.where(count < 0, 0.0, 1.0))
 
 
 def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Floats]:
-    """Return E[x - Bin(n, p)]_+ and a bound of its rounding error, shapes broadcast.
+    """Return E[x - Bin(n, p)]_+ and a bound on its rounding error; shapes broadcast.
 
     >>> round(float(shortfall(1, 2, 0.5)[0]), 12)
     0.25
@@ -112,7 +112,7 @@ def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Flo
 
 
 def deviation(reach: float, variance: float, *, largest: float = 1.0) -> float:
-    """Return x that a sum exceeds its mean by with probability at most e**-reach, no term by more than `largest`.
+    """Return x such that a sum exceeds its mean by x with probability at most e**-reach, no term above `largest`.
 
     Bernstein's inequality, solved for x.
     """
@@ -133,7 +133,7 @@ def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
 
 
 def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Floats, float]:
-    """Return the law of a sum of binomials (trials, chance), each inside its window, and what may miss at any number.
+    """Return the distribution of a sum of binomials (trials, chance), each in its window, and a bound on each error.
 
     A number misses what a group outside its window gives it: at most that group's chance to be there, times the
     largest mass of any other group.
@@ -148,14 +148,14 @@ def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Fl
         own = pmf(np.arange(low, high + 1.0), trials, chance)
         law = np.convolve(law, own)
         outside.append(((low > 0) + (high < trials)) * math.exp(log_tail))
-        highest.append(min(2 * float(own.max()), 1.0))  # twice: whatever rounding does
+        highest.append(min(2 * float(own.max()), 1.0))  # twice, to cover rounding
     places = range(len(outside))
     missing = sum(outside[one] * min([1.0, *(highest[other] for other in places if other != one)]) for one in places)
     return law, missing
 
 
 def row_step(low: int, high: int) -> int:
-    """Return how many neighbouring integers of low..high share a row.
+    """Return how many neighbouring integers between `low` and `high` share a row.
 
     >>> row_step(0, 1000), row_step(170_000_000, 170_200_000)
     (1, 5100)
@@ -165,7 +165,7 @@ def row_step(low: int, high: int) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountRows:
-    """Bin(n, p) from `first[i]` to `last[i]` with probability `mass[i]`, known up to `doubt[i]`, shapes (rows,).
+    """Bin(n, p) grouped into rows `first[i]` to `last[i]` of probability `mass[i]` +- `doubt[i]`, shapes (rows,).
 
     What lies outside the window has probability at most e**-95 on each side.
     """
@@ -177,7 +177,7 @@ class CountRows:
 
     @classmethod
     def of(cls, n: int, chance: float, *, step: int | None = None) -> CountRows:
-        """Return the rows; `step` integers share one, by default as many as keep the number of rows small.
+        """Return the rows of Bin(n, chance); `step` counts share a row, by default so many that there are few rows.
 
         >>> CountRows.of(2, 0.5).mass.round(12).tolist()
         [0.25, 0.5, 0.25]
@@ -189,7 +189,7 @@ class CountRows:
         if width == 1:
             mass = pmf(first, n, chance)
             return cls(first=first, last=last, mass=mass, doubt=margin(n) * mass)
-        # Differences of the tail on the row's own side of the mean, so that light rows keep their accuracy.
+        # Differences of tails on the row's own side of the mean, so that small masses keep their accuracy.
         below = lower_tail(last, n, chance), lower_tail(first - 1, n, chance)
         above = upper_tail(first, n, chance), upper_tail(last + 1, n, chance)
         left = last < n * chance
@@ -199,17 +199,17 @@ class CountRows:
 
     @property
     def at_most(self) -> Floats:
-        """Return the masses rounded up."""
+        """Return upper bounds on the masses."""
         return self.mass + self.doubt
 
     @property
     def at_least(self) -> Floats:
-        """Return the masses rounded down."""
+        """Return lower bounds on the masses."""
         return np.maximum(self.mass - self.doubt, 0.0)
 
 
 def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return certified lower and upper ends of E[slope R - threshold]_+, R a sum of `signs` fair signs.
+    """Return certified lower and upper bounds on E[slope R - threshold]_+, R a sum of `signs` fair signs.
 
     Arrays broadcast; slope > 0, threshold >= 0. `head` is slope * signs - threshold, the largest value in the
     bracket, and the sum of magnitudes it was computed from. The expectation grows with `signs` (convex order),
@@ -231,40 +231,40 @@ def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Float
 
 
 def _cancels(signs: Floats, slope: float, head: tuple[Floats, Floats]) -> bool:
-    """Whether the largest value in the bracket is a small difference of two large numbers."""
+    """Return whether the largest value of slope R - threshold is a small difference of two large numbers."""
     return slope * float(np.max(signs, initial=0.0)) * EPS > 1e-9 * float(np.max(head[0], initial=0.0))
 
 
 def _from_the_middle(signs: Floats, slope: float, threshold: Floats, noise: float) -> tuple[Floats, Floats]:
-    """Sum over the positive signs A >= first: slope first P(A = first) - threshold P(A >= first)."""
+    """Return both bounds by a sum over positive signs: slope first P(A = first) - threshold P(A >= first)."""
     first = np.floor((signs + threshold / slope) / 2) + 1
     runs, run = _runs(first, np.broadcast_to(signs, first.shape))
     at, number = first.ravel()[runs], np.broadcast_to(signs, first.shape).ravel()[runs]
     gain = slope * first * pmf(at, number, 0.5)[run]
     loss = threshold * upper_tail(at, number, 0.5)[run]
     error = noise * (gain + loss)
-    # `first` may be rounded one too high: then a term that is zero but for rounding was left out.
+    # `first` may be one too high by rounding: then the omitted term is zero up to rounding.
     skipped = 16 * EPS * slope * signs * pmf(at - 1, number, 0.5)[run]
     return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
 
 
-def _runs(one: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where pairs differ from those before them, and which of these places each pair is like.
+def _runs(first: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return where a pair differs from the pair before it, and for each pair the index of its run.
 
     Cells lie row by row, so that most are like their neighbours: tails are the dear part, and are taken once for each.
 
     >>> _runs(np.array([3.0, 3.0, 4.0, 3.0]), np.array([7.0, 7.0, 7.0, 7.0]))[1].tolist()
     [0, 0, 1, 2]
     """
-    flat, other = one.ravel(), two.ravel()
+    flat, other = first.ravel(), two.ravel()
     new = np.ones(flat.size, dtype=np.bool_)
     new[1:] = (flat[1:] != flat[:-1]) | (other[1:] != other[:-1])
-    return np.flatnonzero(new), (np.cumsum(new) - 1).reshape(one.shape)
+    return np.flatnonzero(new), (np.cumsum(new) - 1).reshape(first.shape)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairTable:
-    """Both ends of `fair_signs` for the same numbers of signs and many thresholds: masses and tails of whole rows.
+    """Both bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table of masses and tails.
 
     Row i is Bin(s, 1/2) from s // 2 on, s the i-th different number of signs, and begins at `base` + s // 2; what lies
     beyond its window has probability at most e**-95. `row` says which row each of `signs` reads, both shape (B,).
@@ -280,7 +280,7 @@ class FairTable:
 
     @classmethod
     def of(cls, signs: Floats) -> FairTable | None:
-        """Return the table; None if it would be larger than evaluating a hundred thresholds one by one.
+        """Return the table for these numbers of signs; None if a hundred direct evaluations would be cheaper.
 
         >>> two = FairTable.of(np.array([2.0]))
         >>> [end.round(12).tolist() for end in two.ends(1.0, np.array([1.0]), (np.array([1.0]), np.array([3.0])))]
@@ -289,44 +289,44 @@ class FairTable:
         numbers, row = np.unique(signs, return_inverse=True)
         first = np.floor(numbers / 2)
         last = np.array([window(int(number), 0.5, LOG_TAIL)[1] for number in numbers.tolist()], dtype=np.float64)
-        sizes = (last - first + 3).astype(np.int64)  # two zeros behind the last
+        sizes = (last - first + 3).astype(np.int64)  # two zeros after the last entry
         if int(sizes.sum()) > 50 * signs.size + _SMALL_TABLE:
             return None
         begin = np.append(0, np.cumsum(sizes)[:-1])
         places = np.arange(int(sizes.sum())) - np.repeat(begin - first.astype(np.int64), sizes)
         mass = pmf(places, np.repeat(numbers, sizes), 0.5) * (places <= np.repeat(last, sizes))
-        # Summed row by row from the far end, so that small tails keep their digits.
+        # Rows are summed from the far tail, so that small tails keep their digits.
         tail = np.concatenate([np.cumsum(part[::-1])[::-1] for part in np.split(mass, begin[1:])])
         noise = margin(float(numbers.max(initial=1.0))) + (16 + int(sizes.max(initial=0))) * EPS
         base = begin - first.astype(np.int64)
         return cls(signs=signs, row=row.ravel(), base=base, last=last, mass=mass, tail=tail, noise=noise)
 
     def ends(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """Return what `fair_signs` does, to a few units of rounding."""
+        """Return the bounds of `fair_signs`, up to a few units of rounding."""
         if _cancels(self.signs, slope, head):
             return fair_signs(self.signs, slope, threshold, head)
         first = np.floor((self.signs + threshold / slope) / 2) + 1
         place = self.base[self.row] + np.minimum(first, self.last[self.row] + 2).astype(np.int64)
         gain, loss = slope * first * self.mass[place], threshold * self.tail[place]
         skipped = 16 * EPS * slope * self.signs * self.mass[place - 1]
-        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs  # of gain, and of loss, at most half of it each
+        beyond = 2 * math.exp(LOG_TAIL) * slope * self.signs  # gain, and loss: at most half of it each
         error = self.noise * (gain + loss) + beyond
         return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error + skipped
 
 
 def _from_the_head(signs: Floats, slope: float, head: tuple[Floats, Floats], noise: float) -> tuple[Floats, Floats]:
-    """Sum over the negative signs B <= last: head P(B <= last) - 2 slope E[B; B <= last]."""
+    """Return both bounds by the sum over negative signs B <= last: head P(B <= last) - 2 slope E[B; B <= last]."""
     most, magnitude = head
     last = np.ceil(most / (2 * slope)) - 1
     gain = np.maximum(most, 0.0) * lower_tail(last, signs, 0.5)
     loss = slope * signs * lower_tail(last - 1, np.maximum(signs - 1, 0.0), 0.5)
-    # A wrong `last` leaves out a term no larger than the rounding of the head itself.
+    # A wrong `last` omits a term no larger than the rounding error of `head`.
     error = noise * (gain + loss) + 16 * EPS * magnitude * lower_tail(last + 1, signs, 0.5)
     return np.maximum(gain - loss - error, 0.0), np.maximum(gain - loss, 0.0) + error
 
 
 def positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats) -> Floats:
-    """Return a lower end of E[offset + slope A]_+, A ~ Bin(trials, chance), shape of `trials`; slope not 0.
+    """Return a lower bound on E[offset + slope A]_+, A ~ Bin(trials, chance), in the shape of `trials`; slope not 0.
 
     >>> positive_mean(np.array([2.0]), 0.5, slope=1.0, offset=np.array([-1.0])).round(12).tolist()
     [0.25]
@@ -340,7 +340,7 @@ def positive_mean(trials: Floats, chance: float, *, slope: float, offset: Floats
         stop = np.ceil(offset / -slope) - 1
         tail = lower_tail(stop, trials, chance)
         edge = -(trials - stop) * chance * pmf(stop, trials, chance)
-    # E[A - mean; A in the set] is `edge`, by summation by parts.
+    # `edge` is E[A - mean; A in the set], by summation by parts.
     drift, swing = (offset + slope * mean) * tail, slope * edge
     rounding = (margin(float(np.max(trials, initial=1.0))) + 16 * EPS) * (np.abs(drift) + np.abs(swing))
     spilled = 16 * EPS * (np.abs(offset) + abs(slope) * mean) * tail
@@ -353,7 +353,7 @@ def deviance(x: Floats, mean: Floats) -> Floats:
     d = (x - mean) / mean
     near = np.abs(d) < 0.1
     small = np.where(near, d, 0.0)
-    # Near the mean by its power series.
+    # Power series for x near the mean.
     series = np.zeros_like(small)
     for j in range(18, 1, -1):
         series *= -small
@@ -373,7 +373,7 @@ def stirling_error(x: Floats) -> Floats:
 
 
 def _stirling_table() -> Floats:
-    """Tabulate the Stirling error where its series is not accurate; entry 0 is unused."""
+    """Return a table of the Stirling error for small x, where the series is not accurate; entry 0 is unused."""
     values = [0.0]
     values += [
         math.log(math.factorial(x)) - (0.5 * math.log(2 * math.pi * x) + x * math.log(x) - x)

@@ -1,4 +1,4 @@
-"""The Shannon capacity of a finite channel, between certified ends."""
+"""Certified lower and upper bounds on the Shannon capacity of a finite channel."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from hushuffle.numerics.binomial import EPS, Floats, deviance
 
 WORK_LIMIT: Final = 100_000_000
-"""Most entries looked at, all steps together, before the ends are returned as they are: seconds."""
+"""Largest number of matrix entries read in all iterations (some seconds); then the current bounds are returned."""
 
-_FLOOR: Final = 1e-290  # of a prior, so that no input is lost for good
-_LEAST: Final = 1e-300  # of an output's probability
+_FLOOR: Final = 1e-290  # of a prior probability, so that every input keeps positive mass
+_LEAST: Final = 1e-300  # of the probability of an output
 _LONGEST: Final = 1e3
 
 
 def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_LIMIT) -> tuple[float, float]:
-    """Return ends in bits of the capacity of a channel with these rows, shape (inputs, outputs).
+    """Return lower and upper bounds, in bits, on the capacity of a channel with these rows, shape (inputs, outputs).
 
     Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output of
-    p). Both ends are moved outward by the rounding of their sums. It stops when they are within `tolerance`
-    bits, or after `work` entries: then they are further apart, and as certified.
+    p). Both bounds are moved outward by the rounding of their sums. It stops when they are within `tolerance`
+    bits, or after `work` entries: then the bounds are further apart, but still certified.
 
     Source: Blahut 1972, Arimoto 1972; docs/theory/guessing.md, Theorem 9.
 
@@ -44,7 +44,7 @@ def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_L
         upper = min(upper, float(gains.max()) * (1 + rounding) + rounding)
         if upper - lower <= aim:
             break
-        # Longer steps while they help, Arimoto's own when they do not: the ends hold for any prior.
+        # Use longer steps while they improve the bound, else Arimoto's step: the bounds hold for any prior.
         if information > best or step == 1.0:
             anchor, step = (prior, gains), min(_LONGEST, 1.5 * step if information > best else 1.0)
             best = max(best, information)

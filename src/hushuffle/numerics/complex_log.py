@@ -1,4 +1,4 @@
-"""ln(1 + z) for complex z: near z = 0 without cancellation."""
+"""ln(1 + z) for complex z, without cancellation near z = 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Complex = npt.NDArray[np.complex128]
 
 
 def log1p_parts(real: Floats, imaginary: Floats) -> tuple[Floats, Floats]:
-    """Return ln|1 + z| and the angle of 1 + z; at z = -1 the first is about -690.
+    """Return ln|1 + z| and the angle of 1 + z; at z = -1 the logarithm is about -690.
 
     >>> [part.tolist() for part in log1p_parts(np.array([-1.0]), np.array([1.0]))]
     [[0.0], [1.5707963267948966]]

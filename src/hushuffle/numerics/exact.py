@@ -1,4 +1,4 @@
-"""Rationals and 120-digit decimals: logarithms that keep all their digits, and floats rounded towards safety."""
+"""Rationals and 120-digit decimals: logarithms with all digits, and floats rounded in a chosen direction."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fractions import Fraction
 from typing import Final
 
 DIGITS: Final = 120
-"""Decimal digits of every logarithm; thresholds on the 2**-64 scale cancel at most 40 of them."""
+"""Decimal digits of every logarithm; at most 40 of them cancel in thresholds at a scale of 2**-64."""
 
 WIDE: Final = Context(prec=DIGITS)
-"""Arithmetic of its own, so that a caller's decimal settings change nothing."""
+"""A decimal context of this module, so that the caller's decimal settings have no effect."""
 
 _SHORT: Final = Context(prec=60)
 _RARE: Final = Decimal(10) ** -60
-_SLACK: Final = Decimal(10) ** -60  # far more than the 120-digit arithmetic loses, far less than a float shows
+_SLACK: Final = Decimal(10) ** -60  # far above the error of 120-digit arithmetic, far below that of floats
 
 
 def to_decimal(value: Fraction) -> Decimal:
@@ -51,7 +51,7 @@ def down(value: Decimal | Fraction) -> float:
     >>> down(Fraction(1, 10)) <= Fraction(1, 10)
     True
     """
-    return 0.0 - up(WIDE.minus(_wide(value)))  # 0.0 - 0.0 is 0.0, not -0.0
+    return 0.0 - up(WIDE.minus(_wide(value)))  # the result is 0.0, not -0.0
 
 
 def log_upwards(ratio: Fraction, *, times: int = 1) -> float:
@@ -62,7 +62,7 @@ def log_upwards(ratio: Fraction, *, times: int = 1) -> float:
     """
     with localcontext(_SHORT):
         value = times * (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
-        # One part in 10**40, and 10**-50 for ratios next to 1, cover the rounding of quotient and logarithm.
+        # One part in 10**40, and 10**-50 for ratios near 1, exceed the rounding of quotient and logarithm.
         ceiling = value * (1 + Decimal(10) ** -40) + (Decimal(10) ** -50 if ratio > 1 else 0)
         nearest = float(ceiling)
         return nearest if Decimal(nearest) >= ceiling else math.nextafter(nearest, math.inf)
@@ -73,7 +73,7 @@ def _wide(value: Decimal | Fraction) -> Decimal:
 
 
 def hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal]]:
-    """Return (i, probability of i marked balls among those drawn), to about 110 digits.
+    """Return (i, probability of i marked balls among the `drawn` balls) for each i, to about 110 digits.
 
     >>> [(i, round(chance, 3)) for i, chance in hypergeometric(4, 2, 2)]
     [(0, Decimal('0.167')), (1, Decimal('0.667')), (2, Decimal('0.167'))]
@@ -89,7 +89,7 @@ def hypergeometric(urn: int, marked: int, drawn: int) -> list[tuple[int, Decimal
 
 
 def binomial(trials: int, chance: Fraction) -> list[tuple[int, Decimal]]:
-    """Return (i, probability of i heads), to about 110 digits; numbers left out have less than 1e-60 together.
+    """Return (i, probability of i successes) for each i, to about 110 digits; omitted i have less than 1e-60 in total.
 
     >>> [(i, round(mass, 3)) for i, mass in binomial(2, Fraction(1, 4))]
     [(0, Decimal('0.562')), (1, Decimal('0.375')), (2, Decimal('0.062'))]
@@ -112,7 +112,7 @@ def binomial(trials: int, chance: Fraction) -> list[tuple[int, Decimal]]:
 
 
 def sum_upwards(parts: Iterable[float]) -> float:
-    """Return the sum of floats, the nearest float that is not below it.
+    """Return the smallest float that is not below the sum of floats.
 
     >>> sum_upwards([2.0] * 4), sum_upwards([0.1] * 3)
     (8.0, 0.30000000000000004)
@@ -122,7 +122,7 @@ def sum_upwards(parts: Iterable[float]) -> float:
 
 
 def times_upwards(part: float, times: int) -> float:
-    """Return `times` times a float, the nearest float that is not below it.
+    """Return the smallest float that is not below `times` times `part`.
 
     >>> times_upwards(2.0, 4), times_upwards(0.1, 3)
     (8.0, 0.30000000000000004)

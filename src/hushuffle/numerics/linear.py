@@ -1,4 +1,4 @@
-"""Linear equations in exact rationals, few unknowns in each."""
+"""Systems of sparse linear equations in exact rationals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def solve(equations: Iterable[tuple[Mapping[int, Fraction], Fraction]], *, unkno
     ...                        unknowns=2)]
     ['1/3', '1/3']
     """
-    solved: dict[int, tuple[Row, Fraction]] = {}  # pivot: the rest of its row, with pivot 1, and its value
+    solved: dict[int, tuple[Row, Fraction]] = {}  # by pivot: the rest of its row, scaled to pivot 1, and its value
     for terms, constant in sorted(equations, key=lambda equation: len(equation[0])):
         row, value = {i: c for i, c in terms.items() if c}, constant
         for pivot in [i for i in row if i in solved]:
             factor = row.pop(pivot)
-            others, known = solved[pivot]
+            others, offset = solved[pivot]
             _subtract(row, others, factor)
-            value -= factor * known
+            value -= factor * offset
         if not row:
             if value:
                 return None
@@ -32,11 +32,11 @@ def solve(equations: Iterable[tuple[Mapping[int, Fraction], Fraction]], *, unkno
         pivot = min(row, key=lambda i: (row[i].denominator, i))
         scale = row.pop(pivot)
         row, value = {i: c / scale for i, c in row.items()}, value / scale
-        for number, (others, known) in solved.items():
+        for number, (others, offset) in solved.items():
             factor = others.pop(pivot, Fraction(0))
             if factor:
                 _subtract(others, row, factor)
-                solved[number] = others, known - factor * value
+                solved[number] = others, offset - factor * value
         solved[pivot] = row, value
     zero = (Row(), Fraction(0))
     return [solved.get(i, zero)[1] for i in range(unknowns)]

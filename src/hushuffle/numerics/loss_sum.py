@@ -1,9 +1,9 @@
-"""Sums of independent privacy losses on a lattice, with certified ends.
+"""Sums of independent privacy losses on a lattice, with certified bounds.
 
-A round's pair of laws (P, Q) is kept as the law under P of the loss ln(P/Q), on multiples of a step. Losses
-of composed rounds add up. The sum is computed by one discrete Fourier transform of the *tilted* law, mass
-proportional to p e**(theta L): with theta near the saddle point the figures asked for are the bulk of the
-transformed law, so that its rounding errors are small relative to them, however small delta is. Rounding,
+A round's pair of distributions (P, Q) is kept as the distribution under P of the loss ln(P/Q), on multiples of a step.
+Losses of composed rounds add up. The sum is computed by one discrete Fourier transform of the *tilted* distribution,
+mass proportional to p e**(theta L): with theta near the saddle point the figures asked for are the bulk of the
+transformed distribution, so that its rounding errors are small relative to them, however small delta is. Rounding,
 aliasing and truncation are bounded and added on the safe side.
 
 Source: docs/theory/sums.md, Lemma 5; Chernoff bounds; N. J. Higham 2002, section 24.1 (error of the transform).
@@ -24,25 +24,25 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.roots import halved
 
 _REACH: Final = 75.0
-"""The tilted sum leaves its window with probability at most 2 e**-75."""
+"""The tilted sum is outside its window with probability at most 2 e**-75."""
 
 _LONGEST: Final = 2**23
-"""The longest transform: beyond, memory would run to gigabytes."""
+"""Largest length of a transform: longer ones would take gigabytes of memory."""
 
 
 _HAIR: Final = 1e-10
-"""About how far, relatively, the crossing of certified ends is from that of the masses themselves."""
+"""Approximate relative distance between the crossing of certified bounds and that of the masses."""
 
 _SCAN: Final = 65
-"""Points at which a lower end is tried before it is refined."""
+"""Number of points at which a lower bound is evaluated before refinement."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossLattice:
-    """Mass of P at losses `step` * (`first` + i), shape (size,); `infinity` is mass where Q has none.
+    """Masses of P at the losses `step` * (`first` + i), shape (size,); `infinity` is the mass of P where Q has none.
 
-    For lower ends: each mass, and each mass of Q that its loss implies, is known up to the relative error
-    `doubt`, and besides up to a factor within `common` of 1 that is the same for P and Q.
+    For lower bounds: each mass, and each mass of Q that its loss implies, is known up to the relative error
+    `doubt`, and in addition up to a factor within `common` of 1 that is the same for P and Q.
     """
 
     step: float
@@ -59,17 +59,17 @@ class LossLattice:
 
     @cached_property
     def support(self) -> tuple[Floats, Floats]:
-        """The losses that have mass, and its logarithms: few of many where a round is much larger than the others."""
+        """The losses with positive mass, and the logarithms of these masses."""
         held = self.mass > 0
         return self.losses[held], np.log(self.mass[held])
 
 
 Parts = Sequence[tuple[LossLattice, int]]
-"""Rounds and how many times each takes place; all on the same step."""
+"""Rounds, each with the number of its repetitions; all rounds use the same step."""
 
 
 def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> float:
-    """Return the tilt whose bound of Chernoff's kind is best at the given delta, or at the given epsilon.
+    """Return the tilt that minimizes a Chernoff bound at the given delta, or at the given epsilon.
 
     Any tilt is sound; a good one keeps rounding errors small.
 
@@ -79,7 +79,7 @@ def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None
     """
     spread = math.sqrt(sum(times * _moments(part, 0.0)[2] for part, times in parts)) or parts[0][0].step
     tilts = np.geomspace(1e-3, 1e3, 90) / spread
-    # Beyond this, a tilt no longer moves the mass.
+    # Larger tilts no longer move the mass.
     tilts = np.minimum(tilts, 40 / min(part.step for part, _ in parts))
     cumulants = np.array([sum(times * _moments(part, float(tilt))[0] for part, times in parts) for tilt in tilts])
     bounds = cumulants + _overshoot(tilts)
@@ -90,29 +90,29 @@ def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None
 
 
 def _overshoot(tilt: Floats) -> Floats:
-    """Return ln of the largest e**(-tilt t) (1 - e**-t) over t >= 0."""
+    """Return the logarithm of the maximum of e**(-tilt t) (1 - e**-t) over t >= 0."""
     return tilt * np.log(tilt) - (1 + tilt) * np.log1p(tilt)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossSum:
-    """The tilted law of a sum of losses on a window, and what is needed to read ends of delta(epsilon) off it."""
+    """The tilted distribution of a sum of losses on a window, and the error terms for bounds on delta(epsilon)."""
 
     step: float
     low: int
     tilted: Floats
     tilt: float
-    log_scale: float  # ln E[e**(tilt L)], the factor that undoes the tilt
-    noise: float  # bound of the error of one entry of `tilted`
+    log_scale: float  # ln E[e**(tilt L)], the factor that reverses the tilt
+    noise: float  # bound on the error of one entry of `tilted`
     outside: float  # tilted mass outside the window
-    relative: float  # relative error of everything else
+    relative: float  # relative error of all other steps
     infinity: float
     doubt: float
     common: float
 
     @classmethod
     def of(cls, parts: Parts, *, tilt: float) -> LossSum:
-        """Add up the losses of all rounds.
+        """Return the sum of the losses of all rounds.
 
         >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
         >>> both = LossSum.of([(coin, 2)], tilt=0.5)
@@ -126,7 +126,7 @@ class LossSum:
         if length > _LONGEST:
             message = f"the sum of {rounds:,} losses needs {length:,} lattice points. Compose fewer rounds at a time."
             raise NumericalError(message)
-        levels = 8 * EPS * (math.log2(length) + 2)  # twice what Higham's bound gives, per unit of mass
+        levels = 8 * EPS * (math.log2(length) + 2)  # twice Higham's bound, per unit of mass
         half = length // 2 + 1
         log_size, log_reach, phase = np.zeros(half), np.zeros(half), np.zeros(half)
         fuzz = 0.0
@@ -158,37 +158,37 @@ class LossSum:
         )
 
     def likely(self, delta: float) -> float:
-        """Return the epsilon that a bound of Chernoff's kind gives at `delta`: somewhat above the true one."""
+        """Return the epsilon that a Chernoff bound gives at `delta`: somewhat above the true epsilon."""
         return (self.log_scale + float(_overshoot(np.array(self.tilt))) - math.log(delta)) / self.tilt
 
     def epsilon_above(self, delta: float, *, high: float) -> float:
-        """Return about the smallest epsilon at which `upper` is at most `delta`, and `high` if none below it is.
+        """Return approximately the smallest epsilon at which `upper` is at most `delta`; `high` if none is below it.
 
         `high` is not evaluated: it is known to suffice.
         """
         if self.upper(0.0) <= delta:
             return 0.0
         near = self._crossing(delta - self.infinity)
-        left, known = near * (1 - _HAIR), [near * (1 + stretch) for stretch in (_HAIR, 1e-7, 1e-4, 0.01, 0.1, 1.0)]
-        for right in known:
+        left, candidates = near * (1 - _HAIR), [near * (1 + stretch) for stretch in (_HAIR, 1e-7, 1e-4, 0.01, 0.1, 1.0)]
+        for right in candidates:
             if 0 < right < high and self.upper(right) <= delta:
                 return _closer(lambda epsilon: self.upper(epsilon) <= delta, good=right, bad=left)
             left = min(right, high)
         return halved(lambda epsilon: self.upper(epsilon) <= delta, good=high, bad=0.0)
 
     def epsilon_below(self, delta: float) -> float:
-        """Return an epsilon at which `lower` is above `delta`, about the largest; 0 if none is found."""
+        """Return approximately the largest epsilon at which `lower` is above `delta`; 0 if there is none."""
         near, likely = self._crossing(delta), self.likely(delta)
-        known = [near * (1 - share) for share in (_HAIR, 1e-7, 1e-4, 0.01)]
+        candidates = [near * (1 - share) for share in (_HAIR, 1e-7, 1e-4, 0.01)]
         right = near * (1 + _HAIR)
-        for left in [*known, *np.linspace(likely, 0.0, _SCAN).tolist()]:
+        for left in [*candidates, *np.linspace(likely, 0.0, _SCAN).tolist()]:
             if left >= 0 and self.lower(left) > delta:
                 return _closer(lambda epsilon: self.lower(epsilon) > delta, good=left, bad=right)
             right = left if left < near else likely
         return 0.0
 
     def _crossing(self, delta: float) -> float:
-        """Return about the epsilon at which the divergence of the masses inside the window is `delta`: no bound.
+        """Return approximately the epsilon at which the divergence of the masses in the window is `delta`; not a bound.
 
         Between lattice points it is A - e**epsilon B, the masses of P and Q above.
         """
@@ -199,11 +199,11 @@ class LossSum:
             other = np.cumsum((weight * np.exp(-losses))[::-1])[::-1]
             value = above - np.exp(losses - self.step) * other
             place = int(np.count_nonzero(value > delta)) - 1
-            found = float(np.log((above[place] - delta) / other[place])) if place >= 0 else -1.0
-        return found if math.isfinite(found) and found > 0 else max(self.likely(max(delta, 1e-300)), 0.0)
+            crossing = float(np.log((above[place] - delta) / other[place])) if place >= 0 else -1.0
+        return crossing if math.isfinite(crossing) and crossing > 0 else max(self.likely(max(delta, 1e-300)), 0.0)
 
     def upper(self, epsilon: float) -> float:
-        """Return an upper end of the hockey-stick divergence of the composed pair, its masses taken as given."""
+        """Return an upper bound on the hockey-stick divergence of the composed pair, if the masses are exact."""
         level = epsilon * (1 - 8 * EPS)
         weight, gain, tilted = self._above(level)
         inside = float((weight * gain) @ (np.maximum(tilted, 0.0) + self.noise))
@@ -211,7 +211,7 @@ class LossSum:
         return min(total, 1.0)
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower end of the hockey-stick divergence of the composed pair."""
+        """Return a lower bound on the hockey-stick divergence of the composed pair."""
         level = epsilon * (1 + 8 * EPS)
         weight, gain, tilted = self._above(level)
         inside = float((weight * gain) @ np.maximum(tilted - self.noise, 0.0)) * (1 - self.relative)
@@ -222,7 +222,7 @@ class LossSum:
         return max(total - 2 * math.expm1(self.doubt) * chance, 0.0)
 
     def _above(self, epsilon: float) -> tuple[Floats, Floats, Floats]:
-        """Return what undoes the tilt, 1 - e**(epsilon - L) and the tilted mass, for the losses L > epsilon."""
+        """Return the factor that reverses the tilt, 1 - e**(epsilon - L), and the tilted mass, for L > epsilon."""
         start = max(math.floor(epsilon / self.step) - self.low, 0)
         index = np.arange(start, self.tilted.size, dtype=np.float64)
         losses = self.step * (self.low + index)
@@ -230,7 +230,7 @@ class LossSum:
         return weight, np.maximum(-np.expm1(epsilon - losses), 0.0), self.tilted[start:]
 
     def _beyond(self, epsilon: float) -> float:
-        """Return what mass outside the window, or aliased into it, can matter at losses above epsilon."""
+        """Return the largest contribution of mass outside the window, or aliased into it, at losses above epsilon."""
         return self.outside * math.exp(min(self.log_scale - self.tilt * epsilon, 700.0))
 
 
@@ -239,14 +239,14 @@ def _log(mass: Floats) -> Floats:
 
 
 def _closer(holds: Callable[[float], bool], *, good: float, bad: float) -> float:
-    """Return `good` moved towards `bad` as long as the condition holds, to about one part in 10**14."""
+    """Return `good` moved towards `bad` while `holds` is true, to about one part in 10**14."""
     apart = abs(good - bad) / max(good, 1e-300)
     times = math.ceil(math.log2(max(apart, 1e-14) / 1e-14))
     return halved(holds, good=good, bad=bad, times=min(times, 40))
 
 
 def _moments(part: LossLattice, tilt: float) -> tuple[float, float, float]:
-    """Return ln E[e**(tilt L)] and the mean and variance of the tilted law (finite losses only)."""
+    """Return ln E[e**(tilt L)] and the mean and variance of the tilted distribution (finite losses only)."""
     losses, log_mass = part.support
     exponent = log_mass + tilt * losses
     top = float(exponent.max())
@@ -257,7 +257,7 @@ def _moments(part: LossLattice, tilt: float) -> tuple[float, float, float]:
 
 
 def _window(parts: Parts, tilt: float, moments: list[tuple[float, float, float]]) -> tuple[int, int]:
-    """Return the lattice points between which the tilted sum lies but for e**-_REACH on each side (Chernoff)."""
+    """Return lattice points beyond which the tilted sum has probability at most e**-_REACH per side (Chernoff)."""
     mean = sum(times * moment[1] for (_, times), moment in zip(parts, moments, strict=True))
     spread = math.sqrt(sum(times * moment[2] for (_, times), moment in zip(parts, moments, strict=True)))
     step = parts[0][0].step

@@ -1,4 +1,4 @@
-"""The fullest cell: E[max_i h_i] for n balls in k cells, exact up to floats at any size.
+"""The expected maximal load E[max_i h_i] of n balls in k cells, exact up to floats at any size.
 
 P(max <= m) = (Poisson(n/k) pmf cut at m)^{*k}[n] / Poisson(n)[n]: the counts are independent
 Poisson variables given their sum. The convolution power is read from characteristic functions by the
@@ -29,19 +29,19 @@ from hushuffle.numerics.complex_log import complex_log1p
 Complex = npt.NDArray[np.complex128]
 
 ACCURACY: Final = 1e-12
-"""Relative error to allow for in the functions here; callers that certify a bound inflate by it."""
+"""Relative error bound of the functions here; callers that certify a bound enlarge it by this factor."""
 
 WORK_LIMIT: Final = 400_000_000
-"""Most work, nodes times counts, that is attempted: some ten seconds."""
+"""Largest work, nodes times counts, that is attempted: some ten seconds."""
 
 WINDOW_LIMIT: Final = 1 << 21
-"""Most counts held in memory at once."""
+"""Largest number of counts in memory at once."""
 
 _TAIL: Final = 42.0
-"""What lies outside the window of counts has probability below e**-42."""
+"""The probability outside the window of counts is below e**-42."""
 
 TOLERANCE: Final = 2e-13
-"""What the nodes left out may add to a result, relative, at most."""
+"""Largest relative contribution of omitted nodes to a result."""
 
 _BLOCK: Final = 1 << 17
 _POWERS_UP_TO: Final = 16
@@ -88,14 +88,14 @@ def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """`number` cells of probability `probability` > 0 each."""
+    """A class of `number` cells with probability `probability` > 0 each."""
 
     number: int
     probability: Fraction
 
 
 def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float = TOLERANCE) -> float:
-    """Return E[max_x h_x/(n p_x)] >= 1, h ~ Multinomial(n; p), the cells in one or a few classes.
+    """Return E[max_x h_x/(n p_x)] >= 1, h ~ Multinomial(n; p), where the cells form one or a few classes.
 
     Relative error below 1e-12 (4e-14 measured, against exact rationals and a direct sum up to n = 10**8).
 
@@ -113,7 +113,7 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
     _refuse_beyond(WINDOW_LIMIT, sum(reaches), n, number)
     tails = tuple(_Tail.of(n, cells, reach) for cells, reach in zip(classes, reaches, strict=True))
     steps = _Steps.of(tails)
-    # Poisson(n) has mass below 1e-17 of its mode this far from it: nothing folds back.
+    # Poisson(n) has mass below 1e-17 of its mode at this distance from it: aliasing is negligible.
     period = 2 * math.ceil(4.8 * math.sqrt(n) + 12) + 1
     nodes = _nodes_needed(n, period, steps, tolerance)
     _refuse_beyond(WORK_LIMIT, nodes * steps.widths.size, n, number)
@@ -146,14 +146,14 @@ class _Tail:
         return cls(number=cells.number, mean=float(mean), above=above, mass=mass / np.sqrt(2 * np.pi * counts))
 
     def sums(self, angles: Floats) -> Complex:
-        """Return sum over counts >= the j-th of mass e**(i angle (count - mean)), shape (angles, w + 1)."""
+        """Return the sum over counts from the j-th on of mass e**(i angle (count - mean)), shape (angles, w + 1)."""
         size = self.above.size
         fine = max(1, math.isqrt(size))
         coarse = -(-size // fine)
         steps = np.exp(1j * angles[:, None] * np.arange(fine))
         strides = np.exp(1j * angles[:, None] * (np.arange(coarse) * fine + (self.above[0] if size else 0.0)))
         mass = np.pad(self.mass, (0, coarse * fine - size)).reshape(coarse, fine)
-        # Summed in blocks, then the blocks: rounding grows with the square root of the number of counts only.
+        # Summed first in blocks, then over blocks: rounding grows only with the square root of the number of counts.
         blocks = np.cumsum((strides[:, :, None] * (steps[:, None, :] * mass))[:, :, ::-1], axis=2)[:, :, ::-1]
         later = np.zeros((angles.size, coarse + 1), dtype=np.complex128)
         np.cumsum(blocks[:, ::-1, 0], axis=1, out=later[:, -2::-1])
@@ -161,7 +161,7 @@ class _Tail:
         return np.pad(blocks.reshape(angles.size, -1)[:, :size], ((0, 0), (0, 1)))
 
     def largest(self, angles: Sequence[float]) -> Floats:
-        """Return a bound of |characteristic function cut below the j-th count| from an angle on.
+        """Return an upper bound on |characteristic function cut below the j-th count| over all larger angles.
 
         For each of `angles`, shape (angles, w + 1).
 
@@ -181,9 +181,9 @@ class _Tail:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Steps:
-    """The steps of P(max_x h_x/(n p_x) <= t) in t >= 1: step l is `widths[l]` wide, shape (L,).
+    """The distribution function P(max_x h_x/(n p_x) <= t), t >= 1, as steps: step l has width `widths[l]`, shape (L,).
 
-    On it class c is cut just below its `cuts[c][l]`-th count above the mean.
+    On step l, class c is cut just below its `cuts[c][l]`-th count above the mean.
     """
 
     tails: tuple[_Tail, ...]
@@ -204,18 +204,18 @@ class _Steps:
             exponent, above = _centred_exponent(angles, tail.mean)[:, None], tail.sums(angles)
             if tail.number <= _POWERS_UP_TO:
                 factor = _power(np.exp(exponent) - above, tail.number)
-            else:  # many factors near 1: from their differences to 1, so that the error does not grow with their number
+            else:  # many factors near 1: from their differences to 1, so that errors do not add up
                 factor = np.exp(tail.number * complex_log1p(_expm1(exponent) - above))
-            # With one class every count is one step.
+            # With one class, every count is a step of its own.
             factor = factor[:, :-1] if len(self.tails) == 1 else factor[:, cut]
             product = factor if product is None else product * factor
         assert product is not None
         return product.real
 
     def largest(self, angles: Sequence[float]) -> Floats:
-        """Return a bound of |transform| from each of `angles` in (0, pi] on, shape (angles, L).
+        """Return an upper bound on |transform| over all angles from each of `angles` in (0, pi] on, shape (angles, L).
 
-        It is `_Tail.largest`, multiplied up.
+        It is the product of `_Tail.largest` over all cells.
         """
         logarithm = np.zeros((len(angles), self.widths.size))
         for tail, cut in zip(self.tails, self.cuts, strict=True):
@@ -238,15 +238,15 @@ def _refuse_beyond(limit: float, work: float, n: int, number: int) -> None:
 
 
 def _nodes_needed(n: int, period: int, steps: _Steps, tolerance: float) -> int:
-    """Return how many nodes from angle 0 on leave out at most `tolerance` in all."""
+    """Return the number of nodes from angle 0 on such that omitted nodes contribute at most `tolerance` in total."""
     half = (period - 1) // 2
     starts = np.unique(np.geomspace(1, half, 64).astype(np.int64))[::-1]
-    counts = -np.diff(starts, prepend=half + 1)  # nodes from each start up to the one before
-    angles, some = (
+    counts = -np.diff(starts, prepend=half + 1)  # nodes from each start to the start before it
+    angles, chunk = (
         [2 * math.pi * start / period for start in starts.tolist()],
         max(1, _BLOCK // (steps.widths.size + 1)),
     )
-    parts = (steps.largest(angles[first : first + some]) for first in range(0, len(angles), some))
+    parts = (steps.largest(angles[first : first + chunk]) for first in range(0, len(angles), chunk))
     heights = [float(steps.widths @ row) for rows in parts for row in rows]
     dropped = np.cumsum(2 * counts * np.array(heights)) * 1.1 * math.sqrt(2 * math.pi * n) / period
     return int(np.append(half + 1, starts)[np.searchsorted(dropped, tolerance, side="right")])

@@ -1,4 +1,4 @@
-"""Two normal laws of variance 1 whose means are `shift` apart: how far one exceeds e**level times the other.
+"""Hockey-stick divergence at e**level between two normal distributions of variance 1 whose means differ by `shift`.
 
 Source: Dong, Roth, Su 2022, Corollary 1 (the curve of a Gaussian mechanism).
 """
@@ -16,7 +16,7 @@ _HALVINGS = 70
 
 
 def excess(shift: Floats | float, level: Floats | float) -> Floats:
-    """Return the integral of [P - e**level Q]_+ for normal laws `shift` >= 0 apart; both shapes broadcast.
+    """Return the integral of [P - e**level Q]_+ for normal distributions `shift` >= 0 apart; shapes broadcast.
 
     About ten digits are right.
 
@@ -24,45 +24,44 @@ def excess(shift: Floats | float, level: Floats | float) -> Floats:
     [0.382925, 0.126937]
     """
     apart, height = np.broadcast_arrays(np.asarray(shift, dtype=np.float64), np.asarray(level, dtype=np.float64))
-    known = np.where(apart > 0, apart, 1.0)
-    near = known / 2 - height / known
-    first, second = log_ndtr(near), height + log_ndtr(near - known)
+    distance = np.where(apart > 0, apart, 1.0)
+    near = distance / 2 - height / distance
+    first, second = log_ndtr(near), height + log_ndtr(near - distance)
     seen = (first > -740) & np.isfinite(second)
     value = np.exp(first) * -np.expm1(np.where(seen, np.minimum(second - first, 0.0), 0.0))
     value = np.where(np.isfinite(second), value, np.exp(first))
-    found: Floats = np.where(apart > 0, value, np.maximum(-np.expm1(np.minimum(height, 700.0)), 0.0))
-    return found
+    divergence: Floats = np.where(apart > 0, value, np.maximum(-np.expm1(np.minimum(height, 700.0)), 0.0))
+    return divergence
 
 
 def shift_between(level: Floats | float, value: Floats | float) -> Floats:
-    """Return the shift at which `excess` at `level` >= 0 is `value`, in [0, 1]: 0 if it is 0, infinity if it is 1.
+    """Return the shift at which `excess` at `level` >= 0 equals `value` in [0, 1]: 0 for value 0, infinity for value 1.
 
     >>> shift_between(1.0, 0.126936).round(4).item()
     1.0
     """
     height, wanted = np.broadcast_arrays(np.asarray(level, dtype=np.float64), np.asarray(value, dtype=np.float64))
     exponent = _halved(lambda x: excess(np.exp(x), height) - wanted, np.full(wanted.shape, -60.0), 12.0)
-    found: Floats = np.where(wanted <= 0, 0.0, np.where(wanted >= 1, np.inf, np.exp(exponent)))
-    return found
+    shift: Floats = np.where(wanted <= 0, 0.0, np.where(wanted >= 1, np.inf, np.exp(exponent)))
+    return shift
 
 
 def level_between(shift: float, value: float) -> float:
-    """Return the level >= 0 at which `excess` of this shift is `value`; 0 if it is less already there.
+    """Return the level >= 0 at which `excess` at `shift` equals `value`; 0 if it is below `value` at level 0.
 
     >>> round(level_between(1.0, 0.126936), 4)
     1.0
     """
     high = shift**2 / 2 + 40 * shift
-    found = float(_halved(lambda x: value - excess(shift, x), np.zeros(()), high))
-    return 0.0 if float(excess(shift, 0.0)) <= value else found
+    level = float(_halved(lambda x: value - excess(shift, x), np.zeros(()), high))
+    return 0.0 if float(excess(shift, 0.0)) <= value else level
 
 
 def _halved(rising: Callable[[Floats], Floats], low: Floats, high: float) -> Floats:
-    """Return where a rising function crosses 0 between `low` and `high`, by halving."""
+    """Return where a rising function crosses 0 between `low` and `high`, by bisection."""
     left, right = low, np.full(low.shape, high)
     for _ in range(_HALVINGS):
         middle = (left + right) / 2
         below = rising(middle) < 0
         left, right = np.where(below, middle, left), np.where(below, right, middle)
-    found: Floats = (left + right) / 2
-    return found
+    return np.asarray((left + right) / 2)

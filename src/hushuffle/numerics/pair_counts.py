@@ -1,10 +1,10 @@
-"""The law of two counts when the others' values are known, and the divergence it gives.
+"""The distribution of two counts if the other people's values are known, and the divergence that follows from it.
 
-Everybody reports a, b or something else; A and B count the first two. Each group of `people` draws
-independently, so E[e**(i(sA + tB))] is a product of powers; on a grid of angles of period N per axis its
-inverse discrete Fourier transform is the law of (A, B) modulo N. Folding a law modulo N moves no more than
-what lies outside a window of N counts, which Bernstein's inequality bounds. The rounding of every node,
-of the transform and of the sums is bounded in total variation and kept as `doubt`.
+Each person reports a, b or another value; A and B count the reports of a and of b. All people draw independently, so
+E[e**(i(sA + tB))] is a product of powers; on a grid of angles of period N per axis its inverse discrete Fourier
+transform is the distribution of (A, B) modulo N. Folding a distribution modulo N moves no more than what lies outside a
+window of N counts, which Bernstein's inequality bounds. The rounding of every node, of the transform and of the sums is
+bounded in total variation and kept as `doubt`.
 
 Source: docs/theory/datasets.md, Theorem 7.
 """
@@ -25,12 +25,12 @@ from hushuffle.numerics.binomial import EPS, Floats, deviation
 from hushuffle.numerics.complex_log import log1p_parts
 
 LARGEST: Final = 1 << 21
-"""Most cells of a law: about ten seconds and 300 MB."""
+"""Largest number of cells of a distribution: about ten seconds and 300 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """So many `people`, each reporting a with probability `first`, b with `second`."""
+    """A group of `people` who each report a with probability `first`, and b with probability `second`."""
 
     people: int
     first: float
@@ -39,7 +39,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairLaw:
-    """Masses of the same cells with the target at a (`first`) and at b (`second`), shape (cells,).
+    """Masses of the same cells if the target has value a (`first`) or value b (`second`), shape (cells,).
 
     Each is known up to `doubt` in total (the sum of absolute errors, and what lies in no cell).
     """
@@ -50,7 +50,7 @@ class PairLaw:
 
     @classmethod
     def of(cls, groups: Sequence[Group], *, truth: float, lie: float, level: float) -> PairLaw:
-        """Return the law when the others are `groups`, for divergences of about `level` and more.
+        """Return the distribution if the others form `groups`, for divergences of about `level` or more.
 
         The target reports its own value with probability `truth`, the other of the two with `lie`.
 
@@ -72,7 +72,7 @@ class PairLaw:
 
     @classmethod
     def mixture(cls, parts: Iterable[tuple[float, PairLaw]], *, outside: float) -> PairLaw:
-        """Return the law when it is public which of the `parts` (weight, law) applies; `outside` is in none."""
+        """Return the mixture of weighted `parts` if the part is public; `outside` is the mass in no part."""
         weighted = [(weight, law) for weight, law in parts if weight > 0]
         return cls(
             first=np.concatenate([weight * law.first for weight, law in weighted]),
@@ -81,7 +81,7 @@ class PairLaw:
         )
 
     def hockey_stick(self, epsilon: float) -> tuple[float, float]:
-        """Return certified ends of the divergence at epsilon, the larger of both directions."""
+        """Return certified bounds on the divergence at epsilon, the larger one of both directions."""
         growth = math.exp(epsilon)
         toward = float(np.maximum(self.first - growth * self.second, 0.0).sum())
         back = float(np.maximum(self.second - growth * self.first, 0.0).sum())
@@ -89,13 +89,13 @@ class PairLaw:
         return max(value - error, 0.0), min(value + error, 1.0)
 
     def error(self, epsilon: float) -> float:
-        """Return how far each end lies from the computed value at epsilon."""
+        """Return the distance of each bound from the computed divergence at epsilon."""
         growth = math.exp(epsilon)
         return (1 + growth) * (self.doubt + EPS * (16 + math.log2(self.first.size + 2)))
 
 
 def cells(groups: Sequence[Group], level: float) -> int:
-    """Return how many cells the law of `groups` takes.
+    """Return the number of cells of the distribution of `groups`.
 
     >>> cells([Group(people=10**4, first=0.5, second=0.25)], 1e-6)
     576000
@@ -112,17 +112,17 @@ def _shape(groups: Sequence[Group], log_tail: float) -> tuple[int, int]:
 
 
 def _period(groups: Sequence[Group], axis: int, log_tail: float) -> int:
-    """Return how many consecutive counts leave at most e**log_tail on each side, one more for the target."""
+    """Return a number of consecutive counts with at most e**log_tail outside on each side, plus one for the target."""
     chances = [(group.people, (group.first, group.second)[axis]) for group in groups]
     people = sum(count for count, _ in chances)
     variance = sum(count * p * (1 - p) for count, p in chances)
-    # A count cannot spread over more than 0..people.
+    # A count lies in 0..people.
     away = deviation(-log_tail, variance)
     return int(next_fast_len(min(people, 2 * math.ceil(away) + 2) + 2, real=True))
 
 
 def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, float]:
-    """Return the law of (A, B) modulo `shape`, up to a common shift, and its total error."""
+    """Return the distribution of (A, B) modulo `shape`, up to a common shift, and the sum of its errors."""
     if shape[0] * shape[1] > LARGEST:
         message = (
             f"the two counts spread over {shape[0]:,} x {shape[1]:,} cells, more than {LARGEST:,}. "
@@ -138,7 +138,7 @@ def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, fl
         exponent += group.people * log
         noise += group.people * (slack + 4 * EPS * np.abs(log))
     transform = np.exp(exponent)
-    # The law is real, so that half of the angles count twice; Parseval and Cauchy-Schwarz give total errors.
+    # The distribution is real, so half of the angles count twice; Parseval and Cauchy-Schwarz bound the total error.
     nodes = 2 * float(np.sum((np.abs(transform) * noise) ** 2)), 2 * float(np.sum(np.abs(transform) ** 2))
     error = math.sqrt(nodes[0]) + 16 * EPS * math.log2(4 * shape[0] * shape[1]) * math.sqrt(nodes[1])
     law: Floats = irfft2(transform.conj(), s=shape)
@@ -146,7 +146,7 @@ def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, fl
 
 
 def _log_transform(group: Group, first: Floats, second: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
-    """Return ln E[e**(i angle)] of one report, counted from its likeliest value, and its error."""
+    """Return ln E[e**(i angle)] of one report, relative to its most likely value, and a bound on its error."""
     chances = np.array([group.first, group.second, 1 - group.first - group.second])
     likeliest = int(chances.argmax())
     angles = (first, second, np.zeros((1, 1)))

@@ -1,8 +1,8 @@
-"""Pairing up the places of two rows at random: how many connected pieces there are.
+"""Random bipartite pairings: a bound on the number of connected components.
 
-n nodes on the left and n on the right have m places each; all nm places on the left are joined to those on the right
-by a uniform permutation. With c connected pieces and q colours, q**c colourings have one colour in each piece, and each
-colour has as many nodes on the left as on the right. Sorted by these numbers k,
+There are n nodes on the left and n on the right, with m places each. A uniform permutation joins each of the nm
+places on the left to a place on the right. With c connected pieces and q colours, q**c colourings have
+one colour in each piece, and each colour has as many nodes on the left as on the right. Sorted by these numbers k,
 
     E q**c = sum over k_1 + ... + k_q = n of (n! / prod k_i!)**2 prod (m k_i)! / (nm)! .
 
@@ -27,16 +27,16 @@ from scipy.special import gammaln
 from hushuffle.numerics.binomial import EPS, Floats
 
 _LISTED: Final = 32
-"""So many terms are summed one by one, others by ranges that double."""
+"""This many terms are summed one by one, further terms over ranges that double."""
 
 _TRIED: Final = 48
-"""Values of x for each range; any holds."""
+"""Number of values of x that are tried for each range; the bound holds for any x."""
 
 _ROUNDING: Final = 4e-13
-"""Relative error of a sum of a few logarithms of factorials, with room to spare."""
+"""Bound on the relative error of a sum of a few logarithms of factorials."""
 
 _LARGEST: Final = 600.0
-"""Beyond e**600 a bound is infinite."""
+"""A bound above e**600 is replaced by infinity."""
 
 
 def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> float:
@@ -63,7 +63,7 @@ def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> 
 
 
 def _ranges(nodes: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of r that cover 3 to n - 1, doubling away from both ends."""
+    """Yield ranges of r that cover 3 to n - 1, doubling from both sides."""
     middle = nodes // 2
     yield from _doubling(3, middle)
     for least, most in _doubling(1, nodes - max(middle, 2) - 1):
@@ -79,12 +79,12 @@ def _doubling(first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 def _range(nodes: int, places: int, colours: int, least: int, most: int, *, near: bool) -> float:
-    """Return an upper bound of the terms of r from `least` to `most`, by the best x tried."""
+    """Return an upper bound on the terms of r from `least` to `most`, with the best x tried."""
     most_alike = min(most, nodes - least)
-    whole, one = _log_ways(np.array([nodes, 1.0]), places).tolist()
+    whole, single = _log_ways(np.array([nodes, 1.0]), places).tolist()
     left = _log_ways(np.array([nodes - least, nodes - most], dtype=np.float64), places) - whole
     steps = np.array([least, most], dtype=np.float64)
-    high = math.log(most + 1) + 1 - one - math.log(colours - 1)
+    high = math.log(most + 1) + 1 - single - math.log(colours - 1)
     low = min(float((left / steps).min()), high - 1)
     logs = np.linspace(low, high, _TRIED)
     kinds = np.array(list(_doubling(1, most_alike)), dtype=np.float64)
@@ -105,7 +105,7 @@ def _log_ways(sizes: Floats, places: int) -> Floats:
 
 
 def _up(value: Fraction) -> float:
-    """Return a float that is not below."""
+    """Return a float that is at least `value`, with a margin for rounding."""
     if value >= Fraction(10) ** 300:
         return math.inf
     return max(float(value) * (1 + 4 * EPS), 5e-324)

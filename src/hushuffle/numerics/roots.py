@@ -1,4 +1,4 @@
-"""Where a falling function crosses a level, with both sides certified by evaluation."""
+"""Where a decreasing function crosses a level, with both sides certified by evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
     """Return (x, y) with function(x) > level >= function(y), x < y within 1e-6 relative, 0 <= x < y <= high.
 
     The function must fall (weakly) from above `level` at 0, and be known to be at most `level` at `high`
-    (where it is not evaluated). Small wiggles of rounding are tolerated: both ends returned were evaluated.
+    (where it is not evaluated). Small wiggles of rounding are tolerated: both bounds returned were evaluated.
 
     >>> x, y = crossing(lambda t: 1 - t, 0.25, high=1.0, guess=0.1)
     >>> x < 0.75 <= y, round(y, 6)
@@ -28,22 +28,22 @@ def crossing(function: Callable[[float], float], level: float, *, high: float, g
 
 
 def last_above(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
-    """Return the x of `crossing`, where the function was evaluated."""
+    """Return the x of `crossing`, at which the function was evaluated."""
     return _below(function, level, *_root(function, level, high=high, guess=guess))
 
 
 def first_below(function: Callable[[float], float], level: float, *, high: float, guess: float) -> float:
-    """Return the y of `crossing`, where the function was evaluated unless it is `high`."""
+    """Return the y of `crossing`, at which the function was evaluated unless y is `high`."""
     return _above(function, level, _root(function, level, high=high, guess=guess)[0], high)
 
 
 def _root(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
-    """Return about where the function crosses the level, and a point before it."""
+    """Return approximately where the function crosses the level, and a point below the crossing."""
     if level < _FLOOR:
         message = f"a level of {level!r} is below {_FLOOR:g}, where floats lose their digits. Ask for 0 or for more."
         raise NumericalError(message)
 
-    @cache  # the ends of a bracket are asked for twice
+    @cache  # the bounds of a bracket are evaluated twice
     def excess(x: float) -> float:
         value = _FLOOR if x >= high else max(function(x), _FLOOR)
         return math.log(value) - math.log(level)
@@ -54,12 +54,12 @@ def _root(function: Callable[[float], float], level: float, *, high: float, gues
 
 
 def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:
-    """Return about the smallest epsilon with upper(epsilon) <= delta, evaluated; `high` is known to do."""
+    """Return approximately the smallest epsilon with upper(epsilon) <= delta, evaluated; `high` satisfies it."""
     return 0.0 if upper(0.0) <= delta else first_below(upper, delta, high=high, guess=guess)
 
 
 def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: int = 40) -> float:
-    """Return `good`, where the condition holds, moved `times` times towards `bad` as long as it holds."""
+    """Return `good`, where `holds` is true, moved up to `times` halvings towards `bad` while `holds` stays true."""
     for _ in range(times):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
@@ -67,7 +67,7 @@ def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: in
 
 
 def farthest(holds: Callable[[int], bool], *, good: int, bad: int) -> int:
-    """Return the whole number farthest from `good`, towards `bad` (which does not), for which the condition holds.
+    """Return the integer nearest to `bad` for which `holds` is true; it is true at `good` and false at `bad`.
 
     >>> farthest(lambda n: n * n >= 10, good=100, bad=0)
     4
@@ -81,7 +81,7 @@ def farthest(holds: Callable[[int], bool], *, good: int, bad: int) -> int:
 def brent(
     function: Callable[[float], float], left: float, right: float, *, absolute: float, relative: float, most: int = 100
 ) -> float:
-    """Return a root between two points where the function has different signs, or is 0.
+    """Return a root between two points at which the function has opposite signs, or is 0.
 
     The same points as in `scipy.optimize.brentq`, without the quarter of a second that importing it takes.
 
@@ -123,7 +123,7 @@ def brent(
 
 
 def _surround(excess: Callable[[float], float], high: float, guess: float) -> tuple[float, float]:
-    """Step away from the guess, in growing steps, until the crossing lies between."""
+    """Return points around the crossing: steps of growing size from the guess."""
     stride, left, right = 1.02, guess, guess
     while right < high and excess(right) > 0:
         left, right, stride = right, min(right * stride, high), min(stride**2, 16.0)
@@ -138,7 +138,7 @@ def _surround(excess: Callable[[float], float], high: float, guess: float) -> tu
 
 
 def _bisect(excess: Callable[[float], float], right: float) -> float:
-    """Return a crossing in (0, right]: so close to 0 that halving is all that is left."""
+    """Return a crossing in (0, right] by bisection, for a crossing too close to 0 for other methods."""
     left = 0.0
     while right > 1e-18 and right - left > _TOLERANCE * right:
         middle = (left + right) / 2
@@ -147,22 +147,22 @@ def _bisect(excess: Callable[[float], float], right: float) -> float:
 
 
 def _below(function: Callable[[float], float], level: float, root: float, left: float) -> float:
-    """Walk down from the root until the function is above the level; at `left` it is known to be."""
+    """Return a point at or below the root where the function is above the level; at `left` it is known to be."""
     return _walk(lambda x: function(x) > level, level, root, [max(root * (1 - stride), left) for stride in _STRIDES])
 
 
 def _above(function: Callable[[float], float], level: float, root: float, high: float) -> float:
-    """Walk up from the root until the function is at most the level; at `high` it is known to be."""
+    """Return a point at or above the root where the function is at most the level; at `high` it is known to be."""
     points = [min(root * (1 + stride), high) for stride in _STRIDES]
     return _walk(lambda x: x >= high or function(x) <= level, level, root, points)
 
 
 def _walk(arrived: Callable[[float], bool], level: float, root: float, points: list[float]) -> float:
-    found = next((x for x in points if arrived(x)), None)
-    if found is None:
+    crossing = next((x for x in points if arrived(x)), None)
+    if crossing is None:
         message = (
             f"no certified crossing of {level:g} near {root:g}: rounding hides it. "
             "Ask for a larger delta, or for a smaller n."
         )
         raise NumericalError(message)
-    return found
+    return crossing

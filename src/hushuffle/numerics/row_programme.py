@@ -1,4 +1,4 @@
-"""Rows of probabilities that minimise an error, while no two of them are far apart as seen from any third.
+"""Optimize rows of probabilities: minimal error, with a limit on the distance of any two rows relative to any third.
 
 The matrix Q, shape (k, columns), has the *spread* max over rows a, b, x of sum_y (Q_a - Q_b)(y)**2/Q_x(y). It is convex
 in Q, so it lies above its tangents: a bound of it becomes linear cuts. The error is linear, or that of least squares,
@@ -26,29 +26,29 @@ from hushuffle.numerics.roots import halved
 
 _STEPS: Final = 40
 _GAIN: Final = 1e-3
-"""Relative: a step that can gain less is the last one."""
+"""The iteration stops when a step can gain less than this, relatively."""
 
 _NEAR: Final = 0.95
-"""Shares of the largest spread from which on a triple of rows gets its cut."""
+"""A triple of rows gets a cut if its spread is at least this fraction of the largest spread."""
 
 _CUTS: Final = 300
-"""New cuts in one step, at most."""
+"""Largest number of new cuts in one step."""
 
 _SLACK: Final = 0.05
-"""Cuts that leave more room than this are forgotten."""
+"""Cuts with more slack than this are removed."""
 
 _REACH: Final = 1.5
 """The largest change of an entry in a first step, as a factor."""
 
 _RARE: Final = 1e-2
-"""Columns that are rarer than this share of an even one are dropped."""
+"""Columns with less than this fraction of an average column's mass are dropped."""
 
 _ALIKE: Final = 1e-3
-"""Columns whose entries are in the same proportions, up to this much, are added up."""
+"""Columns are merged if their entries are in the same proportions, up to this relative difference."""
 
 
 def spreads(rows: Floats) -> Floats:
-    """Return sum_y (Q_a - Q_b)(y)**2/Q_x(y), shape (k, k, k) for a, b, x; columns of zeros count nothing.
+    """Return sum_y (Q_a - Q_b)(y)**2/Q_x(y), shape (k, k, k) for a, b, x; columns of zeros are ignored.
 
     >>> spreads(np.array([[0.75, 0.25], [0.25, 0.75]]))[0, 1].round(4).tolist()
     [1.3333, 1.3333]
@@ -60,13 +60,13 @@ def spreads(rows: Floats) -> Floats:
 
 
 def information(rows: Floats) -> Floats:
-    """Return sum_y Q(y)Q(y)'/m(y), shape (k, k): what one draw tells about the shares of the rows, all alike."""
+    """Return sum_y Q(y)Q(y)'/m(y), shape (k, k): the information of one draw on the shares, at equal shares."""
     seen = rows[:, rows.any(axis=0)]
     return np.asarray((seen / seen.mean(axis=0)) @ seen.T)
 
 
 def least_squares(rows: Floats, wanted: Floats) -> float:
-    """Return the variance of one draw's least squares estimate of `wanted` @ shares, added up; without the noise 0.
+    """Return the summed variance of least-squares estimates of `wanted` @ shares from one draw; sampling not counted.
 
     `wanted` has shape (quantities, k). Infinite if the rows do not determine them.
 
@@ -76,28 +76,28 @@ def least_squares(rows: Floats, wanted: Floats) -> float:
     k = len(rows)
     values, vectors = np.linalg.eigh(information(rows))
     parts = ((wanted @ vectors) ** 2).sum(axis=0)
-    known = values > 1e-14 * k
-    if bool((parts[~known] > 1e-12 * parts.max(initial=1.0)).any()):
+    positive = values > 1e-14 * k
+    if bool((parts[~positive] > 1e-12 * parts.max(initial=1.0)).any()):
         return math.inf
-    return max(float((parts[known] / values[known]).sum() - (wanted**2).sum() / k), 0.0)
+    return max(float((parts[positive] / values[positive]).sum() - (wanted**2).sum() / k), 0.0)
 
 
 def together(rows: Floats) -> Floats:
-    """Return the rows with columns in nearly the same proportions added up, and columns of zeros left out."""
-    kept: list[Floats] = []
+    """Return the rows with columns of nearly equal proportions merged, and columns of zeros removed."""
+    merged: list[Floats] = []
     for column in rows[:, rows.any(axis=0)].T:
-        for place, other in enumerate(kept):
+        for place, other in enumerate(merged):
             if np.abs(column / column.mean() - other / other.mean()).max() <= _ALIKE:
-                kept[place] = other + column
+                merged[place] = other + column
                 break
         else:
-            kept.append(column)
-    return np.array(kept).T
+            merged.append(column)
+    return np.array(merged).T
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowProgramme:
-    """Minimise the error of rows of spread at most `spread`, entries of a column at most `ratio` times each other.
+    """Minimize the error of rows with spread at most `spread` and ratios in a column at most `ratio`.
 
     Exactly one of `wanted`, shape (quantities, k), for the variance of least squares, and `costs`, shape (k, columns),
     for the sum of costs times probabilities over k. With `mirror` the error stays if rows are taken in reverse: columns
@@ -111,17 +111,17 @@ class RowProgramme:
     mirror: bool = False
 
     def error(self, half: Floats) -> float:
-        """Return the error of a matrix."""
+        """Return the error of the matrix whose first half of columns is `half`."""
         if self.costs is not None:
             return float((1 + self.mirror) * (half * self.costs).sum() / len(half))
         return least_squares(self.full(half), np.asarray(self.wanted))
 
     def full(self, half: Floats) -> Floats:
-        """Return all columns."""
+        """Return the matrix with all columns."""
         return np.hstack([half, half[::-1]]) if self.mirror else half
 
     def best(self, start: Floats) -> Floats:
-        """Return a matrix that keeps both bounds, at least as good as `start` drawn inside them.
+        """Return a matrix that satisfies both limits, at least as good as `start` moved inside them.
 
         For costs the minimum, up to a few thousandths; for least squares one that no small change improves by more.
 
@@ -141,12 +141,12 @@ class RowProgramme:
             held = inside if gain > 0 else held
             if max(hopes, gain) <= _GAIN * error:
                 break
-            # Where the cuts were nearly the bound itself the next step may go further, else less far.
+            # If the cuts nearly equalled the limit itself, the next step may be longer, else it is shorter.
             reach = reach**2 if gain > hopes / 2 else math.sqrt(reach)
         return held
 
     def mixed(self, start: Floats) -> Floats:
-        """Return the best matrix whose columns are those of `start`, each with a weight of its own; those it needs.
+        """Return the best matrix whose columns are columns of `start`, each times a weight, without zero weights.
 
         The columns need not add up to rows of probabilities.
 
@@ -162,7 +162,7 @@ class RowProgramme:
         return np.asarray(reached[:, often] / self.full(reached[:, often]).sum(axis=1, keepdims=True))
 
     def inside(self, half: Floats) -> Floats:
-        """Return the matrix, its rows drawn towards their mean until both bounds hold."""
+        """Return the matrix with its rows moved towards their mean until both limits hold."""
         mean = (half + half[::-1]).mean(axis=0) / 2 if self.mirror else half.mean(axis=0)
 
         def holds(share: float) -> bool:
@@ -178,7 +178,7 @@ class RowProgramme:
         return float(spreads(self.full(half)).max()) <= self.spread
 
     def _cuts(self, half: Floats) -> Floats:
-        """Return gradients of the largest spreads over the bound, shape (cuts, k, columns): at most 1 inside."""
+        """Return gradients of the largest spreads divided by the limit, shape (cuts, k, columns): at most 1 inside."""
         full = self.full(half)
         values = spreads(full) / self.spread
         a, b, x = np.nonzero(np.triu(np.ones(values.shape[:2]), 1)[:, :, None] * values > _NEAR)
@@ -213,7 +213,7 @@ class RowProgramme:
         return basis, np.divide(basis.T @ full, mean, out=np.zeros((basis.shape[1], full.shape[1])), where=mean > 0)
 
     def _promised(self, held: Floats, reached: Floats) -> float:
-        """Return the error at `reached` if the information were its tangent at `held`."""
+        """Return the error at `reached` if the information equalled its tangent at `held`."""
         if self.costs is not None:
             return self.error(reached)
         basis, slope = self._tangent(held)
@@ -225,11 +225,11 @@ class RowProgramme:
         return float(variance - (wanted**2).sum() / len(full) + (wanted.sum(axis=1) ** 2).sum() / len(full) ** 2)
 
     def _solved(self, held: Floats, cuts: Floats, *, reach: float = 0.0) -> Floats:
-        """Return the best matrix under the cuts, with the information's tangent at `held`.
+        """Return the best matrix under the cuts, with the tangent of the information at `held`.
 
         No entry changes by more than the factor `reach`; with 0 its columns keep their shapes.
         """
-        cp: Any = importlib.import_module("cvxpy")  # an extra, and slow to import
+        cp: Any = importlib.import_module("cvxpy")  # an optional dependency, and slow to import
         k, columns = held.shape
         least = np.ones((k, 1)) @ cp.Variable((1, columns), nonneg=True)
         rows = cp.Variable((k, columns)) if reach else cp.multiply(held, least)
@@ -249,11 +249,11 @@ class RowProgramme:
             less = part + part.T - slope @ cp.diag(cp.sum(full, axis=0) / k) @ slope.T
             target = cp.matrix_frac(self._root[1].T, less)
         problem = cp.Problem(cp.Minimize(target), rules)
-        with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):  # no value then
-            warnings.simplefilter("ignore")  # what is not quite accurate is drawn inside the bounds
+        with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):  # then there is no value
+            warnings.simplefilter("ignore")  # an inaccurate solution is moved inside the limits
             problem.solve(solver=cp.CLARABEL)
         if rows.value is None:
             message = "The convex programme was not solved: its numbers are too far apart. Use a smaller ratio."
             raise NumericalError(message)
-        found = np.maximum(rows.value, rows.value.max(axis=0, initial=0.0) / self.ratio)
-        return np.asarray(found / self.full(found).sum(axis=1, keepdims=True))
+        raised = np.maximum(rows.value, rows.value.max(axis=0, initial=0.0) / self.ratio)
+        return np.asarray(raised / self.full(raised).sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Sums of independent scores, read from their characteristic function: what any finite randomizer needs.
+"""Bounds on sums of independent scores by their characteristic function, for any finite randomizer.
 
 With V the sum plus a centred Gaussian Z of standard deviation tau, K its log moment generating
 function and any t > 0,
@@ -6,12 +6,12 @@ function and any t > 0,
     E[V]_+    = (1/2 pi) integral of e**K(t+iu) / (t+iu)**2 du,
     P(V > 0)  = (1/2 pi) integral of e**K(t+iu) / (t+iu) du.
 
-- Z is there because its transform makes few nodes enough. E[S]_+ <= E[S+Z]_+ by Jensen's inequality, and
+- With Z, few nodes suffice, since its transform decays fast. E[S]_+ <= E[S+Z]_+ by Jensen's inequality, and
   P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau): both are sound.
 - The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+ (or the
-  probabilities): all terms are >= 0, so for the upper end the aliases cost nothing; for the lower end they
+  probabilities): all terms are >= 0, so for the upper bound the aliases cost nothing; for the lower bound they
   are bounded (Chernoff) and subtracted.
-- What the nodes left out can add is bounded by e**(-tau**2 u**2/2); rounding by the sums of moduli.
+- The contribution of omitted nodes is bounded by e**(-tau**2 u**2/2); rounding by the sums of moduli.
 
 Source: docs/theory/sums.md, Lemmas 1 to 3.
 """
@@ -31,44 +31,44 @@ from hushuffle.numerics.complex_log import log1p_parts
 Complex = npt.NDArray[np.complex128]
 
 _LAST: Final = 9.0
-"""Nodes reach to u = 9/tau, where the Gaussian has e**-40.5."""
+"""Nodes reach to u = 9/tau, where the Gaussian's transform is e**-40.5."""
 
 WIDE: Final = 16.0
-"""Standard deviations of the tilted sum that one period holds, at least."""
+"""Smallest number of standard deviations of the tilted sum in one period."""
 
 NOISE: Final = 24 * EPS
-"""Relative error allowed for each score, mass and elementary function."""
+"""Relative error allowance for each score, mass and elementary function."""
 
 _SAME: Final = 1e-13
-"""Scores that differ by less, relatively, count as the larger one of them."""
+"""Scores that differ by less than this, relatively, are replaced by the larger score."""
 
 _MOST: Final = 20_000
-"""Nodes at most: beyond, smoothing is raised."""
+"""Largest number of nodes: smoothing is increased to stay below it."""
 
 _FEW: Final = 2_000
 _COARSE: Final = 0.015
-"""And where smoothing is no smaller than this, only to rank things by."""
+"""With smoothing of at least this, results serve only to rank alternatives."""
 
 _DEEP: Final = 40.0
-"""Standard deviations (tilt times spread) beyond which divergences are below e**-800."""
+"""Number of standard deviations (tilt times spread) beyond which divergences are below e**-800."""
 
 FAINT: Final = 1e-270
-"""Reports rarer than this hide nothing: a score divided by less leaves the range of floats."""
+"""Reports with a smaller probability are left out: a score divided by it exceeds the range of floats."""
 
 _FARTHEST: Final = 1e280
-"""No score is taken to be lower than minus this: the sum is negative long before."""
+"""Scores below minus this are raised to it: the sum is negative long before."""
 
 _HOPELESS: Final = 1e30
-"""Nor lower than minus this times what all others can add up to."""
+"""Scores below minus this times the largest sum of all others are raised to it."""
 
 
 class _TooWideError(ArithmeticError):
-    """The scores are spread over more decades than floats can tell apart: no end but the trivial one."""
+    """Raised if the scores span more decades than floats can resolve: only the trivial bound is known."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """One report's score: `value[v]` with probability `mass[v]`, shapes (V,); with the rest of the mass it is 0.
+    """The score of one report: `value[v]` with probability `mass[v]`, shapes (V,); 0 with the remaining probability.
 
     `size[v]` >= |value[v]| is what the rounding of a value is relative to.
     """
@@ -89,7 +89,7 @@ class Scores:
         return cls(value=np.maximum(value, -_FARTHEST), size=np.minimum(reach, _FARTHEST), mass=mass)
 
     def merged(self) -> Scores:
-        """Return the scores with those equal up to rounding put together, at the largest of them.
+        """Return the scores with values equal up to rounding merged, at the largest value.
 
         >>> Scores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
         [0.25, 0.5]
@@ -102,35 +102,35 @@ class Scores:
         )
 
     def ties(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the scores' places in rising order, and where in it those that differ by more than rounding begin."""
+        """Return the ascending order of the scores, and the positions in it where groups equal up to rounding begin."""
         order = np.argsort(self.value)
         value, size = self.value[order], self.size[order]
         return order, np.append(0, 1 + np.flatnonzero(np.diff(value) > _SAME * (size[1:] + size[:-1])))
 
     def tamed(self, count: float) -> Scores:
-        """Return scores of which a sum of `count` has the same sign, none far below what all others can make up for."""
+        """Return scores whose sum of `count` has the same sign, without values far below what all others can offset."""
         floor = -_HOPELESS * count * float(self.value.max())
         low = self.value < floor
         return replace(self, value=np.where(low, floor, self.value), size=np.where(low, -floor, self.size))
 
     def scaled(self) -> tuple[Scores, float]:
-        """Return the scores over a power of 2 that brings the largest of them near 1, and that power.
+        """Return the scores divided by a power of 2 that brings the largest near 1, and that power.
 
         In this unit squares and exponentials neither overflow nor vanish; rounding is the same in any.
         """
-        # Scores far below their own rounding need no better unit than that.
+        # Scores far below their own rounding error need no better unit.
         largest = max(float(np.abs(self.value).max()), 1e-40 * float(self.size.max()))
         unit = 2.0 ** math.frexp(largest)[1]
         return replace(self, value=self.value / unit, size=self.size / unit), unit
 
     def excess(self, tilt: float) -> tuple[float, float]:
-        """Return E[e**(tilt score)] - 1 and a bound of its rounding error."""
+        """Return E[e**(tilt score)] - 1 and a bound on its rounding error."""
         grown = np.expm1(tilt * self.value)
         noise = self.mass * (np.abs(grown) + (grown + 1) * tilt * self.size * (1 + tilt * self.size))
         return float(self.mass @ grown), NOISE * float(noise.sum())
 
     def saddle(self) -> float:
-        """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative already.
+        """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative.
 
         >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.2, 0.8]))
         >>> round(one.saddle(), 6)
@@ -141,7 +141,7 @@ class Scores:
         best = int(np.argmax(self.value))
         if float(weights.sum()) >= 0 or weights[best] <= 0:
             return 0.0
-        # The largest score alone outweighs the whole negative part here.
+        # Here the largest score alone outweighs the whole negative part.
         low, high = 0.0, float(np.log(drift / weights[best]) / self.value[best])
         high = max(high, 1e-300)
         for _ in range(60):
@@ -151,7 +151,7 @@ class Scores:
         return high
 
     def variance(self, tilt: float) -> float:
-        """Return the second moment of the score under the law tilted by `tilt`."""
+        """Return the second moment of the score under the distribution tilted by `tilt`."""
         total = 1 + self.excess(tilt)[0]
         if not total > 0:
             raise _TooWideError
@@ -160,7 +160,7 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nodes:
-    """Tilt, smoothing and the angles u = 2 pi j/period, shape (J,), of one sum."""
+    """Tilt, smoothing and the angles u = 2 pi j/period, shape (J,), for one sum."""
 
     tilt: float
     tau: float
@@ -169,10 +169,10 @@ class Nodes:
 
     @classmethod
     def of(cls, scores: Scores, count: float, smoothing: float) -> Nodes:
-        """Choose them for a sum of about `count` scores; `smoothing` is tau in standard deviations."""
+        """Return nodes for a sum of about `count` scores; `smoothing` is tau in standard deviations of the sum."""
         saddle = scores.saddle()
         spread = float(np.sqrt(count * scores.variance(saddle)))
-        # A rare huge score must not overflow where the saddle is at 0; any tilt is sound.
+        # If the saddle point is 0, a rare huge score must not overflow; any tilt gives a valid bound.
         tilt = max(saddle, min(1 / spread, 500 / float(np.abs(scores.value).max())))
         spread = float(np.sqrt(count * scores.variance(tilt)))
         own = tilt * spread
@@ -187,12 +187,12 @@ class Nodes:
 
     @property
     def deep(self) -> bool:
-        """Whether the sum is positive so seldom that only a Chernoff bound is worth its while."""
+        """Whether a positive sum is so rare that a Chernoff bound suffices."""
         return self.angles.size == 0
 
     @property
     def weights(self) -> Floats:
-        """Trapezoidal weights of the half circle over 2 pi, shape (J,)."""
+        """Trapezoidal weights of the half circle, divided by 2 pi, shape (J,)."""
         return np.where(self.angles == 0, 1.0, 2.0) / self.period
 
     @property
@@ -201,13 +201,13 @@ class Nodes:
         return np.asarray(self.tilt + 1j * self.angles, dtype=np.complex128)
 
     def smooth(self) -> Complex:
-        """Return the transform of Z at z, shape (J,)."""
+        """Return the transform of the Gaussian Z at z, shape (J,)."""
         return np.asarray(np.exp(self.tau**2 / 2 * self.line**2))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Transform:
-    """E[e**(z score)] on the nodes: e**`log_mass` at the tilt itself, times e**`exponent`, shape (J,).
+    """E[e**(z score)] at the nodes: e**`log_mass` (its value at the tilt) times e**`exponent`, shape (J,).
 
     `doubt` bounds the error of the second factor (not of its logarithm), `slack` that of `log_mass`.
     """
@@ -236,7 +236,7 @@ class Transform:
         )
 
     def power(self, count: float) -> tuple[Complex, Floats]:
-        """Return the `count`-th power of the second factor and a bound of its error, shapes (J,)."""
+        """Return the `count`-th power of the second factor, and a bound on its error, shapes (J,)."""
         modulus = np.maximum(np.exp(self.exponent.real), self.doubt)
         # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
         logarithm = np.log(count * self.doubt) + (count - 1) * (np.log(modulus) + self.doubt / modulus)
@@ -246,7 +246,7 @@ class Transform:
 
 
 def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
-    """Return an upper end of sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf if none is known.
+    """Return an upper bound on sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf if none is known.
 
     >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
     >>> 0.5 < positive_part(one, np.array([2.0]), np.array([1.0]), smoothing=0.01) < 0.51
@@ -256,7 +256,7 @@ def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing:
         rounding = np.maximum(scores.value + NOISE * scores.size, 0.0)
         return float((scores.mass @ rounding) * (weights @ counts)) * (1 + EPS * (16 + counts.size))
     scores = scores.tamed(float(counts.max()))
-    # One score above the cap makes the sum positive whatever the others are: what is above it adds linearly.
+    # A score above the cap makes the sum positive for any other scores: its excess adds linearly.
     least = float((scores.size * NOISE - scores.value).max())
     cap = float(counts.max()) * max(least, 0.0) * (1 + 8 * EPS)
     over = scores.value > cap
@@ -267,12 +267,12 @@ def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing:
 
 
 def _in_any_unit(scores: Scores, counts: Floats, weights: Floats, smoothing: float) -> float:
-    """Return what `_smoothed` does, in a unit in which floats hold the scores; inf if there is none."""
+    """Return the bound of `_smoothed`, in a unit in which floats represent the scores; inf if there is no such unit."""
     scores, unit = scores.scaled()
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             total = unit * _smoothed(scores, counts, weights, smoothing)
-    except ArithmeticError:  # no unit is good enough for scores spread over so many decades
+    except ArithmeticError:  # no unit suits scores that span so many decades
         return math.inf
     return math.inf if math.isnan(total) else total
 
@@ -286,7 +286,7 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
             raise _TooWideError
         # s_+ <= e**(t s)/(e t)
         logarithm = counts * (np.log1p(excess) + noise / (1 + excess) + EPS) - 1 - np.log(nodes.tilt)
-        return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # far above 1 is far above 1
+        return float(weights @ np.exp(np.minimum(logarithm, 600.0)))  # values far above 1 need no accuracy
     transform, kernel = Transform.of(scores, nodes), nodes.smooth() / nodes.line**2
     size, tail, share = np.abs(kernel), beyond(nodes, power=2), nodes.weights
     nothing, touched = max(1 - float(scores.mass.sum()) - 1e-13, 0.0), nodes.tau / np.sqrt(2 * np.pi)
@@ -296,16 +296,16 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
         terms = share * (value * kernel).real
         wrong = share @ (size * (error + 64 * EPS * np.abs(value))) + tail
         logarithm = count * (transform.log_mass + transform.slack)
-        if logarithm > 700:  # scores that are all rounding: this bound says nothing
+        if logarithm > 700:  # all scores are within rounding error: the bound is trivial
             return math.inf
         raised = math.exp(logarithm) * max(float(terms.sum()) + float(wrong), 0.0) * (1 + 16 * EPS)
-        # Where no score occurs at all the sum is 0, but smoothing counts E[Z]_+.
+        # If no score occurs, the sum is 0, but smoothing contributes E[Z]_+.
         total += weight * max(raised - nothing**count * touched * (1 - 1e-12), 0.0)
     return total
 
 
 def beyond(nodes: Nodes, *, power: int) -> float:
-    """Return a bound of the nodes left out, where the kernel is a Gaussian over u**power."""
+    """Return a bound on the contribution of omitted nodes, if the kernel is a Gaussian divided by u**power."""
     last = float(nodes.angles[-1])
     gaussian = np.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
     return float(gaussian / (np.pi * nodes.tau**2 * last ** (power + 1)))

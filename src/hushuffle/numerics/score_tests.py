@@ -1,4 +1,4 @@
-"""The power of a test on a sum of independent scores: lower ends, from the same transforms as `score_sums`.
+"""Lower bounds on the power of a test on a sum of independent scores, from the transforms of `score_sums`.
 
 P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau). What lies a period away is
 bounded (Chernoff) and subtracted.
@@ -18,7 +18,7 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import NOISE, WIDE, Complex, Nodes, Scores, Transform, beyond
 
 _CLOSE: Final = 1e-9
-"""A lower end this close, relatively, to what no test can exceed is good enough."""
+"""A lower bound this close, relatively, to the upper bound for all tests is accepted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,36 +30,36 @@ class Crowd:
 
 
 def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
-    """Return a lower end of P_a(accept) - growth P_b(accept), and 0 if none is known, for a test on all reports.
+    """Return a lower bound on P_a(accept) - growth P_b(accept) for a test on all reports; 0 if none is known.
 
-    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean law) is
-    positive, and whether a report is there that the others hardly ever give. The target's own report follows
-    target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known and not counted).
-    """
+    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean
+    distribution) is positive, and whether a report is there that the others hardly ever give. The target's own
+    report follows target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known
+    and not counted)."""
     total = sum(crowd.counts)
-    # The other reports are there with at most `total` times their mean law, whatever the target's value is.
+    # The other reports have at most `total` times their mean distribution, for any value of the target.
     price, noise = total * scores.mass, 8 * EPS * (target[0] + growth * (target[1] + total * scores.mass))
     sighted = float(np.maximum(target[0] - growth * (target[1] + price) - noise, 0.0).sum()) * (1 - 1e-14)
-    # No test tells more than the target's own report, seen alone.
+    # No test is better than one that sees the target's own report alone.
     if total == 0 or sighted >= (1 - _CLOSE) * float(np.maximum(target[0] - growth * target[1], 0.0).sum()):
         return sighted
-    scores, _ = scores.tamed(total).scaled()  # which leaves the sign of the sum as it is
+    scores, _ = scores.tamed(total).scaled()  # the division keeps the sign of the sum
     order, begins = scores.ties()
     scores = scores.merged()
     crowd = replace(crowd, masses=np.add.reduceat(crowd.masses[:, order], begins, axis=1))
     target = np.add.reduceat(target[0][order], begins), np.add.reduceat(target[1][order], begins)
     try:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = _smoothed_test(scores, crowd, target, growth, smoothing)
+            smoothed = _smoothed_test(scores, crowd, target, growth, smoothing)
     except ArithmeticError:
         return sighted
-    return sighted if math.isnan(found) else max(found, sighted)
+    return sighted if math.isnan(smoothed) else max(smoothed, sighted)
 
 
 def _smoothed_test(
     scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, smoothing: float
 ) -> float:
-    """Return a lower end of P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
+    """Return a lower bound on P_a(accept) - growth P_b(accept) for the test on the smoothed sum of scores."""
     value, size = scores.value, scores.size
     nodes = Nodes.of(scores, sum(crowd.counts), smoothing)
     if nodes.deep:
@@ -76,7 +76,7 @@ def _smoothed_test(
 
 
 def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[Complex, Floats, float, float]:
-    """Return the others' transform on the nodes, its error, and its logarithm at the tilt with its error."""
+    """Return the others' transform at the nodes with its error, and its logarithm at the tilt with its error."""
     product, error = np.ones(nodes.angles.size, dtype=np.complex128), np.zeros(nodes.angles.size)
     log_mass, slack = 0.0, 0.0
     for count, mass in zip(crowd.counts, crowd.masses, strict=True):
@@ -90,7 +90,7 @@ def _product(value: Floats, size: Floats, crowd: Crowd, nodes: Nodes) -> tuple[C
 
 
 def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Nodes) -> tuple[Complex, Floats]:
-    """Return sum over scores of (first - second) e**(z score) on the nodes, and its error."""
+    """Return the sum over scores of (first - second) e**(z score) at the nodes, and its error."""
     lifted, turned = np.exp(nodes.tilt * value), np.outer(nodes.angles, value)
     weights = (target[0] - target[1]) * lifted
     own = np.cos(turned) @ weights + 1j * (np.sin(turned) @ weights)  # five times as fast as a complex exponential
@@ -99,13 +99,13 @@ def _own(value: Floats, size: Floats, target: tuple[Floats, Floats], nodes: Node
 
 
 def _aliases(value: Floats, crowd: Crowd, first: Floats, nodes: Nodes) -> float:
-    """Return a bound of the probabilities a period or more away, as the trapezoidal rule counts them."""
+    """Return a bound on the probabilities a period or more away, weighted as in the trapezoidal rule."""
     below = float(np.exp(-nodes.tilt * nodes.period))
     best = np.inf
     for step in (0.5, 1.0, 2.0, 4.0, 8.0):
         more = step * WIDE / nodes.period
         tilt = nodes.tilt + more
-        top = max(tilt * float(value.max()), 0.0)  # taken out, so that nothing overflows
+        top = max(tilt * float(value.max()), 0.0)  # factored out to prevent overflow
         lifted = np.exp(tilt * value - top)
         own = math.log(max(float(first @ lifted), 1e-300))
         pairs = zip(crowd.counts, crowd.masses, strict=True)

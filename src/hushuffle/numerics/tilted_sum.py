@@ -1,9 +1,10 @@
-"""Sums of independent small steps: point probabilities and tails at any n, with certified error.
+"""Sums of independent steps in {-1, 0, 1}: point probabilities and tails at any n, with certified error.
 
-X is a sum of independent steps in {-1, 0, 1}, in a few groups of identically distributed ones. Its law is tilted by
-r = e**t (probabilities proportional to r**x), which moves its mean to where the tail is wanted, and read from the
-characteristic function of the tilted law by the trapezoidal rule on a circle of N nodes. That function decays like a
-Gaussian, so some hundred nodes near angle 0 matter, whatever the number of steps. What is left out is bounded:
+X is a sum of independent steps in {-1, 0, 1}, in a few groups of identically distributed ones. Its distribution is
+tilted by r = e**t (probabilities proportional to r**x), which moves its mean to where the tail is wanted, and read from
+the characteristic function of the tilted distribution by the trapezoidal rule on a circle of N nodes. That function
+decays like a Gaussian, so some hundred nodes near angle 0 matter, whatever the number of steps. What is left out is
+bounded:
 
 - nodes left out: the modulus of each factor is a convex function of s = sin(angle/2)**2, so beyond the last node
   used it is at most its larger value there and at s = 1;
@@ -24,10 +25,10 @@ import numpy.typing as npt
 from hushuffle.numerics.binomial import EPS, Floats
 
 _DECAY: Final = 44.0
-"""Nodes are used until the Gaussian bound of the characteristic function is below e**-44."""
+"""Nodes are used until the Gaussian bound on the characteristic function is below e**-44."""
 
 _REACH: Final = 26.0
-"""Nodes per standard deviation of the tilted law: e**-52 of aliasing at the smallest tilt."""
+"""Nodes per standard deviation of the tilted distribution: aliasing of e**-52 at the smallest tilt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Steps:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TiltedSum:
-    """The tilted law of X, for B cases at once."""
+    """The tilted distribution of a sum X of steps, for B cases at once."""
 
     tilt: Floats
     mean: Floats
@@ -56,12 +57,12 @@ class TiltedSum:
     nodes: Floats  # angles, shape (B, J)
     transform: npt.NDArray[np.complex128]  # E_tilted[e**(i angle (X - mean))] with its weight, shape (B, J)
     period: Floats  # N, the nodes on the full circle
-    beyond: Floats  # largest modulus among the nodes left out
+    beyond: Floats  # largest modulus among the omitted nodes
     size: Floats  # number of steps
 
     @classmethod
     def of(cls, groups: tuple[Steps, ...], tilt: Floats) -> TiltedSum:
-        """Tabulate the characteristic function under the tilt > 0, shape (B,)."""
+        """Return the table of the characteristic function under the tilt > 0, shape (B,)."""
         mean, variance = moments(groups, tilt)
         spread = np.sqrt(variance)
         period = 2 * np.ceil((_REACH * spread + 64) / 2) + 1
@@ -100,13 +101,13 @@ class TiltedSum:
         )
 
     def difference(self, u: Floats, weights: tuple[float, float], b: float, doubt: float) -> tuple[Floats, Floats]:
-        """Return what `differences` does at one u."""
+        """Return one result of `differences`, at u."""
         return next(self.differences(u, 1, weights, b, doubt))
 
     def differences(
         self, first: Floats, count: int, weights: tuple[float, float], b: float, doubt: float
     ) -> Iterator[tuple[Floats, Floats]]:
-        """Yield w0 P(X = u) + w1 P(X = u - 1) - b P(X > u) and a bound of its error, each (B,), `count` times.
+        """Yield w0 P(X = u) + w1 P(X = u - 1) - b P(X > u) and a bound on its error, (B,), at `count` values of u.
 
         u is first, first + 1 and so on. `first` are integers, shape (B,); b >= 0; `doubt` is the absolute error of the
         weights themselves.
@@ -132,7 +133,7 @@ class TiltedSum:
 
 
 def moments(groups: tuple[Steps, ...], tilt: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of X under the tilt, shapes (B,)."""
+    """Return the mean and variance of the sum X under the tilt, shapes (B,)."""
     mean, variance = np.zeros_like(tilt), np.zeros_like(tilt)
     for steps in groups:
         up, down = steps.tilted(tilt)
@@ -142,6 +143,6 @@ def moments(groups: tuple[Steps, ...], tilt: Floats) -> tuple[Floats, Floats]:
 
 
 def _times(count: Floats, logarithm: Floats) -> Floats:
-    """Return count * logarithm, 0 where the count is 0 even if the logarithm is infinite."""
+    """Return count * logarithm; 0 where the count is 0, even if the logarithm is infinite."""
     product: Floats = np.where(count > 0, count * np.where(count > 0, logarithm, 0.0), 0.0)
     return product

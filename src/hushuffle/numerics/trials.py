@@ -1,4 +1,4 @@
-"""What trials tell of a probability, and of the ratio of two."""
+"""Confidence intervals for a probability, and for the ratio of two probabilities, from Bernoulli trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushuffle.numerics.roots import last_above
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SHARE: Final = 0.05
-"""Of the risk that a lower end is wrong: the share for the interval of the second probability."""
+"""Share of the error probability of a lower bound that is spent on the interval of the second probability."""
 
 _CELLS: Final = 64
 _BLOCKS: Final = 128
@@ -23,7 +23,7 @@ _WIDE: Final = 5.0
 
 
 def clopper_pearson(hits: float, trials: int, confidence: float) -> tuple[float, float]:
-    """Return an interval that holds the probability of a hit with `confidence` at least, half of the risk on each side.
+    """Return a confidence interval for the probability of a hit, with half of the error probability on each side.
 
     Shared hits (ties) may be fractions.
 
@@ -40,19 +40,20 @@ def clopper_pearson(hits: float, trials: int, confidence: float) -> tuple[float,
 
 
 def least_log_ratio(more: int, less: int, trials: int, *, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Return an x >= 0 with p > e**x q + delta, unless the trials had bad luck of probability 1 - `confidence`.
+    """Return an x >= 0 with p > e**x q + delta; it is wrong with probability at most 1 - `confidence`.
 
-    An event of probability p happened `more` times in `trials`, one of probability q `less` times in as many. At x
-    it is asked how often counts would be as telling with p = e**x q + delta, for the worst q of an interval; x grows
-    until that is no longer rare. Counts are as telling where more' is as large as `_telling` says for less'. Between
-    the points of a grid p is taken at the upper, q at the lower end, which can only raise the chance.
+    An event of probability p happened `more` times in `trials`, one of probability q `less` times in as many. For
+    each x, the test computes how often counts are at least as extreme if p = e**x q + delta, for the worst q of an
+    interval; x grows until this is no longer rare. Counts more' and less' are as extreme if more' is at least the
+    value that `_telling` gives for less'. Between the points of a
+    grid, p is taken at the upper and q at the lower bound, which can only raise the probability.
 
     Args:
         more: hits of the first event.
         less: hits of the second event.
         trials: of either.
-        delta: taken off p.
-        confidence: of the lower end.
+        delta: subtracted from p.
+        confidence: of the lower bound.
 
     Source: R. J. Buehler, Confidence intervals for the product of two binomial parameters, JASA 52 (1957);
     R. L. Berger, D. D. Boos, P values maximized over a confidence set for the nuisance parameter, JASA 89 (1994).
@@ -86,7 +87,7 @@ def least_log_ratio(more: int, less: int, trials: int, *, delta: float = 0.0, co
 
 
 def _telling(q: Floats, ratio: float, delta: float, doubt: float) -> Floats:
-    """Return the p at which p - delta - ratio q is sqrt(doubt) standard deviations of counts; it grows with q."""
+    """Return the p at which p - delta - ratio q is sqrt(doubt) standard deviations of counts; p grows with q."""
     mean = delta + ratio * q
     return mean + doubt / 2 + np.sqrt(doubt * mean + doubt**2 / 4 + doubt * ratio**2 * q)
 

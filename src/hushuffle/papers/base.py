@@ -1,4 +1,4 @@
-"""A `Target`: one table or figure of a paper, and what recomputes it; what several papers draw."""
+"""A `Target`: one table or figure of a paper, and the function that recomputes it; shared helpers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a reproduction may use: data sets, a seed for what is simulated, who is told of progress.
+    """The inputs of a reproduction: data sets, a seed for simulations, and a callback for progress.
 
-    `data` is the folder that holds the data sets, each in a folder of its own; `named` are folders of data sets that
-    are somewhere else, by name.
+    `data` is the folder of all data sets, each in a folder of its own; `named` gives the folders of data sets that
+    are elsewhere, by name.
     """
 
     data: Path | None = None
@@ -56,7 +56,7 @@ class Request:
         return folder
 
     def original(self, name: str) -> Path | None:
-        """Return the folder of the data set `name` that may be there or not: a paper's own, too large to ship."""
+        """Return the folder of the data set `name`, a paper's own that is too large to ship; None if absent."""
         folder = self.named.get(name) or (self.data / name if self.data else None)
         return folder if folder is not None and folder.is_dir() else None
 
@@ -67,7 +67,7 @@ class Target:
 
     A place is a figure, table, part, property, section or theorem; the name may have a suffix: jurado2023/figure-3a,
     jurado2023/figure-3-knowledge. `originals` are names of data sets of the paper's own, taken in place of `data`
-    where they are given, each with what is then tested. `seconds` is about how long it takes on two
+    if they are given, each with the claims that are then tested. `seconds` is the approximate time on two
     cores; `quick` computes the same at sizes that take seconds (None: `build` does).
 
     Raises:
@@ -94,25 +94,25 @@ class Target:
 
     @property
     def order(self) -> tuple[str, str, int, str]:
-        """What targets are sorted by: figure-2 before figure-10."""
+        """The sort key of targets: figure-2 before figure-10."""
         match = _NAME.fullmatch(self.name)
         assert match is not None
         return match["paper"], match["what"], int(match["number"]), match["suffix"]
 
 
 def deployment(k: int, p: float, n: int) -> Protocol:
-    """Return k values, the truth reported with probability `p`, n people, shuffled."""
+    """Return the protocol of n people with k values, reported truthfully with probability `p`, and shuffled."""
     return Protocol(randomizer=RandomizedResponse.from_truth_probability(k=k, p=p), shuffler=UniformShuffle(), n=n)
 
 
 @lru_cache(maxsize=4096)
 def guessed(k: int, p: float, n: int) -> Bound:
-    """Return how often somebody who knows nobody guesses right after noise and shuffle; p = 1 is the shuffle alone."""
+    """Return the uninformed adversary's success rate after noise and shuffle; p = 1 means no noise."""
     return qif.vulnerability(deployment(k, p, n))
 
 
 def sizes(low: int, high: int, per_decade: int) -> list[int]:
-    """Return about evenly spaced sizes on a logarithmic axis, both ends among them.
+    """Return approximately evenly spaced sizes on a logarithmic axis, both bounds among them.
 
     >>> sizes(10, 1000, 2)
     [10, 32, 100, 316, 1000]
@@ -125,9 +125,9 @@ def sizes(low: int, high: int, per_decade: int) -> list[int]:
 
 
 def first_below(p: float, k: int) -> int:
-    """Return the fewest people for whom the shuffle alone leaves a guesser right less often than `p`.
+    """Return the smallest number of people at which the uninformed adversary's success is below `p` without noise.
 
-    The shuffle alone never does worse with more people, so halving finds it.
+    With more people, the shuffle alone never protects worse than with fewer, so bisection finds the number.
 
     >>> first_below(0.6, 2)
     16
@@ -143,7 +143,7 @@ def first_below(p: float, k: int) -> int:
 
 
 def smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the smallest number in (low, high] for which `holds`, given that it holds for `high` and all beyond.
+    """Return the smallest number in (low, high] for which `holds` is true; it is true for `high` and above.
 
     >>> smallest(lambda n: n * n >= 10, 0, 100)
     4
@@ -167,9 +167,9 @@ def claim(
     stand_in: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim with its verdict; `holds` is None where nothing here can decide it.
+    """Return the claim with its verdict; `holds` is None if the computation here cannot decide the claim.
 
-    `stand_in` says how the data differ from the paper's: on them nothing is confirmed or contradicted.
+    `stand_in` says how the data differ from the paper's: with such data, no claim is confirmed or contradicted.
 
     >>> claim("Figure 1", "A is below B.", False, "A is above B.", quote="A < B", stand_in="Another city.").verdict
     'differs on other data'
@@ -180,7 +180,7 @@ def claim(
         verdict = "holds on other data" if stand_in else "confirmed"
     else:
         verdict = "differs on other data" if stand_in else "contradicted"
-    told = " ".join(filter(None, (data, stand_in)))
+    basis = " ".join(filter(None, (data, stand_in)))
     why = reason or (stand_in if verdict == "differs on other data" else "") or (_POINT if holds is None else "")
     return Claim(
         place=place,
@@ -190,7 +190,7 @@ def claim(
         verdict=verdict,
         printed=printed,
         reason=why,
-        data=data if why == stand_in else told,
+        data=data if why == stand_in else basis,
         repeats=repeats,
     )
 
@@ -220,19 +220,19 @@ def flattening(x: Iterable[float], line: Iterable[float], *, slack: float = 1e-6
 
 
 def every(decided: Iterable[bool | None]) -> bool | None:
-    """Return whether all hold; None if none fails and one is not decided, or there is none.
+    """Return whether all decisions are True; None if none is False and one is undecided, or if there are none.
 
     >>> every([True, True]), every([True, None]), every([None, False]), every([])
     (True, None, False, None)
     """
-    found = list(decided)
-    if False in found:
+    verdicts = list(decided)
+    if False in verdicts:
         return False
-    return None if None in found or not found else True
+    return None if None in verdicts or not verdicts else True
 
 
 def said(bound: Bound, digits: int = 4) -> str:
-    """Return the figure in an answer: the number, or both ends of a bracket."""
+    """Return a bound as text for an answer: the number, or the lower and upper bound."""
     if bound.lower == bound.upper:
         return number(bound.upper, digits=digits)
     return f"{number(bound.lower, up=False, digits=digits)} to {number(bound.upper, up=True, digits=digits)}"

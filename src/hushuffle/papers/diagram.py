@@ -1,4 +1,4 @@
-"""Drawings of things and what holds between them, as a `Diagram`: labels at places, lines from one to another."""
+"""Drawings of named objects and their relations as a `Diagram`: labels at places, with lines between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS: Final[dict[Kind, str]] = {"equal": "=", "arrow": "->", "link": "--"}
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What holds between two labels: equal (a double line), an arrow, or a link; `word` stands beside it."""
+    """The relation of two labels: equality (a double line), an arrow, or a link; `word` is written beside the line."""
 
     start: str
     end: str
@@ -40,7 +40,7 @@ def drawn(
     *,
     marked: Sequence[str] = (),
 ) -> Diagram:
-    """Return labels at `places`, (column, row) of a grid, and the lines between them; `marked` ones are filled.
+    """Return a diagram with labels at `places`, (column, row) of a grid, and lines; `marked` labels are filled.
 
     >>> two = drawn("d", "Two", "", {"A": (0, 0), "B": (1, 0)}, [Line(start="A", end="B", kind="arrow", word="w")])
     >>> two.text, two.svg.count("<text")
@@ -73,7 +73,7 @@ def drawn(
 
 
 def _line(line: Line, centre: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Return the SVG of one line, between the edges of its two labels, and its word."""
+    """Return the SVG of one line, from the edge of one label to the edge of the other, and its word."""
     (x, y), (to_x, to_y) = centre[line.start], centre[line.end]
     x, y, to_x, to_y = *_edge(line.start, (x, y), (to_x, to_y)), *_edge(line.end, (to_x, to_y), (x, y))
     ends = f'x1="{x:.0f}" y1="{y:.0f}" x2="{to_x:.0f}" y2="{to_y:.0f}"'
@@ -90,7 +90,7 @@ def _line(line: Line, centre: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def _edge(name: str, here: tuple[float, float], there: tuple[float, float]) -> tuple[float, float]:
-    """Return where the line from `here` to `there` leaves the label around `here`."""
+    """Return the point where the line from `here` to `there` leaves the label around `here`."""
     half = len(name) * _LETTER / 2 + 10
     run, rise = there[0] - here[0], there[1] - here[1]
     share = min(half / abs(run) if run else 1.0, 16 / abs(rise) if rise else 1.0)

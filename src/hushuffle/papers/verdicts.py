@@ -1,4 +1,4 @@
-"""The claims of several studies in one report: what `hushuffle reproduce all` ends with."""
+"""The claims of several studies in one report, with which `hushuffle reproduce all` ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushuffle.report.document import INDEX
 
 
 def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None) -> Report:
-    """Return all claims of `studies`, by paper, with counts; `skipped` are targets that did not run, and why.
+    """Return all claims of `studies`, by paper, with counts; `skipped` gives targets that did not run, with the reason.
 
     >>> overview([], {"meehan2022/figure-8": "no data"}).answers
     ('Not run: meehan2022/figure-8 (no data).',)
@@ -25,7 +25,7 @@ def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None
     }
     return Report(
         key=INDEX,
-        title="Claims of the papers, and what came out",
+        title="Claims of the papers, and their verdicts",
         question="Which claims of the papers hold?",
         claims=tuple(every),
         answers=tuple(f"Not run: {name} ({reason})." for name, reason in (skipped or {}).items()),
@@ -43,7 +43,7 @@ def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None
             Table(
                 key="studies",
                 title="Studies",
-                caption="Each in a folder beside this page.",
+                caption="Each study is in a folder beside this page.",
                 columns=("study", "title", "claims"),
                 rows=tuple((study.key, study.title, len(study.claims)) for study in studies),
             ),

@@ -1,4 +1,4 @@
-"""A query plan as data: its steps, what they mean, what they cost."""
+"""Query plans as data: the steps of a plan, their meaning and their costs."""
 
 from hushuffle.plans.aggregates import GroupingQuery, GroupingSet, GroupStatistics, generate_table, group_statistics
 from hushuffle.plans.builders import aggregate, k_means, messages

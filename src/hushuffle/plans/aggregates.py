@@ -1,4 +1,4 @@
-"""Grouping sets: count, sum, average, least and greatest of columns, by groups of other columns."""
+"""Grouping sets: count, sum, average, minimum and maximum of columns, by groups of other columns."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_GROUPS: Final = 10**7
 
 @dataclass(frozen=True, kw_only=True)
 class GroupingSet:
-    """Groups by one or more columns; column i holds integers 0..sizes[i]-1 (intervals, categories).
+    """A grouping by one or more columns; column i holds integers 0..sizes[i]-1 (intervals, categories).
 
-    The group of a row is one number, the last column running fastest.
+    A row's group is one number; the last column's interval varies fastest.
 
     Raises:
         InvalidInputError: no column, a repeated one, not one size for each, or more than 10^7 groups.
@@ -49,7 +49,7 @@ class GroupingSet:
 
     @property
     def name(self) -> str:
-        """The columns' names."""
+        """The names of the columns, joined."""
         return ", ".join(self.columns)
 
     @property
@@ -58,7 +58,7 @@ class GroupingSet:
         return math.prod(self.sizes)
 
     def codes(self, table: Mapping[str, npt.ArrayLike]) -> Integers:
-        """Return each row's group, shape (n,)."""
+        """Return the group of each row, shape (n,)."""
         result: Integers | None = None
         for column, size in zip(self.columns, self.sizes, strict=True):
             own = _checks.codes(column, column_of(table, column), k=size)
@@ -73,11 +73,11 @@ class GroupingSet:
 class GroupingQuery:
     """SELECT functions of `values` ... GROUP BY GROUPING SETS, each set cut into `partitions` (one node each).
 
-    Partition of a group: contiguous, group * partitions // groups.
+    Partitions are contiguous: a group is in partition group * partitions // groups.
 
     Args:
         grouping_sets: the sets of grouping columns.
-        values: columns of numbers; without them only counts.
+        values: columns of numbers to aggregate; if empty, only counts are computed.
         functions: any of count, sum, avg, min, max.
         partitions: compute nodes C of each grouping set, at most as many as the smallest set has groups.
         ranges: for each of `values` its public range (low, high) or None; empty: no column has one.
@@ -113,7 +113,7 @@ class GroupingQuery:
         if len(set(self.values)) != len(self.values):
             _checks.reject("values", "different columns", self.values)
         if not self.values and set(self.functions) != {"count"}:
-            _checks.reject("values", "given for sums, averages, least and greatest", self.values)
+            _checks.reject("values", "given for sums, averages, minima and maxima", self.values)
         fewest = min(one.groups for one in self.grouping_sets)
         partitions = _checks.integer("partitions", self.partitions, low=1, high=fewest)
         object.__setattr__(self, "partitions", partitions)
@@ -125,7 +125,7 @@ class GroupingQuery:
         return {name: pair for name, pair in pairs if pair is not None}
 
     def clipped(self, table: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """Return a table whose values lie in their ranges: what is outside is moved to its end.
+        """Return the table with values outside their ranges clipped.
 
         >>> import hushuffle as hs
         >>> age = hs.plans.GroupingSet(columns=("age",), sizes=(20,))
@@ -138,16 +138,16 @@ class GroupingQuery:
         }
 
     def nodes(self, position: int, codes: npt.ArrayLike) -> Integers:
-        """Return the compute node of each group code of the grouping set at `position`, shape (n,)."""
+        """Return the compute node that holds each group in `codes`, for the grouping set at `position`, shape (n,)."""
         groups = self.grouping_sets[position].groups
         return _checks.codes("codes", codes, k=groups) * self.partitions // groups
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GroupStatistics:
-    """Per group of one grouping set: `count`, shape (g,); `sum`, `min`, `max`, `avg`: (g,) for each column.
+    """Statistics of each of g groups: `count`, shape (g,); `sum`, `min`, `max`, `avg`, shape (g,) for each column.
 
-    Groups without rows have sum 0 and no (nan) average, least and greatest.
+    Groups without rows have sum 0, and nan as average, minimum and maximum.
     """
 
     name: str
@@ -158,39 +158,39 @@ class GroupStatistics:
 
     @classmethod
     def of(cls, name: str, values: Sequence[str], numbers: Floats) -> GroupStatistics:
-        """Return what `numbers` says of these columns, as the property of that name lays it out."""
+        """Return the statistics in the array `numbers`, laid out as the property `numbers`."""
         v = len(values)
         sums, least, greatest = (dict(zip(values, numbers[1 + place * v :], strict=False)) for place in range(3))
         return cls(name=name, count=numbers[0], sum=sums, min=least, max=greatest)
 
     @property
     def numbers(self) -> Floats:
-        """All of it, shape (1 + 3 v, g): counts, then sums, least, greatest of each of v columns."""
+        """All statistics, shape (1 + 3 v, g): counts, then sums, minima, maxima of each of v columns."""
         return np.stack([self.count, *(one for part in (self.sum, self.min, self.max) for one in part.values())])
 
     @property
     def avg(self) -> dict[str, Floats]:
         """The averages: sum / count."""
-        some = self.count > 0
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, or no number
+        occupied = self.count > 0
+        with np.errstate(over="ignore", invalid="ignore"):  # an average that is too large is infinite, or nan
             return {
-                column: np.divide(total, self.count, out=np.full(total.size, np.nan), where=some)
+                column: np.divide(total, self.count, out=np.full(total.size, np.nan), where=occupied)
                 for column, total in self.sum.items()
             }
 
     def scaled(self, factor: float) -> GroupStatistics:
-        """Return the same with counts and sums times `factor`: an estimate if each row was used with chance 1/factor.
+        """Return these statistics with counts and sums times `factor`: an estimate if 1/factor of the rows were used.
 
-        Averages stay; least and greatest are those of the rows that were used.
+        Averages do not change; minimum and maximum are those of the used rows.
         """
-        with np.errstate(over="ignore"):  # what is too large is infinite
+        with np.errstate(over="ignore"):  # a value that is too large is infinite
             sums = {column: total * factor for column, total in self.sum.items()}
             count = self.count * factor
         return GroupStatistics(name=self.name, count=count, sum=sums, min=self.min, max=self.max)
 
     def plus(self, other: GroupStatistics) -> GroupStatistics:
-        """Return the statistics of the rows of both."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite, or no number
+        """Return the statistics of the union of the rows of `self` and `other`."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a value that is too large is infinite, or nan
             sums = {column: total + other.sum[column] for column, total in self.sum.items()}
             count = self.count + other.count
         least = {column: np.fmin(values, other.min[column]) for column, values in self.min.items()}
@@ -198,9 +198,10 @@ class GroupStatistics:
         return GroupStatistics(name=self.name, count=count, sum=sums, min=least, max=greatest)
 
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
-        """Return what `query` asks for: "count" and "avg(column)" and so on, shape (g,) each.
+        """Return the figures that `query` asks for: "count", "avg(column)" and so on, shape (g,) each.
 
-        An average lies in the column's range, if there is one: noise on a sum and a count cannot take it out.
+        An average is clipped to the column's range, if there is one, since noise on sum and count can move it
+        out.
         """
         answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}
         parts: dict[str, Mapping[str, Floats]] = {"sum": self.sum, "avg": self.avg, "min": self.min, "max": self.max}
@@ -215,7 +216,7 @@ class GroupStatistics:
 def group_statistics(
     query: GroupingQuery, position: int, table: Mapping[str, npt.ArrayLike], *, used: Mask | None = None
 ) -> GroupStatistics:
-    """Return the statistics of one grouping set over the rows `used`, shape (n,) (default: all).
+    """Return the statistics of one grouping set over the rows with `used`, shape (n,) (default: all rows).
 
     Raises:
         InvalidInputError: a column is missing, of another length, or not made of finite numbers.
@@ -231,7 +232,7 @@ def group_statistics(
     rows = np.ones(codes.size, dtype=np.bool_) if used is None else used
     if rows.shape != codes.shape:
         _checks.reject("used", f"of {codes.size:,} rows like the table", f"<shape {rows.shape}>")
-    # What is not used goes into a group of its own that is dropped: the work must not tell how many rows are used.
+    # Unused rows go into an additional group that is dropped, so that the running time hides how many rows are used.
     size = grouping.groups
     codes = np.where(rows, codes, size)
     sums: dict[str, Floats] = {}
@@ -241,9 +242,9 @@ def group_statistics(
         numbers = _numbers(table, column, rows)
         sums[column] = np.bincount(codes, weights=numbers, minlength=size + 1)[:size].astype(np.float64)
         for extremes, extreme, start in ((least, np.minimum, np.inf), (greatest, np.maximum, -np.inf)):
-            found = np.full(size + 1, start)
-            extreme.at(found, codes, numbers)
-            extremes[column] = np.where(np.isfinite(found[:size]), found[:size], np.nan)
+            values = np.full(size + 1, start)
+            extreme.at(values, codes, numbers)
+            extremes[column] = np.where(np.isfinite(values[:size]), values[:size], np.nan)
     count = np.bincount(codes, minlength=size + 1)[:size].astype(np.float64)
     return GroupStatistics(name=grouping.name, count=count, sum=sums, min=least, max=greatest)
 
@@ -260,17 +261,17 @@ def _numbers(table: Mapping[str, npt.ArrayLike], column: str, rows: Mask) -> Flo
 
 
 def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:
-    """Return one column of a table: of anything that gives a column for a name and knows its names."""
-    known = list(getattr(table, "columns", table))
-    if name not in known:
-        _checks.reject("table", f"with the column {name!r}", f"<columns {', '.join(known)}>")
+    """Return one column of a table: any object that maps names to columns and lists its names."""
+    columns = list(getattr(table, "columns", table))
+    if name not in columns:
+        _checks.reject("table", f"with the column {name!r}", f"<columns {', '.join(columns)}>")
     return table[name]
 
 
 def generate_table(
     query: GroupingQuery, rows: int, *, distribution: Literal["uniform", "skewed"] = "uniform", seed: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return made-up records: every grouping column independent, values normal around the group.
+    """Return synthetic records: grouping columns are independent, values are normal around a mean of the group.
 
     "uniform": every interval equally likely. "skewed": interval i with probability proportional to 1/(i + 1).
 

@@ -1,4 +1,4 @@
-"""Plans of the two classic queries: Aggregate (grouping sets) and k-means."""
+"""Builders of the plans of two classic queries: aggregates by grouping sets, and k-means."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hushuffle.plans.result_noise import MOST_PEOPLE, ResultNoise, share_of_set
 PerPerson = Literal["all", "one"]
 Variant = Literal["private-centroids", "public-centroids", "hidden"]
 
-CHOSEN_BLINDLY = "Which grouping set a person answers is chosen without looking at any data, and may be known."
+CHOSEN_BLINDLY = "The grouping set of each person is chosen independently of all data, and may be public."
 CENTROIDS_PUBLIC = (
-    "The figure is conditional on public centroids: the centroids of every iteration are taken as known beforehand, "
-    "and what they say about anybody is not counted."
+    "The figure is conditional on public centroids: it takes the centroids of every iteration as public beforehand, "
+    "and does not count what they reveal about any person."
 )
 
 
 def messages(
     name: str, *, sources: int, targets: int, reads: tuple[str, ...] = (), **traffic: Unpack[TrafficNumbers]
 ) -> Cluster:
-    """Return a cluster with sampled targets, hidden by `traffic`: the fields of `Traffic`.
+    """Return a cluster whose targets are sampled; keyword arguments are the fields of `Traffic`, which hides them.
 
     Source: docs/theory/traffic.md, Theorems 1 to 3.
 
@@ -44,16 +44,15 @@ def aggregate(
     epsilon: float | None = None,
     **traffic: Unpack[TrafficNumbers],
 ) -> Plan:
-    """Return the plan of a query with grouping sets: people to compute nodes, these to the result.
+    """Return the plan of a query with grouping sets: from people to compute nodes, and from the nodes to the result.
 
     Args:
         query: the grouping sets and functions.
         people: number of people, one row each.
-        per_person: "all": every row goes to every grouping set, whose figures add up. "one": each person
-            answers one grouping set, chosen without looking at the data; the figures' maximum counts.
-        epsilon: pure, in nats: what all released results may tell about one person, who has noise on them then
-            (`ResultNoise`); the sets that a person answers share it equally. None: the results have no noise, and
-            nothing is said about them.
+        per_person: "all": every row goes to every grouping set, whose epsilons add up. "one": each person
+            answers one grouping set, chosen independently of the data; the maximum of their epsilons counts.
+        epsilon: pure epsilon (nats) of all released results for one person; the sets that a person answers share it
+            equally (`ResultNoise`). None: the results have no noise, and no guarantee covers them.
         traffic: `sigma` and the other fields of `Traffic`: convention, flood, dummies, batch, min_batch, capped.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (examples 5 and 6); docs/theory/traffic.md, Theorems 6 and 10.
@@ -87,7 +86,7 @@ def aggregate(
         if share is not None:
             assert own.sampling is not None
             if not use_chance(own.sampling, only_honest=True):
-                hint = "Where results have noise, a message that was redirected carries no data."
+                hint = "If results have noise, a redirected message carries no data."
                 _checks.reject("sigma", "smaller, so that some messages carry data", hidden.sigma, hint)
             releases.append(Release(name=f"results by {grouping.name}", start=compute.name, epsilon=share, exact=True))
         edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
@@ -102,7 +101,7 @@ def aggregate(
 
 
 def parts(people: int, count: int) -> list[int]:
-    """Return `people` cut into `count` parts that differ by at most one."""
+    """Return the sizes of `count` parts of `people` people; sizes differ by at most one."""
     return [people // count + (part < people % count) for part in range(count)]
 
 
@@ -115,22 +114,22 @@ def k_means(
     noise: CentroidNoise | None = None,
     **traffic: Unpack[TrafficNumbers],
 ) -> Plan:
-    """Return the plan of k-means: every iteration, each person's point goes to the node of its nearest centroid.
+    """Return the plan of k-means: in every iteration, each person's point goes to the node of its nearest centroid.
 
-    The first centroids are public and chosen without looking at the data. Variants:
+    The first centroids are public and chosen independently of the data. Variants:
 
-    - "private-centroids": every iteration's centroids are released with `noise`, and the next iteration depends
-      on a person's own point and on public centroids only. Redirected messages never carry data.
-    - "public-centroids": the figure is conditional on public centroids; what they say is not counted.
-    - "hidden": as published. One point moves the centroids, and these everybody's message in the next round, so
-      that `Plan.refusals` says why there is no guarantee.
+    - "private-centroids": every iteration releases its centroids with `noise`. The next iteration depends only on a
+      person's own point and on public centroids. Redirected messages never carry data.
+    - "public-centroids": epsilon is conditional on public centroids; it does not count what the centroids reveal.
+    - "hidden": as published. One point moves the centroids, and the centroids move all messages of the next round, so
+      `Plan.refusals` states why there is no guarantee.
 
     Args:
         people: number of people, one point each.
-        centroids: K, >= 2.
-        iterations: I, >= 1.
+        centroids: number K of centroids, >= 2.
+        iterations: number I of iterations, >= 1.
         variant: see above.
-        noise: of the released centroids, for "private-centroids" only.
+        noise: the noise on the released centroids, for "private-centroids" only.
         traffic: `sigma` and the other fields of `Traffic`: convention, flood, dummies, batch, min_batch, capped.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (K-means, corrected); docs/theory/traffic.md, Theorem 7.
@@ -152,7 +151,7 @@ def k_means(
     hidden, clusters, edges, releases = Traffic(**traffic), [], [], []
     for number in range(1, rounds + 1):
         send = hidden.cluster(f"assign {number}", sources=people, targets=k, reads=("people",))
-        # The new centroids go to every scrambler, which passes them on to its sources; else to every source.
+        # Every scrambler receives the new centroids and forwards them to its sources; without scramblers, every source.
         back = people + k * send.scramblers if send.scramblers else k * people
         update = Cluster(name=f"update {number}", sources=k, targets=people, messages=back if number < rounds else None)
         clusters += [send, update]

@@ -1,4 +1,4 @@
-"""Centroids: who is nearest to which, their means, and these means with noise."""
+"""Centroids of k-means: the nearest centroid of each point, the means of the points, and noisy means."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Noise = Literal["gaussian", "laplace"]
 
 _BLOCK: Final = 1 << 22
-"""Entries of the table of distances that are in memory at a time."""
+"""Largest number of distances in memory at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CentroidNoise:
-    """Noise on what a centroid's node releases: the sum of its points, and `radius` times their number.
+    """Noise on the release of a centroid's node: the sum of its points, and `radius` times their number.
 
-    Points are shortened to norm at most `radius` on the device: Euclidean for "gaussian", the sum of
-    absolute values for "laplace". One replaced point changes all sums and counts together by at most
-    2 `radius` (Euclidean), or 4 `radius` (sum of absolute values), also if one of the two points does not
-    arrive. `scale` is the standard deviation of a Gaussian, the b of e**(-|x|/b)/(2b) for Laplace.
+    Devices clip points to norm at most `radius`: Euclidean for "gaussian", the sum of absolute values for
+    "laplace". One replaced point changes all sums and counts together by at most 2 `radius` (Euclidean), or 4
+    `radius` (sum of absolute values), also if one of the two points does not arrive. `scale` is the standard
+    deviation of a Gaussian, or the b of e**(-|x|/b)/(2b) for Laplace.
 
-    The noise is made of floating-point numbers, so the figure holds for the real-valued mechanism; a
-    discrete sampler would be needed against somebody who reads the last bits of a release.
+    The noise consists of floating-point numbers, so the guarantee holds for the real-valued mechanism. Only a discrete
+    sampler protects against an adversary who uses the last bits of a release.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -60,14 +60,14 @@ class CentroidNoise:
         object.__setattr__(self, "scale", _checks.positive("scale", self.scale))
 
     def release(self, *, name: str, start: str) -> Release:
-        """Return what one release of all centroids costs: rho = 2 (radius/scale)^2, or epsilon = 4 radius/scale."""
+        """Return the cost of one release of all centroids: rho = 2 (radius/scale)^2, or epsilon = 4 radius/scale."""
         share = Fraction(self.radius) / Fraction(self.scale)
         if self.kind == "gaussian":
             return Release(name=name, start=start, rho=_upwards(2 * share * share))
         return Release(name=name, start=start, epsilon=_upwards(4 * share))
 
     def shorten(self, points: Points) -> Points:
-        """Return `points`, shape (n, dimensions), none longer than the radius."""
+        """Return `points`, shape (n, dimensions), with norms clipped to the radius."""
         norms = np.linalg.norm(points, axis=1) if self.kind == "gaussian" else np.abs(points).sum(axis=1)
         factors = np.minimum(1.0, self.radius / np.maximum(norms, 1e-300)) * (1 - 1e-6)
         return np.where(norms > self.radius, factors, 1.0).astype(points.dtype)[:, None] * points
@@ -84,7 +84,7 @@ class CentroidNoise:
 
 
 def nearest(points: Points, centroids: Points) -> Integers:
-    """Return which centroid is nearest to each point, the first of several, shape (n,); points (n, dimensions).
+    """Return the nearest centroid of each point, shape (n,), the first on ties; `points` has shape (n, dimensions).
 
     Raises:
         InvalidInputError: not two matrices of the same number of columns.
@@ -106,7 +106,7 @@ def nearest(points: Points, centroids: Points) -> Integers:
 
 
 def sums_and_counts(points: Points, codes: Integers, k: int, *, used: Mask | None = None) -> tuple[Floats, Floats]:
-    """Return the sums, shape (k, dimensions), and numbers, (k,), of the points `used` of each centroid.
+    """Return the sum, shape (k, dimensions), and number, shape (k,), of the `used` points of each of k centroids.
 
     >>> sums, counts = sums_and_counts(np.array([[1.0], [3.0], [9.0]]), np.array([0, 0, 1]), 2)
     >>> sums.tolist(), counts.tolist()
@@ -124,7 +124,7 @@ def sums_and_counts(points: Points, codes: Integers, k: int, *, used: Mask | Non
 
 
 def means(sums: Floats, counts: Floats, previous: Points) -> Floats:
-    """Return the new centroids; one without points stays where it was.
+    """Return the means of the points of each centroid; a centroid without points keeps its previous place.
 
     >>> means(np.array([[4.0], [0.0]]), np.array([2.0, 0.0]), np.array([[1.0], [7.0]])).tolist()
     [[2.0], [7.0]]
@@ -135,10 +135,10 @@ def means(sums: Floats, counts: Floats, previous: Points) -> Floats:
 def noisy_means(
     sums: Floats, counts: Floats, previous: Points, *, noise: CentroidNoise, rng: Randomness | None = None
 ) -> Floats:
-    """Return the new centroids from noisy sums and numbers; one with less than one point left stays where it was.
+    """Return the new centroids from noisy sums and numbers; a centroid with a noisy number below 1 does not move.
 
-    `sums` and `counts` are of points that `noise` has shortened. The result is made of the noisy values, the
-    radius and `previous` only; it is no longer than the radius.
+    `sums` and `counts` are of points that `noise` has clipped. The result depends only on the noisy values, the
+    radius and `previous`; its norm is at most the radius.
 
     Source: docs/theory/traffic.md, Theorem 7.
 

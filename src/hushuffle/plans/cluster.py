@@ -1,4 +1,4 @@
-"""`Cluster`, nodes that send one message each to one common set of targets, and `Traffic`, what hides where it goes."""
+"""`Cluster`: nodes that send one message each to a common set of targets. `Traffic`: how their targets are hidden."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.mechanisms.shufflers import NoShuffle, Scrambler
 
 MOST_SCRAMBLERS: Final = 10
-"""The most scramblers that a batch passes one after the other."""
+"""Largest number of scramblers that a batch passes in sequence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """`sources` nodes that hold disjoint data and send one message each to one of the same `targets` targets.
+    """A group of `sources` nodes with disjoint data that each send one message to one of the same `targets` targets.
 
-    Messages have one size and sealed content: somebody who watches the network sees which scrambler or source
-    sends how many messages to which target. Every cluster draws fresh coins, every time it runs.
+    Messages have one size and sealed content. An observer of the network sees which scrambler or source sends how
+    many messages to which target. Every run of a cluster draws fresh randomness.
 
-    Without `sampling` the cluster is *fixed*: where its messages go does not depend on any data, so that they
-    reveal nothing. A cluster whose messages do depend on data and are not protected has
-    `TargetSampling(targets=T, sigma=0)`.
+    Without `sampling` the cluster is *fixed*: the targets of its messages do not depend on any data, so they reveal
+    nothing. A cluster with data-dependent, unprotected messages has `TargetSampling(targets=T, sigma=0)`.
 
     Args:
         name: unique in a plan.
@@ -33,19 +32,19 @@ class Cluster:
         targets: number of targets, >= 1.
         reads: names of the plan's data of which each source holds its own part; empty if the sources only
             work on what they receive.
-        sampling: where a message goes; None in a fixed cluster.
+        sampling: how a message's target is drawn; None in a fixed cluster.
         scrambler: the dummies that each scrambler adds; None without scramblers. A cap needs batches of one size.
-        batch: the most sources that share a scrambler (default: one scrambler for all). Sources are spread
-            evenly, so that batches differ by at most one.
-        min_batch: sources without which a scrambler releases nothing, and for which the guarantee is stated
-            (default: those of the smallest batch, so that everybody must be there). More sources hide better: a
-            batch of n + 1 is one of n with a message added that says nothing about the n.
-        cascade: how many scramblers each batch passes one after the other, run by different parties; each adds its
-            dummies. The cluster's guarantee is for one honest among them. No cap with more than one.
-        moves: the most messages of this cluster that one data item can move, *whatever* happened upstream that
-            cannot be seen, even if different things happened before and after the change. Default: 1 if the
+        batch: the largest number of sources that share a scrambler (default: one scrambler for all). Sources are
+            spread evenly, so that batch sizes differ by at most one.
+        min_batch: the smallest number of sources with which a scrambler releases its batch; the guarantee is for this
+            number (default: the whole smallest batch). More sources protect better than fewer: a batch of n + 1 is a
+            batch of n with an independent message added.
+        cascade: number of scramblers that each batch passes in sequence, run by different parties; each adds its
+            dummies. The cluster's guarantee needs one honest scrambler. More than one excludes a cap.
+        moves: the largest number of messages of this cluster that one data item can move, for any two hidden states
+            upstream, before and after the change. Default: 1 if the
             sources only read their own data and public values, else all of them (see `Plan.moves`).
-        messages: in a fixed cluster, how many it sends in all (default: one for each source).
+        messages: the total number of messages of a fixed cluster (default: one for each source).
 
     Raises:
         InvalidInputError: an argument out of range or at odds with another; the message says which.
@@ -97,7 +96,7 @@ class Cluster:
 
     def _check_fixed(self) -> None:
         if self.reads or self.scrambler is not None or self.moves is not None:
-            hint = "If its messages depend on data, say how they are hidden: TargetSampling(targets=T, sigma=...)."
+            hint = "If its messages depend on data, set how they are hidden: TargetSampling(targets=T, sigma=...)."
             _checks.reject("sampling", "given where there is data, a scrambler or `moves`", None, hint)
         if self.messages is not None:
             object.__setattr__(self, "messages", _checks.integer("messages", self.messages, low=0))
@@ -115,7 +114,7 @@ class Cluster:
         batch = self.sources if self.batch is None else self.batch
         object.__setattr__(self, "batch", _checks.integer("batch", batch, low=1, high=self.sources))
         if scrambler.cap is not None and self.sources % self.scramblers:
-            hint = f"A cap is the number of sources of its scrambler: let the scramblers divide {self.sources}."
+            hint = f"A cap is the number of sources of a scrambler: the scramblers must divide {self.sources}."
             _checks.reject("batch", "of one size for all scramblers under a cap", self.batch, hint)
         least = self.smallest if self.min_batch is None else self.min_batch
         object.__setattr__(self, "min_batch", _checks.integer("min_batch", least, low=1, high=self.smallest))
@@ -132,25 +131,25 @@ class Cluster:
 
     @property
     def fixed(self) -> bool:
-        """Whether no data decides where the messages go."""
+        """Whether the targets of the messages are independent of all data."""
         return self.sampling is None
 
     @property
     def scramblers(self) -> int:
-        """Number of scramblers side by side (of cascades, if there are several one after the other); 0 without."""
+        """Number of parallel scramblers, or of parallel cascades; 0 without scramblers."""
         return 0 if self.batch is None else math.ceil(self.sources / self.batch)
 
     @property
     def smallest(self) -> int:
-        """Number of sources of the smallest batch when everybody is there; all of them without scramblers."""
+        """Number of sources of the smallest complete batch; all sources without scramblers."""
         return self.sources // max(self.scramblers, 1)
 
     @property
     def protocol(self) -> Protocol:
-        """What hides one source's message: its guarantee is the cluster's, per message moved.
+        """The protocol that hides one source's message; its guarantee is that of the cluster, per moved message.
 
-        Scramblers side by side serve disjoint sources, so that the cluster's figure is the one of its smallest batch,
-        with `min_batch` sources. In a cascade it is that of one scrambler's dummies: of its honest one.
+        Parallel scramblers serve disjoint sources, so the cluster's guarantee is that of its smallest batch, with
+        `min_batch` sources. In a cascade, only the dummies of one scrambler count: the honest one.
 
         Raises:
             InvalidInputError: the cluster is fixed, and reveals nothing.
@@ -180,7 +179,7 @@ class Cluster:
 
 
 class TrafficNumbers(TypedDict, total=False):
-    """The fields of `Traffic` as arguments of the builders of plans."""
+    """The fields of `Traffic` as keyword arguments of the builders of plans."""
 
     sigma: Required[float]
     convention: Convention
@@ -194,19 +193,19 @@ class TrafficNumbers(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What hides where the messages of a cluster go.
+    """How the targets of a cluster's messages are hidden.
 
-    With `dummies` (0 too) or `batch` messages go through scramblers, else not.
+    With `dummies` (0 too) or `batch`, messages go through scramblers.
 
     Args:
         sigma: probability that a message goes to a random target instead of its own.
-        convention: the random target is among all ("uniform") or among the others ("exclusive").
-        flood: further messages of each source to distinct other targets; only without scramblers.
-        dummies: of each scrambler.
-        batch: the most sources of one scrambler (default: one scrambler serves all).
-        min_batch: sources without which a scrambler releases nothing, and for which the guarantee is stated (default:
-            four fifths of the smallest batch, rounded up, so that one missing source costs no batch; all under a cap).
-        scramblers: how many each batch passes one after the other, run by different parties (default: one).
+        convention: the random target is drawn among all ("uniform"), or among all but its own ("exclusive").
+        flood: additional messages of each source to distinct other targets; only without scramblers.
+        dummies: number of dummies of each scrambler.
+        batch: the largest number of sources of one scrambler (default: one scrambler serves all).
+        min_batch: the smallest number of sources with which a scrambler releases its batch; the guarantee is for this
+            number (default: four fifths of the smallest batch, rounded up; the whole batch under a cap).
+        scramblers: number of scramblers that each batch passes in sequence, run by different parties (default: one).
         capped: no target gets more messages from a scrambler than it has sources; batches must be of one size.
 
     >>> import hushuffle as hs
@@ -226,7 +225,7 @@ class Traffic:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Traffic:
-        """Return what a cluster with sampled targets was made of, every default spelled out, batches apart."""
+        """Return the traffic settings of a cluster with sampled targets, with every default, but without batches."""
         sampling, scrambler = cluster.sampling, cluster.scrambler
         assert sampling is not None
         return cls(
@@ -245,19 +244,19 @@ class Traffic:
         return self.dummies is not None or self.batch is not None
 
     def given(self) -> dict[str, Any]:
-        """Return the numbers that are not left out, by name."""
+        """Return the settings that are given, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def sampling(self, targets: int) -> TargetSampling:
-        """Return where a message to one of so many targets goes."""
+        """Return the distribution of a message's target among `targets`."""
         return TargetSampling(targets=targets, sigma=self.sigma, flood=self.flood, convention=self.convention)
 
     def scrambler(self, sources: int) -> Scrambler:
-        """Return what a scrambler of so many sources does."""
+        """Return the scrambler (its dummies) for this many sources."""
         return Scrambler(dummies=self.dummies or 0, cap=sources if self.capped else None)
 
     def cluster(self, name: str, *, sources: int, targets: int, reads: tuple[str, ...] = ()) -> Cluster:
-        """Return a cluster whose messages are hidden so.
+        """Return a cluster whose messages are hidden by these settings.
 
         Raises:
             InvalidInputError: a number out of range, or at odds with another.

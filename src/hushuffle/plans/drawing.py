@@ -1,4 +1,4 @@
-"""A plan drawn: in lines of text, as places of boxes, as SVG."""
+"""A plan drawn as lines of text, as a layout of boxes, and as SVG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARGIN: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """One cluster or set of data: its left upper corner, and its lines of text. `kind`: data, hidden or fixed."""
+    """One cluster or set of data: its upper left corner, its lines of text, and its `kind`: data, hidden or fixed."""
 
     name: str
     x: int
@@ -28,9 +28,9 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Boxes of one size (`WIDTH`, `HEIGHT`) and arrows between them, (start, end, dashed): names of boxes.
+    """Boxes of size (`WIDTH`, `HEIGHT`), and arrows between boxes: (name of start, name of end, dashed).
 
-    Dashed arrows carry what everybody may see.
+    Dashed arrows carry public values.
     """
 
     width: int
@@ -40,7 +40,7 @@ class Drawing:
 
 
 def layout(plan: Plan) -> Drawing:
-    """Return where to draw what: data on the left, then the rounds from left to right.
+    """Return the layout of a plan: data on the left, then the rounds from left to right.
 
     >>> import hushuffle as hs
     >>> drawing = hs.plans.layout(hs.plans.k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2))
@@ -100,8 +100,8 @@ def svg(plan: Plan) -> str:
         '<path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>',
     ]
     for start, end, dashed in drawing.arrows:
-        one, other = places[start], places[end]
-        x, y, to_x, to_y = one.x + WIDTH, one.y + HEIGHT // 2, other.x, other.y + HEIGHT // 2
+        source, target = places[start], places[end]
+        x, y, to_x, to_y = source.x + WIDTH, source.y + HEIGHT // 2, target.x, target.y + HEIGHT // 2
         bend = max(GAP, (to_x - x) // 2)
         dashes = ' stroke-dasharray="5 4"' if dashed else ""
         parts.append(
@@ -124,7 +124,7 @@ def _short(text: str, most: int = 34) -> str:
 
 
 def describe(plan: Plan) -> str:
-    """Return the plan in lines for a terminal.
+    """Return a description of the plan in lines for a terminal.
 
     >>> import hushuffle as hs
     >>> print(hs.plans.describe(hs.plans.k_means(people=200, centroids=2, iterations=1, variant="hidden", sigma=0.2)))

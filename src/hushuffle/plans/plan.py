@@ -1,4 +1,4 @@
-"""`Plan`: clusters of nodes, who feeds whom, and what one person's data can influence."""
+"""`Plan`: clusters of nodes, the edges between clusters, and the messages that one person's data can influence."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Data:
 class Edge:
     """The targets of cluster `start` are the sources of cluster `end`.
 
-    `carries`: "hidden" contents, which may decide where the messages of `end` go; "released" contents,
-    accounted for by a `Release` of `start`; or contents "assumed public", for which the plan's
-    `assumptions` say what is not accounted for.
+    `carries`: "hidden" contents, which may determine the targets of `end`; "released" contents, accounted for by a
+    `Release` of `start`; or contents "assumed public", for which the plan's `assumptions` state what is not
+    counted.
     """
 
     start: str
@@ -48,10 +48,10 @@ class Edge:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A value that cluster `start` computes from its contents with noise, and that everybody may see.
+    """A public value that cluster `start` computes from its contents with noise.
 
-    Its cost for one item, whatever else is known: `epsilon` (pure) or `rho` (zero-concentrated), exactly one.
-    `exact`: the noise is drawn from its law exactly, and not made of floating-point numbers.
+    Its cost for one item, for any adversary: `epsilon` (pure) or `rho` (zero-concentrated), exactly one. `exact`:
+    the noise is an exact sample of its distribution, without floating-point error.
     """
 
     name: str
@@ -73,24 +73,24 @@ class Release:
 class Plan:
     """An execution plan: a graph of clusters without cycles.
 
-    How to state its guarantee (Theorem 1, made precise): if `refusals()` is empty, then changing one item of
+    The guarantee (Theorem 1, made precise): if `refusals()` is empty, then changing one item of
     data `d` is hidden by the composition of
 
-    - `cluster.protocol` of every cluster in `reachable(d)`: all of them, not those on the longest path;
-      where `coins_known(cluster)`, with a figure that still holds if the watcher is told which sources were
-      redirected (the local epsilon, or the privacy blanket's bound), not with the exact figure;
+    - `cluster.protocol` of every cluster in `reachable(d)`, not only of those on the longest path. If
+      `coins_known(cluster)`, its epsilon must hold for an observer who knows which sources were redirected (the
+      local epsilon, or the privacy blanket's bound); the exact epsilon does not;
     - every release in `releases_reached(d)`.
 
-    The plan's guarantee is the worst over its data. It holds under `assumptions`, and is to be shown with them.
-    Why it holds: for every view of the watcher so far, and any two hidden states, the targets of one
-    cluster differ in at most one place, its coins are fresh, and composition is adaptive.
+    The plan's guarantee is the worst guarantee over its data. It holds under `assumptions`, which must be shown
+    with it. It holds because, for every view of the observer so far and any two hidden states, the targets of one
+    cluster differ in at most one place, its randomness is fresh, and composition is adaptive.
 
     Args:
-        name: what it computes.
+        name: the computation of the plan.
         data: the disjoint sets of data items.
         clusters: in any order.
-        edges: who feeds whom.
-        releases: noisy values that everybody may see.
+        edges: pairs of clusters; the targets of the first are the sources of the second.
+        releases: public values with noise.
         assumptions: sentences under which the guarantee holds.
 
     Raises:
@@ -131,7 +131,7 @@ class Plan:
             self._check_edge(edge)
         for release in self.releases:
             self._known("the start of a release", release.start)
-        _ = self.layers  # refuses a cycle
+        _ = self.layers  # raises an error if there is a cycle
 
     def _known(self, what: str, name: str) -> Cluster:
         if name not in self._by_name:
@@ -145,11 +145,11 @@ class Plan:
                 _checks.reject(f"reads of {cluster.name}", f"among the data {', '.join(items)}", name)
         held = sum(items[name] for name in cluster.reads)
         if cluster.reads and cluster.sources > held:
-            hint = "Otherwise two of its messages depend on one item; make two clusters of them."
+            hint = "Otherwise two of its messages depend on one item. Split it into two clusters."
             _checks.reject(f"sources of {cluster.name}", f"at most its {held} data items", cluster.sources, hint)
         fed = any(edge.end == cluster.name for edge in self.edges)
         if not (cluster.fixed or cluster.reads or fed):
-            _checks.reject(f"reads of {cluster.name}", "not empty where nobody feeds the cluster", ())
+            _checks.reject(f"reads of {cluster.name}", "not empty if no edge leads to the cluster", ())
 
     def _check_edge(self, edge: Edge) -> None:
         start, end = self._known("the start of an edge", edge.start), self._known("the end of an edge", edge.end)
@@ -157,12 +157,14 @@ class Plan:
             rule = f"the {end.sources} sources of {end.name}: the targets of a cluster are one common set"
             _checks.reject(f"targets of {start.name}", rule, start.targets)
         if not start.fixed and sum(other.start == edge.start for other in self.edges) > 1:
-            hint = "The targets of a cluster are one common set: make it two clusters, or let its targets forward."
+            hint = (
+                "The targets of a cluster are one common set. Split it into two clusters, or let its targets forward."
+            )
             _checks.reject(f"edges of {start.name}", "at most one", "several", hint)
         if edge.carries == "released" and not any(release.start == edge.start for release in self.releases):
             _checks.reject(f"contents of {edge.start}", "accounted for by a Release of it", "released")
         if edge.carries == "assumed public" and not self.assumptions:
-            _checks.reject("assumptions", "what is not accounted for where contents are assumed public", ())
+            _checks.reject("assumptions", "what is not counted if contents are assumed public", ())
 
     @cached_property
     def _by_name(self) -> dict[str, Cluster]:
@@ -174,20 +176,20 @@ class Plan:
 
     @cached_property
     def layers(self) -> tuple[tuple[Cluster, ...], ...]:
-        """The clusters by round: those that nobody feeds, then those that they feed, and so on."""
+        """The clusters by round: first those without incoming edges, then those that receive from earlier rounds."""
         left, rounds = dict(self._by_name), []
         while left:
             waiting = {edge.end for edge in self.edges if edge.start in left}
             ready = tuple(cluster for name, cluster in left.items() if name not in waiting)
             if not ready:
-                hint = "Make the nodes of every iteration clusters of their own."
+                hint = "Use a separate cluster for the nodes of every iteration."
                 _checks.reject("edges", "without a cycle", f"one through {', '.join(left)}", hint)
             rounds.append(ready)
             left = {name: cluster for name, cluster in left.items() if name in waiting}
         return tuple(rounds)
 
     def _downstream(self, names: set[str]) -> set[str]:
-        """Return `names` and every cluster that hidden contents take to."""
+        """Return the names `names`, and those of every cluster that hidden contents from these clusters reach."""
         for layer in self.layers:
             for cluster in layer:
                 if any(e.end == cluster.name and e.start in names and e.carries == "hidden" for e in self.edges):
@@ -200,16 +202,16 @@ class Plan:
         return self._downstream({cluster.name for cluster in self.clusters if data in cluster.reads})
 
     def reachable(self, data: str) -> tuple[Cluster, ...]:
-        """Return the clusters in which one item of `data` may move a message: those to be summed."""
+        """Return the clusters in which one item of `data` may move a message; the epsilons of these clusters add up."""
         names = self._reached(data)
         return tuple(c for layer in self.layers for c in layer if c.name in names and not c.fixed and c.moves != 0)
 
     def moved_together(self, data: str) -> tuple[Cluster, ...]:
-        """Return the clusters in which one item of `data` can move its message in all at once, whatever the coins.
+        """Return the clusters in which one item of `data` can move its message in all at once, whatever the randomness.
 
-        Those that read the data and are fed nothing that depends on anybody's coins: where their messages go is a
-        function of the item and of what is assumed public. Two items that differ in every column, or two points that
-        stay near centroids of their own, move all of them.
+        These clusters read the data, and their inputs do not depend on any randomness: a message's target is a function
+        of the item and of public values. Two items that differ in every column, or two points that stay near
+        centroids of their own, move their messages in all of these clusters.
         """
         upstream = set().union(*(self._reached(one.name) for one in self.data))
         fed = {edge.end for edge in self.edges if edge.start in upstream and edge.carries != "assumed public"}
@@ -221,20 +223,19 @@ class Plan:
         return tuple(release for release in self.releases if release.start in names)
 
     def coins_known(self, cluster: Cluster) -> bool:
-        """Say whether a release is made of the contents of the cluster's messages.
+        """Return whether a release is computed from the contents of the cluster's messages.
 
-        Which messages carried data depends on the same coins as where they went, so that a release tells
-        something about the others' coins too.
+        The same randomness determines which messages carry data and where they go. A release therefore reveals
+        something about the randomness of the other sources too.
         """
         names = self._downstream({cluster.name})
         return any(release.start in names for release in self.releases)
 
     def moves(self, cluster: Cluster) -> int:
-        """Return how many messages of `cluster` one item can move at most.
+        """Return the largest number of messages of `cluster` that one item can move.
 
-        Contents that nobody sees depend on everybody's coins upstream: two hidden states that look alike may
-        differ in all of them. So a cluster that is fed hidden contents counts all of its messages, unless its
-        `moves` says otherwise.
+        Hidden contents depend on all randomness upstream: two hidden states that look alike may differ in all
+        of it. A cluster with hidden inputs therefore counts all of its messages, unless its `moves` is set.
         """
         if cluster.moves is not None:
             return cluster.moves
@@ -245,7 +246,7 @@ class Plan:
         return cluster.sources if fed else 1
 
     def refusals(self) -> tuple[str, ...]:
-        """Return why Theorem 1 does not apply, in plain sentences; empty if it applies."""
+        """Return sentences that state why Theorem 1 does not apply; empty if it applies."""
         sentences = []
         for layer in self.layers:
             for cluster in layer:
@@ -253,14 +254,14 @@ class Plan:
                 if count > 1:
                     sentences.append(
                         f"One item can move {count:,} messages of the cluster {cluster.name!r}, whose targets depend "
-                        "on contents that nobody sees: the guarantee of one message says nothing about so many. "
-                        "Release these contents with noise, or state the guarantee for public contents."
+                        "on hidden contents. The guarantee for one message does not cover this many. Release these "
+                        "contents with noise, or state the guarantee for public contents."
                     )
         return tuple(sentences)
 
     @property
     def applies(self) -> bool:
-        """Whether Theorem 1 applies: nothing in `refusals`."""
+        """Whether Theorem 1 applies: `refusals` is empty."""
         return not self.refusals()
 
 
@@ -272,11 +273,11 @@ def _distinct(what: str, names: list[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Costs of a cluster or plan.
+    """The costs of a cluster or of a plan.
 
-    `messages`: sent in all. `unprotected`: the same without scramblers, dummies and flooding. `channels`: opened in
-    all; scramblers open one to every target, used or not. `busiest`: most channels of one sending node.
-    `used`: expected number of tuples that reach their own targets.
+    `messages`: number of messages sent. `unprotected`: number of messages without scramblers, dummies and flooding.
+    `channels`: number of opened channels; a scrambler opens a channel to every target. `busiest`: the largest
+    number of channels of one sending node. `used`: expected number of tuples that reach their own targets.
     """
 
     messages: int
@@ -295,8 +296,8 @@ class Costs:
 def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
     """Return the costs of one cluster; the messages are exact, `used` is an expectation.
 
-    Behind scramblers: 2 S + SF d messages, S + SF T channels, n + T of the busiest scrambler. Behind m of them one
-    after the other: (m + 1) S + SF d m (m + 1)/2 messages, S + SF (m - 1 + T) channels, the larger of n + 1 and T + 1.
+    With scramblers: 2 S + SF d messages, S + SF T channels, n + T channels of the busiest scrambler. With m in
+    sequence: (m + 1) S + SF d m (m + 1)/2 messages, S + SF (m - 1 + T) channels, the larger of n + 1 and T + 1.
     Without: S (flood + 1) messages and channels.
 
     Args:
@@ -333,7 +334,7 @@ def cluster_costs(cluster: Cluster, *, only_honest: bool = False) -> Costs:
 
 
 def plan_costs(plan: Plan) -> Costs:
-    """Return the costs of a whole plan: sums over its clusters, the largest load of one of its nodes.
+    """Return the costs of a whole plan: sums over its clusters, and the largest load of a node.
 
     >>> import hushuffle as hs
     >>> kept = hs.plans.k_means(people=1000, centroids=10, iterations=2, variant="hidden", sigma=0.2, dummies=5,
@@ -353,12 +354,12 @@ def plan_costs(plan: Plan) -> Costs:
 
 
 def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
-    """Return the probability that a tuple reaches its own target: 1 - sigma + sigma/T without flooding.
+    """Return the probability that a record reaches its own target: 1 - sigma + sigma/T without flooding.
 
-    A source whose own target is among those it sends to, by luck or by flooding, sends its data there. With
-    `only_honest` it does so only where the privacy blanket tells the truth on purpose, with probability theta, the
-    difference of the chances of its own target and of another: 1 - sigma in the uniform convention. Who carries
-    data then says nothing about where the others' messages went.
+    A source sends its data if it sends to its own target, by chance or by flooding. With
+    `only_honest` it does so only if its message is truthful in the decomposition of the privacy blanket. This has
+    probability theta, the probability of its own target less that of another: 1 - sigma in the uniform convention.
+    Which sources carry data is then independent of the targets of the others.
 
     Source: docs/theory/traffic.md, Theorem 8.
 
@@ -372,9 +373,9 @@ def use_chance(sampling: TargetSampling, *, only_honest: bool = False) -> float:
 
 
 def sources_needed(used: int, sampling: TargetSampling) -> int:
-    """Return how many sources it takes until `used` tuples are used in expectation: S/(1 - sigma (1 - 1/T)).
+    """Return the number of sources for `used` records to arrive in expectation: used/(1 - sigma (1 - 1/T)).
 
-    The further ones beyond `used` are the extra consents.
+    The sources in excess of `used` are the additional consents.
 
     Raises:
         InvalidInputError: no tuple ever reaches its target.

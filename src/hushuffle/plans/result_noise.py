@@ -1,4 +1,4 @@
-"""Noise on the results of grouping sets: whole numbers with a discrete Laplace law, drawn exactly."""
+"""Noise on the results of grouping sets: integers with a discrete Laplace distribution, sampled exactly."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from hushuffle.plans.aggregates import Floats, GroupingQuery, Integers, Mask
 from hushuffle.randomness import Randomness, secure
 
 _UNIT: Final = 1 << 62
-"""Rates of noise are multiples of its inverse."""
+"""The rate of the noise is an integer divided by this number."""
 _BITS: Final = 20
-"""A value is rounded to a multiple of the largest one's power of two, divided by two to this power."""
+"""The rounding step of values is the power of two of the largest value, divided by 2 to this power."""
 MOST_PEOPLE: Final = 1 << (53 - _BITS)
-"""So many steps of so many people add up without rounding."""
+"""Sums are exact up to this number of rounding steps and people."""
 _SIZES: Final = (1e-100, 1e100)
-"""Between these lies the larger end of a range, in absolute value: neither steps nor sums leave the numbers."""
+"""Limits on the larger absolute bound of a range, so that neither steps nor sums overflow."""
 _EXTREMES: Final = ("min", "max")
 
 
 def noise_problem(query: GroupingQuery) -> tuple[str, str, str] | None:
-    """Return which field of a query stands in the way of noise, the rule it breaks and what it is; None: none does."""
+    """Return the field of a query that rules out noise, the broken rule and its value; None if noise is possible."""
     extremes = [name for name in query.functions if name in _EXTREMES]
     if extremes:
-        return "functions", "count, sum or avg where results are released with noise", ", ".join(extremes)
+        return "functions", "count, sum or avg if results are released with noise", ", ".join(extremes)
     if not _sums(query):
         return None
     for name in query.values:
         if name not in query.ends:
-            return "ranges", f"given for {name}, since one person's value decides how much noise it takes", "no range"
+            return "ranges", f"given for {name}, since one person's value determines the noise", "no range"
         largest = max(map(abs, query.ends[name]))
         if not _SIZES[0] <= largest <= _SIZES[1]:
-            rule = f"with a larger end from {_SIZES[0]:g} to {_SIZES[1]:g} in absolute value for {name}"
+            rule = f"with a larger absolute bound from {_SIZES[0]:g} to {_SIZES[1]:g} for {name}"
             return "ranges", rule, f"{largest:g}"
     return None
 
 
 def share_of_set(query: GroupingQuery, epsilon: float, *, everybody: bool) -> float:
-    """Return the epsilon of one grouping set's results, all of them together at most `epsilon` for each person.
+    """Return the epsilon of one grouping set's results, so that each person's results have at most `epsilon` together.
 
-    `everybody`: each person is in every set, and the sets share it equally; else each person is in one of them.
+    `everybody`: each person is in every set, and the sets share `epsilon` equally; otherwise each is in one set.
 
     >>> import hushuffle as hs
     >>> sets = tuple(hs.plans.GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
@@ -61,20 +61,20 @@ def share_of_set(query: GroupingQuery, epsilon: float, *, everybody: bool) -> fl
 
 @dataclass(frozen=True, kw_only=True)
 class ResultNoise:
-    """Noise on what the nodes of one grouping set release: the counts, and the sums if sums or averages are asked for.
+    """Noise on the releases of one grouping set's nodes: on counts, and on sums if sums or averages are queried.
 
-    Counts and the sums of each column have equal shares of `epsilon`. One replaced record changes at most two counts
-    by one each, and two sums by the larger end of the range each, whether or not either record arrives. Values are
-    rounded to multiples of a public step, a 2**-19th of that end or less, so that sums are whole numbers of steps, and
-    the noise is a whole number with probabilities proportional to e**(-rate |x|), drawn exactly; the rate is rounded
-    down.
+    Counts and the sums of each column have equal shares of `epsilon`. One replaced record changes at most two
+    counts by one each, and two sums by the larger absolute bound of the range each, whether or not either record
+    arrives. Values are rounded to multiples of a public step, at most 2**-19 of that bound, so sums are integers in
+    units of the step. The noise is an integer with probabilities proportional to e**(-rate |x|), sampled exactly;
+    the rate is rounded down.
 
     Args:
-        query: what is asked for.
-        epsilon: pure, in nats, of all that is released of the set.
+        query: the query with its grouping sets and functions.
+        epsilon: pure epsilon (nats) of all releases of the grouping set.
 
     Raises:
-        InvalidInputError: least or greatest values are asked for, a value has no range, or epsilon is too small.
+        InvalidInputError: minima or maxima are queried, a value has no range, or epsilon is too small.
 
     Source: Ghosh, Roughgarden, Sundararajan 2009; docs/theory/traffic.md, Theorem 10.
 
@@ -89,7 +89,7 @@ class ResultNoise:
     query: GroupingQuery
     epsilon: float
     _steps: tuple[tuple[float, int], ...] = field(init=False, repr=False)
-    """For each row that is released its step, and its rate in units."""
+    """For each released row: its rounding step, and the rate of its noise as an integer."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _checks.positive("epsilon", self.epsilon))
@@ -124,9 +124,9 @@ class ResultNoise:
         }
 
     def release(self, numbers: Floats, *, rng: Randomness | None = None) -> Floats:
-        """Return what is released of `numbers`, laid out as those of `GroupStatistics` and of rounded values.
+        """Return `numbers` with noise; they are laid out as `GroupStatistics.numbers`, with values already rounded.
 
-        What is not released is nan: the least and greatest, and the sums if only counts are asked for.
+        Values that are not released are nan: minima and maxima, and the sums if only counts are queried.
         """
         source, released = secure() if rng is None else rng, np.full(numbers.shape, np.nan)
         for row, (step, rate) in enumerate(self._steps):
@@ -137,12 +137,12 @@ class ResultNoise:
 
 
 def _sums(query: GroupingQuery) -> bool:
-    """Say whether sums of values are released."""
+    """Return whether sums of values are released."""
     return not {"sum", "avg"}.isdisjoint(query.functions)
 
 
 def discrete_laplace(rate: int, size: int, *, rng: Randomness) -> list[int]:
-    """Return `size` whole numbers, each x with probability proportional to e**(-|x| rate / 2**62): exactly.
+    """Return `size` integers, where x has probability proportional to e**(-|x| rate / 2**62), sampled exactly.
 
     Source: Canonne, Kamath, Steinke 2020 (algorithms 1 and 2).
 
@@ -153,17 +153,17 @@ def discrete_laplace(rate: int, size: int, *, rng: Randomness) -> list[int]:
     drawn, left = [0] * size, np.arange(size)
     while left.size:
         below = rng.integers(_UNIT, left.size)
-        kept, units, negative = _falls(below, rng), _units(left.size, rng), rng.coins(1 << 63, left.size)
-        for place in np.flatnonzero(kept).tolist():
+        accepted, units, negative = _falls(below, rng), _units(left.size, rng), rng.coins(1 << 63, left.size)
+        for place in np.flatnonzero(accepted).tolist():
             far = (int(below[place]) + int(units[place]) * _UNIT) // rate
             drawn[left[place]] = -far if negative[place] else far
-            kept[place] = far > 0 or not negative[place]  # zero has two signs: one of them is drawn again
-        left = left[~kept]
+            accepted[place] = far > 0 or not negative[place]  # negative zeros are drawn again
+        left = left[~accepted]
     return drawn
 
 
 def _falls(numbers: Integers, rng: Randomness) -> Mask:
-    """Return coins, True with probability e**(-number/2**62) each."""
+    """Return Bernoulli trials, each True with probability e**(-number/2**62)."""
     heads, left, turn = np.ones(numbers.size, dtype=np.bool_), np.arange(numbers.size), 1
     while left.size:
         further = (rng.integers(_UNIT, left.size) < numbers[left]) & (rng.integers(turn, left.size) == 0)
@@ -173,7 +173,7 @@ def _falls(numbers: Integers, rng: Randomness) -> Mask:
 
 
 def _units(size: int, rng: Randomness) -> Integers:
-    """Return how many coins with probability 1/e show heads in a row, shape (size,)."""
+    """Return the number of consecutive successes of Bernoulli trials with probability 1/e, shape (size,)."""
     units, left = np.zeros(size, dtype=np.int64), np.arange(size)
     while left.size:
         left = left[_falls(np.full(left.size, _UNIT), rng)]

@@ -1,4 +1,4 @@
-"""A file for each kind of query: what a plan says of it, what nodes do; studies of a plan."""
+"""Queries: one file for each type, with its plan and the work of its nodes; studies of a plan."""
 
 from hushuffle.queries.aggregate import Aggregate, AggregateQuery
 from hushuffle.queries.aggregate_run import AggregateRun, run_aggregate

@@ -1,4 +1,4 @@
-"""Aggregate: count, sum, average, least and greatest by grouping sets, one step of the plan for each set."""
+"""Aggregate: count, sum, average, minimum and maximum by grouping sets, one step of the plan for each set."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ from hushuffle.specification._base import Name, Section
 
 
 class Aggregate(Task):
-    """Groups are numbers; a record is the group of each column, then the values.
+    """The nodes' task in an aggregate. A record holds the group number of each column, then the values.
 
-    As bytes 4 and 8 each, of the columns of the step's set alone. A node tells the statistics of its groups.
+    Groups take 4 bytes and values 8, for the columns of the step's set only. A node returns the statistics of its
+    groups.
 
     >>> task = Aggregate(grouping_sets=((("age",), (6,)),), values=("x",), functions=("sum",), partitions=2)
     >>> rows = np.array([[3.0, 0.5], [5.0, 2.0]])
@@ -53,14 +54,14 @@ class Aggregate(Task):
 
     kind: Literal["aggregate"] = "aggregate"
     grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
-    """Columns and their numbers of groups."""
+    """The columns of each grouping set, and the number of groups of each column."""
     values: tuple[str, ...] = ()
     functions: tuple[Function, ...] = ("count",)
     partitions: int
     ranges: tuple[tuple[float, float] | None, ...] = ()
-    """The public ranges of values: a record outside is refused."""
+    """The public ranges of values; a record outside of its range is refused."""
     epsilon: float | None = None
-    """What the released results of one grouping set may tell about one person; None: they have no noise."""
+    """Epsilon of the released results of one grouping set for one person; None: the results have no noise."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -73,7 +74,7 @@ class Aggregate(Task):
 
     @classmethod
     def of(cls, query: GroupingQuery, *, epsilon: float | None = None) -> Aggregate:
-        """Return what nodes are told of a query; `epsilon`: of the results of one grouping set."""
+        """Return the part of a query that nodes need; `epsilon` is that of the results of one grouping set."""
         return cls(
             grouping_sets=tuple((one.columns, one.sizes) for one in query.grouping_sets),
             values=query.values,
@@ -85,7 +86,7 @@ class Aggregate(Task):
 
     @cached_property
     def noise(self) -> ResultNoise | None:
-        """What is added to the results of each grouping set."""
+        """The noise on the results of each grouping set."""
         return None if self.epsilon is None else ResultNoise(query=self.query, epsilon=self.epsilon)
 
     @property
@@ -94,7 +95,7 @@ class Aggregate(Task):
 
     @cached_property
     def query(self) -> GroupingQuery:
-        """The query."""
+        """The query with its grouping sets, values and functions."""
         return GroupingQuery(
             grouping_sets=tuple(GroupingSet(columns=columns, sizes=sizes) for columns, sizes in self.grouping_sets),
             values=self.values,
@@ -117,7 +118,7 @@ class Aggregate(Task):
         return most * (2 + len(self.functions) * max(len(self.values), 1))
 
     def table(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
-        """Return rows as columns: groups, each once, then values."""
+        """Return rows as columns: first each grouping column once, then the values."""
         groups = list(dict.fromkeys(name for columns, _ in self.grouping_sets for name in columns))
         codes = {name: rows[:, place].astype(np.int64) for place, name in enumerate(groups)}
         return codes | {name: rows[:, len(groups) + place] for place, name in enumerate(self.values)}
@@ -169,11 +170,11 @@ class Aggregate(Task):
         return packed.tobytes()
 
     def _groups(self, step: int, node: int) -> Integers:
-        """Return the groups of a node."""
+        """Return the numbers of the groups that a compute node holds."""
         return np.flatnonzero(self.query.nodes(step - 1, np.arange(self._set(step).groups)) == node)
 
     def statistics(self, step: int, numbers: Floats) -> GroupStatistics:
-        """Return what nodes have merged, or the result has combined, as statistics."""
+        """Return merged or combined numbers as group statistics."""
         return GroupStatistics.of(self._set(step).name, self.values, numbers)
 
     def empty(self, step: int) -> Floats:
@@ -201,10 +202,10 @@ class Aggregate(Task):
     def part(self, step: int, node: int, told: Floats) -> Floats:
         groups, v = self._groups(step, node), len(self.values)
         numbers = np.full((1 + 3 * v, self._set(step).groups), np.nan)
-        numbers[: 1 + v] = 0.0  # counts and sums of the groups of other nodes
+        numbers[: 1 + v] = 0.0  # counts and sums of groups that other nodes hold
         numbers[:, groups] = told[: groups.size * len(numbers)].reshape(len(numbers), groups.size)
         if not (np.isfinite(numbers[0]) & (self.noisy | (numbers[0] >= 0))).all():
-            refuse_content("what a compute node sent counts records that cannot be.")
+            refuse_content("a compute node sent counts of impossible records.")
         return numbers
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
@@ -232,36 +233,36 @@ class Aggregate(Task):
 
     @staticmethod
     def _spread(noise: ResultNoise, factor: float) -> dict[str, Any]:
-        """Return what everybody may know about the noise on counts and sums that were scaled by a factor."""
+        """Return the public facts about the noise on counts and sums that were scaled by a factor."""
         deviations = {name: factor * deviation for name, deviation in noise.deviations.items()}
         return {"epsilon": noise.epsilon, "standard_deviations": deviations}
 
 
 class AggregateQuery(Query):
-    """Count, sum, average, least and greatest by grouping sets."""
+    """Count, sum, average, minimum and maximum by grouping sets."""
 
     tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated, "noise": ReleaseNoise}
     task_type: ClassVar[type[Task]] = Aggregate
 
     kind: Literal["aggregate"]
     generated: Generated | None = None
-    """Made-up records instead of data."""
+    """Synthetic records instead of data."""
     columns: Annotated[dict[Name, GroupingColumn], Field(min_length=1)]
-    """The grouping columns, and how their values fall into groups, known beforehand."""
+    """The grouping columns, and the public rule that assigns their values to groups."""
     grouping_sets: Annotated[tuple[Names, ...], Field(strict=False, min_length=1)]
-    """Lists of grouping columns: one result by each."""
+    """Lists of grouping columns, with one result for each list."""
     values: Names = ()
-    """Columns of numbers to be summed up."""
+    """Columns of numbers to aggregate."""
     ranges: dict[Name, Range] | None = None
-    """The public ranges [low, high] of values: what lies outside is moved to its end, and compute nodes refuse it."""
+    """The public ranges [low, high] of values. Values outside are clipped; compute nodes refuse unclipped ones."""
     functions: Annotated[tuple[Function, ...], Field(strict=False, min_length=1)] = ("count",)
-    """What is computed: "count", "sum", "avg", "min", "max"."""
+    """The functions to compute: "count", "sum", "avg", "min", "max"."""
     partitions: Annotated[int, Field(ge=2)]
-    """Compute nodes of each grouping set."""
+    """Number of compute nodes of each grouping set."""
     per_person: PerPerson = "all"
-    """"all": every record goes to every grouping set; "one": to one, chosen without looking at data."""
+    """"all": every record goes to every grouping set; "one": to one set, chosen independently of the data."""
     noise: ReleaseNoise | None = None
-    """On the released results; without it they are exact, and nothing is said about them."""
+    """The noise on the released results. Without it results are exact, and no guarantee covers them."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -280,12 +281,12 @@ class AggregateQuery(Query):
         return tuple(name for name in self.values if name not in (self.ranges or {}))
 
     def categories(self) -> dict[str, Groups]:
-        """Return conditions or labels of the groups of every column that is used."""
+        """Return the conditions or labels of the groups of every used column."""
         used = dict.fromkeys(column for one in self.grouping_sets for column in one)
         return {name: reading.groups_of(self.columns[name]) for name in used}
 
     def query(self) -> GroupingQuery:
-        """Return the query."""
+        """Return the query with its grouping sets, values and functions."""
         sizes = {name: len(groups) for name, groups in self.categories().items()}
         sets = [GroupingSet(columns=names, sizes=tuple(sizes[name] for name in names)) for names in self.grouping_sets]
         return GroupingQuery(
@@ -304,9 +305,11 @@ class AggregateQuery(Query):
     def records(self, base_folder: Path) -> Records:
         query, categories = self.query(), self.categories()
         if self.generated is not None:
-            made = self.generated
-            columns = plans.generate_table(query, made.people, distribution=made.distribution, seed=made.seed)
-            n, source, dropped = made.people, "made-up records", 0
+            generated = self.generated
+            columns = plans.generate_table(
+                query, generated.people, distribution=generated.distribution, seed=generated.seed
+            )
+            n, source, dropped = generated.people, "synthetic records", 0
         else:
             assert self.data is not None
             from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
@@ -342,7 +345,8 @@ class AggregateQuery(Query):
         query, columns = self.query(), self.task().table(records.rows)
         exact = [group_statistics(query, place, columns) for place in range(len(answers))]
         estimates = [
-            {name: np.array(values, dtype=np.float64) for name, values in one["estimates"].items()} for one in answers
+            {name: np.array(values, dtype=np.float64) for name, values in answer["estimates"].items()}
+            for answer in answers
         ]
         return Simulated(tables=tuple(result_tables(query, self._labels(), exact, estimates)))
 
@@ -365,7 +369,7 @@ def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
                 key=here, rule="must be one or more different columns", value=", ".join(map(str, names)) or "none"
             )
         if names in sets[:place]:
-            yield Problem(key=here, rule="must be there once", value=", ".join(map(str, names)))
+            yield Problem(key=here, rule="must not be repeated", value=", ".join(map(str, names)))
     sizes = {name: reading.group_count(column) for name, column in columns.items()}
     groups = [math.prod(sizes.get(str(name)) or 0 for name in names) for names in sets if names]
     partitions = query.get("partitions")
@@ -386,7 +390,7 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="query.values", rule="must be different columns", value=", ".join(values))
     both = [name for name in values if name in table(query, "columns")]
     if both:
-        hint = "A column cannot both make groups and be summed up; make a copy of it under another name."
+        hint = "A column cannot be both a grouping column and a value; copy it under another name."
         value = ", ".join(both)
         yield Problem(key="query.values", rule="must be other columns than those of groups", value=value, hint=hint)
     unknown = [str(name) for name in table(query, "ranges") if name not in values]

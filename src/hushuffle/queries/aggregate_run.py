@@ -1,4 +1,4 @@
-"""A query with grouping sets, run over a table: true, received and estimated answers, and what to show of them."""
+"""Run a query with grouping sets over a table; compare the true, received and estimated answers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _NOTHING: Final = "-"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AggregateRun:
-    """One run of an Aggregate plan; each tuple has one entry for each grouping set.
+    """One run of an aggregate plan; each tuple has one entry per grouping set.
 
-    `true` is the answer over all rows, `received` over the tuples that arrived, `estimated` the same with counts
-    and sums divided by the probability that a row is asked and its tuple arrives, so that they are unbiased.
-    Where results are released with `noise`, `received` and `estimated` have it, and are all that is released.
+    `true` is the answer over all rows, `received` over the tuples that arrived. `estimated` divides counts and sums
+    by the probability that a row is selected and its tuple arrives, so it is unbiased. If results are released with
+    `noise`, `received` and `estimated` include it, and only they are released.
     """
 
     query: GroupingQuery
@@ -49,7 +49,7 @@ class AggregateRun:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Number of tuples effectively used, for each grouping set."""
+        """Number of records that count in the result, for each grouping set."""
         return tuple(int(np.count_nonzero(one.used)) for one in self.exchanges)
 
 
@@ -59,7 +59,7 @@ def run_aggregate(
     """Run `plan`, made of `query` by `hushuffle.plans.aggregate`, over the rows of `table`.
 
     Args:
-        plan: the plan; one row for each person.
+        plan: the plan that `hushuffle.plans.aggregate` returned for `query`; one row for each person.
         query: the query.
         table: a column for each name (a dict of arrays, or a data frame).
         rng: defaults to `secure()`.
@@ -87,13 +87,13 @@ def run_aggregate(
     held = (
         table if noise is None else noise.rounded({name: np.asarray(column_of(table, name)) for name in _used(query)})
     )
-    asked = asked_rows(plan, people, source)
+    requested = asked_rows(plan, people, source)
     true, received, estimated, exchanges = [], [], [], []
     for position, grouping in enumerate(query.grouping_sets):
         codes = grouping.codes(table)
         if codes.size != people:
             _checks.reject("table", f"of {people:,} rows, one for each person", f"<{codes.size:,} rows>")
-        cluster, rows = plan.cluster(wanted[position]), asked[position]
+        cluster, rows = plan.cluster(wanted[position]), requested[position]
         only_honest = plan.coins_known(cluster)
         run = exchange(cluster, query.nodes(position, codes[rows]), only_honest=only_honest, rng=source)
         arrived = np.zeros(people, dtype=np.bool_)
@@ -117,7 +117,7 @@ def run_aggregate(
 
 
 def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
-    """Return the noise on the results of each grouping set that a plan counts, None if it counts none."""
+    """Return the noise on the results of each grouping set, or None if the plan adds no noise."""
     shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
     return ResultNoise(query=query, epsilon=min(shares)) if shares else None
 
@@ -129,7 +129,7 @@ def _used(query: GroupingQuery) -> Iterator[str]:
 
 
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
-    """Return the answers of a run beside the true ones, and their errors; `labels`: names of the groups."""
+    """Return the answers of a run beside the true answers, with their errors; `labels`: names of the groups."""
     estimated = [one.results(run.query) for one in run.estimated]
     return Simulated(
         exchanges=run.exchanges,
@@ -141,15 +141,15 @@ def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simul
 def _answers(run: AggregateRun) -> Iterator[str]:
     ratios, lost, groups = [], 0, 0
     for true, got in zip(run.true, run.estimated, strict=True):
-        some = true.count > 0
-        ratios.append(np.abs(got.count[some] / true.count[some] - 1))
+        occupied = true.count > 0
+        ratios.append(np.abs(got.count[occupied] / true.count[occupied] - 1))
         if run.noise is None:
-            lost += int(np.count_nonzero(some & (got.count == 0)))
-        groups += int(np.count_nonzero(some))
+            lost += int(np.count_nonzero(occupied & (got.count == 0)))
+        groups += int(np.count_nonzero(occupied))
     off = float(np.median(np.concatenate(ratios)))
-    yield f"Half of the estimated counts are off by {number(100 * off, up=True, digits=2)} % or less."
+    yield f"Half of the estimated counts are wrong by at most {number(100 * off, up=True, digits=2)} %."
     if lost:
-        yield f"{lost:,} of {groups:,} groups with records got no tuple: they are missing from the result."
+        yield f"{lost:,} of {groups:,} groups with records received no tuple, so they are missing from the result."
 
 
 def _errors(run: AggregateRun) -> Table:
@@ -164,7 +164,7 @@ def _errors(run: AggregateRun) -> Table:
         for name, exact in right.items():
             both = np.isfinite(exact) & np.isfinite(guessed[name])
             errors = (guessed[name] - exact)[both]
-            # Each record counts with probability p, 1/p times: the variance of a count c is c (1 - p)/p.
+            # Each record arrives with probability p and is weighted by 1/p: the variance of a count c is c (1 - p)/p.
             predicted = math.hypot(math.sqrt(float(true.count.mean()) * (1 - used) / used), noise) if used else math.inf
             rows.append(
                 (
@@ -181,8 +181,8 @@ def _errors(run: AggregateRun) -> Table:
         key="errors",
         title="Error of the result",
         caption=(
-            "Root mean square and largest difference between the estimate and the truth over the groups, in the unit "
-            "of the figure; predicted is the root mean square that the share of used tuples gives for counts"
+            "Root mean square and largest difference between estimate and truth over the groups, in the unit of the "
+            "figure. `predicted` is the root mean square expected for counts at the share of used tuples"
             + ("." if run.noise is None else ", with the noise on them.")
         ),
         columns=("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest"),
@@ -200,13 +200,13 @@ def result_tables(
     exact: Sequence[GroupStatistics],
     answers: Sequence[Mapping[str, Floats]],
 ) -> Iterator[Table]:
-    """Yield a table for each grouping set: the figures, true and as the plan returns them.
+    """Yield a table for each grouping set: each figure, true and as the plan returns it.
 
     Args:
         query: the query.
         labels: the names of the groups of each column.
         exact: the true statistics of each grouping set.
-        answers: what the plan returns for each: an array for each figure, nan where there is no answer.
+        answers: the plan's results for each grouping set: an array for each figure, nan if there is no result.
     """
     for place, (grouping, true, guessed) in enumerate(zip(query.grouping_sets, exact, answers, strict=True)):
         right = true.results(query)
@@ -222,8 +222,8 @@ def result_tables(
             key=f"result-{place + 1}",
             title=f"Result by {grouping.name}",
             caption=(
-                "The truth, and what the plan returns: counts and sums are scaled up for the tuples that got lost, "
-                "least and greatest are of the tuples that arrived."
+                "The truth, and the result of the plan. Counts and sums are scaled up for lost tuples; minima and "
+                "maxima are of the tuples that arrived."
                 + (f" The {len(rows)} largest of {grouping.groups:,} groups." if more else "")
             ),
             columns=(grouping.name, *columns),
@@ -237,12 +237,12 @@ def _name(grouping: GroupingSet, group: int, labels: Mapping[str, tuple[str, ...
 
 
 def _spoken(figure: str) -> str:
-    """Return "avg(age)" as "avg age"."""
+    """Return a figure's name without brackets: "avg(age)" becomes "avg age"."""
     return figure.replace("(", " ").removesuffix(")")
 
 
 def _cells(values: Floats) -> list[Cell]:
-    """Return the cells of a column: integers if all are."""
-    known = values[np.isfinite(values)]
-    kind = int if bool((known == np.round(known)).all()) else float
+    """Return the cells of a table column: integers if all values are integers."""
+    finite = values[np.isfinite(values)]
+    kind = int if bool((finite == np.round(finite)).all()) else float
     return [kind(value) if math.isfinite(value) else _NOTHING for value in values.tolist()]

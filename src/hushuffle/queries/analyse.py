@@ -1,4 +1,4 @@
-"""Analyse an execution plan: what its traffic says about one person, what it costs, what else could be chosen."""
+"""Analyse an execution plan: its guarantee against a network observer, its costs, and the effect of other settings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from hushuffle.queries.specification import Network, PlanSpecification
 from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
 
-_WATCHER: Final = "Anyone who watches all traffic"
-_HOLDER: Final = "Anyone who watches all traffic and holds all scramblers of a cascade but one"
-_QUESTION: Final = "What does somebody who watches every message of the plan, but reads none, learn about one person?"
+_WATCHER: Final = "Anyone who observes all traffic"
+_HOLDER: Final = "Anyone who observes all traffic and controls all scramblers of a cascade but one"
+_QUESTION: Final = "What does an observer of all (encrypted) messages of the plan learn about one person?"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanAnalysis:
-    """The study, and why there is no guarantee (empty: there is one)."""
+    """The study of a plan, and the reason why there is no guarantee (empty if there is one)."""
 
     study: Report
     refusals: tuple[str, ...]
@@ -42,16 +42,16 @@ def analyse_plan(
     people: int | None = None,
     progress: Progress | None = None,
 ) -> PlanAnalysis:
-    """Return the guarantee of a plan, for each cluster and in total, its costs, and the charts of its settings.
+    """Return a plan's guarantee, for each cluster and in total, its costs, and charts of the effect of its settings.
 
-    Of the data only the number of records matters. A plan for which no guarantee can be stated is drawn and priced all
-    the same, with the reason.
+    The number of records matters, but not their values. A plan without a guarantee is also drawn, and its costs are
+    computed, with the reason for the missing guarantee.
 
     Args:
         specification: as `hushuffle.specification.load_plan` reads it.
-        base_folder: the folder that relative paths of data are relative to.
-        people: how many people take part; no data are read then.
-        progress: told what is going on.
+        base_folder: the folder to which relative paths of data refer.
+        people: the number of people who take part; if it is given, no data are read.
+        progress: called with a description of the present work.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -131,31 +131,31 @@ def analyse_plan(
 def _targets(
     specification: PlanSpecification, plan: Plan, people: int, guarantee: Guarantee | None
 ) -> Iterator[Target]:
-    """Yield what is asked of the plan, with what is got."""
-    asked, network = specification.targets, specification.network or Network()
-    if asked.epsilon is not None:
+    """Yield each target of the plan with the value that the plan reaches."""
+    targets, network = specification.targets, specification.network or Network()
+    if targets.epsilon is not None:
         yield Target(
             key="epsilon",
-            topic=f"Epsilon of {_seen(plan)}, at delta = {asked.delta:g}",
+            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}",
             rule="at most",
-            asked=asked.epsilon,
+            asked=targets.epsilon,
             got=None if guarantee is None else guarantee.epsilon,
             reason="" if guarantee else refusal(plan),
         )
-    if asked.people is not None:
+    if targets.people is not None:
         got = Bound.exact(float(people), unit="people")
-        yield Target(key="people", topic="People", rule="at least", asked=float(asked.people), got=got)
-    if asked.tuples is not None:
+        yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
+    if targets.tuples is not None:
         tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
         got = Bound.exact(plan_costs(plan).used / tuples, unit="")
         topic = "Share of tuples that reach their targets"
-        yield Target(key="tuples", topic=topic, rule="at least", asked=asked.tuples, got=got)
-    if asked.seconds is not None:
+        yield Target(key="tuples", topic=topic, rule="at least", asked=targets.tuples, got=got)
+    if targets.seconds is not None:
         steps = sum(bool(cluster.reads) for cluster in plan.clusters)
         longest = network.longest(steps if specification.query.task_type.rounds else 1)
         got = Bound.exact(longest, unit="seconds")
         topic = "Seconds until there is a result"
-        yield Target(key="seconds", topic=topic, rule="at most", asked=asked.seconds, got=got)
+        yield Target(key="seconds", topic=topic, rule="at most", asked=targets.seconds, got=got)
 
 
 def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
@@ -164,9 +164,12 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     else:
         yield _promise(guarantee, _seen(plan))
         if plan.releases:
-            yield "What is released with noise is counted, and the result is made of it: nothing comes on top."
+            yield (
+                "The figure includes the releases with noise, and the result is computed from them, so it costs "
+                "nothing more."
+            )
         else:
-            yield "This is about the traffic: what the result of the query says about people comes on top."
+            yield "The figure covers the traffic only. What the result of the query reveals about people is additional."
     costs = plan_costs(plan)
     tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
     yield (
@@ -181,11 +184,11 @@ def _seen(plan: Plan) -> str:
 
 def _promise(guarantee: Guarantee, seen: str) -> str:
     if math.isinf(guarantee.upper):
-        return "No protection: somebody who watches the traffic reads a person's groups off it."
+        return "No protection: the traffic reveals a person's groups to an observer."
     delta = f" (plus delta = {guarantee.delta:g})" if guarantee.delta else ""
     return (
-        f"Whatever they know, nothing that they conclude from {seen} about one person is more than "
-        f"{number(math.exp(guarantee.upper), up=True)} times as likely as if this person's data were others{delta}."
+        f"Whatever an observer knows, no conclusion from {seen} about one person is more than "
+        f"{number(math.exp(guarantee.upper), up=True)} times as likely as with other data of this person{delta}."
     )
 
 
@@ -200,14 +203,14 @@ def _findings(
         Finding(
             question="plan-dp",
             adversary=watcher,
-            sentence="Every cluster and release that one person reaches, composed: the certified guarantee.",
+            sentence="Composition of every cluster and release that one person reaches: the certified guarantee.",
             bound=guarantee.epsilon,
             proof="composition of dominating pairs over all clusters that one item reaches",
         ),
         Finding(
             question="plan-dp-simple",
             adversary=watcher,
-            sentence="The same by adding up epsilons, each at its share of delta: simpler, and as a rule larger.",
+            sentence="Sum of the epsilons, each at its share of delta: simpler, and usually larger.",
             bound=summed,
             proof="sum over all clusters that one item reaches",
         ),
@@ -219,13 +222,13 @@ def _findings(
         Finding(
             question="plan-dp-traffic",
             adversary=f"{watcher} and never sees the result",
-            sentence="The messages alone: where they go, and nothing of what is released.",
+            sentence="The traffic alone, without the released results.",
             bound=apart[0],
             proof="composition of dominating pairs over all clusters that one item reaches",
         ),
         Finding(
             question="plan-dp-results",
-            adversary="Anyone who reads the result and sees no traffic",
+            adversary="Anyone who sees the result but no traffic",
             sentence="The released results alone, with their noise.",
             bound=apart[1],
             proof="composition of the releases that one item reaches",
@@ -243,15 +246,15 @@ def _guarantees(
         rows.append(("the whole plan", "", "", "", guarantee.epsilon))
         rows.append(("simple sum (upper bound)", "", "", "", summed))
     caption = (
-        "Of each cluster: the figure of one moved message at the same delta, how many sources hide each other (the "
-        "smallest batch), and how many messages one person can move."
+        "For each cluster: epsilon of one moved message at the same delta, the number of sources that hide each other "
+        "(the smallest batch), and the number of messages that one person can move."
     )
     if guarantee is None:
-        caption += " They do not add up to anything for the plan."
+        caption += " They have no sum for the plan."
     if any(plan.coins_known(cluster) for cluster, _ in clusters):
         caption += (
             " Where contents are released, the whole plan counts each cluster with a figure that holds even if the "
-            "others' coins are known, which is larger than the one shown."
+            "randomness of the other sources is known. It is larger than the one shown."
         )
     return Table(
         key="guarantees",
@@ -274,9 +277,9 @@ def _costs(plan: Plan) -> Table:
         key="costs",
         title="Costs",
         caption=(
-            "Messages sent, those among them for protection, channels opened, most channels of one node, tuples that "
-            "reach their targets on average, and how many more people it takes until as many tuples do as without "
-            "protection. Fixed messages are the same whatever the data."
+            "Messages sent, those among them for protection, channels opened, most channels of one node, expected "
+            "number of tuples that reach their targets, and the additional people needed to make up for lost tuples. "
+            "Fixed messages do not depend on the data."
         ),
         columns=("cluster", "messages", "added", "channels", "busiest", "used", "extra consents"),
         rows=tuple(rows),
@@ -294,49 +297,57 @@ def _releases(plan: Plan) -> Iterator[Table]:
         yield Table(
             key="releases",
             title="Released with noise",
-            caption="What everybody may see, and what it costs one person whatever else is known.",
-            columns=("release", "made by", "guarantee"),
+            caption="Public values, and their privacy cost for one person, for any adversary.",
+            columns=("release", "released by", "guarantee"),
             rows=tuple(
                 (
-                    one.name,
-                    one.start,
-                    f"epsilon = {one.epsilon:.4g}" if one.rho is None else f"rho = {one.rho:.4g} (concentrated)",
+                    release.name,
+                    release.start,
+                    f"epsilon = {release.epsilon:.4g}"
+                    if release.rho is None
+                    else f"rho = {release.rho:.4g} (concentrated)",
                 )
-                for one in plan.releases
+                for release in plan.releases
             ),
         )
 
 
 def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None) -> Iterator[Warned]:
-    """Yield the warnings about a plan and its guarantee, the gravest first; `met`: whether it is what was asked for."""
+    """Yield the warnings about a plan and its guarantee, the most severe first; `met`: whether the target is met."""
     for sentence in plan.assumptions:
         yield Warned(
             key="assumption",
             sentence=sentence,
-            advice="This is an assumption: quote it with the figure, and make sure that it is true.",
+            advice="This is an assumption: state it with the figure, and verify it.",
         )
     if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise.",
-            advice="Redirect more messages, let more sources share a scrambler, or let each person answer less.",
+            advice=(
+                "Redirect more messages, let more sources share a scrambler, or let each person answer fewer grouping "
+                "sets."
+            ),
         )
     if met is False and guarantee is not None:
         yield Warned(
             key="privacy-target-missed",
-            sentence="The epsilon asked for is not certified.",
-            advice="The charts show what more redirection, dummies or larger batches give.",
+            sentence="The target for epsilon is not certified.",
+            advice="The charts show the effect of more redirection, more dummies or larger batches.",
         )
     full = [one for one in plan.clusters if one.scrambler is not None and one.scrambler.cap is None]
     if any(one.min_batch == one.smallest > 1 for one in full):
         yield Warned(
             key="no-one-may-be-missing",
-            sentence="A scrambler releases nothing unless all sources of its smallest batch are there (min_batch).",
-            advice="One device that is off, or one invalid message, costs its whole batch. Take a smaller min_batch.",
+            sentence="A scrambler releases nothing unless all sources of its smallest batch respond (min_batch).",
+            advice="One device that fails, or one invalid message, costs its whole batch. Choose a smaller min_batch.",
         )
     if not all(release.exact for release in plan.releases):
         yield Warned(
             key="floating-point",
-            sentence="The noise on centroids is made of floating-point numbers; the figure is that of real numbers.",
-            advice="Against somebody who reads the last bits of a release a discrete sampler would be needed.",
+            sentence="The noise on centroids consists of floating-point numbers; the figure is that of real numbers.",
+            advice=(
+                "An adversary who uses the last bits of a release may learn more. Only a discrete sampler prevents "
+                "that."
+            ),
         )

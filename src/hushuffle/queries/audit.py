@@ -1,4 +1,4 @@
-"""The audit of a plan: a watcher of all messages guesses between two records of one person."""
+"""The audit of a plan: an observer of all messages tries to distinguish two records of one person."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def audit_plan(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of a plan's traffic: the game of two communication graphs.
+    """Return the audit of a plan's traffic: the game that distinguishes two communication graphs.
 
     Args:
         specification: as `hushuffle.queries.load_plan` reads it.
-        base_folder: the folder that relative paths of data are relative to; only the number of records matters.
-        trials: runs of the plan; 2,000 by default, or fewer where they are large.
-        confidence: an honest plan is accused with probability 1 - `confidence` at most.
+        base_folder: the folder to which relative paths of data refer; only the number of records matters.
+        trials: runs of the plan; 2,000 by default, or fewer for large plans.
+        confidence: the audit refutes a correct plan with probability at most 1 - `confidence`.
         rng: `secure()` by default.
-        progress: told what is going on.
+        progress: called with a description of the present work.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -57,7 +57,7 @@ def audit_plan(
     ...     partitions = 20
     ... ''')
     >>> audit_plan(spec, rng=reproducible(1)).tables[0].rows[0][:3]
-    ("which of two records a person's is", "sees all messages, and knows everybody else's record", 'not refuted')
+    ("which of two records a person's is", 'sees all messages, and knows all other records', 'not refuted')
     """
     people = specification.query.counted(base_folder).n
     plan = specification.plan(people)
@@ -74,15 +74,15 @@ def audit_plan(
 
 
 def graph_games(plan: Plan) -> list[Named]:
-    """Return the game of two communication graphs: one person's record moves its message in every cluster it can.
+    """Return the game on two communication graphs: one person's record changes its target wherever it can.
 
-    All others of the person's batch hold what hides it least, as far as is known; the attacker knows them, and sees how
-    many messages each target gets. Batches are as small as the plan allows. Certified is the total variation
-    distance, `traffic.plan_delta` at epsilon = 0.
+    All other people of the person's batch hold the worst-case records that are known. The adversary knows these
+    records, and sees how many messages each target receives. Batches are as small as the plan allows. The certified
+    bound is the total variation distance, `traffic.plan_delta` at epsilon = 0.
 
     Source: docs/theory/traffic.md, Theorem 6.
     """
-    return [("Tell two communication graphs apart", lambda terms: _graphs(plan, terms))]
+    return [("Distinguish two communication graphs", lambda terms: _graphs(plan, terms))]
 
 
 def _graphs(plan: Plan, terms: Terms) -> Game:
@@ -99,14 +99,14 @@ def _graphs(plan: Plan, terms: Terms) -> Game:
 
     return Game(
         what="which of two records a person's is",
-        attacker="sees all messages, and knows everybody else's record",
+        attacker="sees all messages, and knows all other records",
         success=tell_apart(run, terms),
         certified=fair(distance.upper, distance),
     )
 
 
 def _smallest(cluster: Cluster) -> Cluster:
-    """Return the cluster with one batch alone, as small as may be; of sources without scramblers one."""
+    """Return the cluster with a single batch of the smallest size, or with one source if there are no scramblers."""
     if cluster.scrambler is None:
         return replace(cluster, sources=1, moves=None)
     sources = cluster.protocol.n
@@ -114,7 +114,7 @@ def _smallest(cluster: Cluster) -> Cluster:
 
 
 def _seen(cluster: Cluster, witness: Witness, world: int, rng: Randomness) -> float:
-    """Return how much likelier one run's messages are if the record is the second one, as a logarithm, roughly."""
+    """Return an approximate log-likelihood ratio of one run's messages: the second record against the first."""
     others = np.array(witness.others, dtype=np.int64)
     rest = np.repeat(np.arange(others.size), others)[: cluster.sources - 1]
     graph = exchange(cluster, np.append(rest, witness.target[world]), rng=rng).graph

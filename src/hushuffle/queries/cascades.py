@@ -1,4 +1,4 @@
-"""What the study of a plan says about scramblers that do not keep their secrets."""
+"""The guarantee of a plan if scramblers of a cascade collude with the observer."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from hushuffle.questions.traffic import Collusion
 
 
 def cascade_answers(held: Sequence[Collusion]) -> Iterator[str]:
-    """Yield in sentences what scramblers that work together learn; nothing for a plan without scramblers."""
+    """Yield sentences on what colluding scramblers learn; no sentence for a plan without scramblers."""
     if not held:
         return
     best, least, none = held[0], held[-2], held[-1]
     if best.honest > 1:
         yield (
-            f"Every batch passes {best.honest} scramblers one after the other. The figure above holds if one of them "
-            f"is honest; with all honest epsilon is {best.curious}."
+            f"Every batch passes {best.honest} scramblers one after the other. The figure above holds if at least one "
+            f"of them is honest. If all are honest, epsilon is {best.curious}."
         )
-    held_by = "the others" if best.honest > 1 else "whoever says who takes part"
+    held_by = "the other scramblers" if best.honest > 1 else "the issuer of tickets"
     yield (
-        f"With one honest scrambler epsilon is {least.active} where {held_by} may put messages of their own in the "
-        f"place of everybody else's. With none it is {none.curious}: the local figure."
+        f"With one honest scrambler, epsilon is {least.active} if {held_by} can replace all other messages by forged "
+        f"ones. Without an honest scrambler it is {none.curious}: the local figure."
     )
 
 
 def cascade_tables(held: Sequence[Collusion]) -> Iterator[Table]:
-    """Yield the table of what scramblers that work together learn."""
+    """Yield the table of what colluding scramblers learn."""
     if held:
         longest = held[0].honest
         yield Table(
             key="scramblers",
-            title="Scramblers that do not keep their secrets",
+            title="Scramblers that collude with the observer",
             caption=(
-                "Epsilon of the whole plan against somebody who watches all traffic and holds the other scramblers of "
-                "every batch; which ones are honest does not matter. Messages are replaced: those of other people are "
-                "kept back and own ones put in their place, by these scramblers or with the help of whoever says who "
-                "takes part (the issuer of tickets). Where honest scramblers stand first and their batch is of people, "
-                "what comes after them, and who carries messages to them, changes nothing: the column before holds, "
-                "with these scramblers alone."
+                "Epsilon of the whole plan against an adversary who observes all traffic and controls the other "
+                "scramblers of every batch. It does not matter which scramblers are honest. Active adversaries "
+                "replace the messages of other people by forged ones, with these scramblers or with the issuer of "
+                "tickets. If honest scramblers come first and their batch consists of people, later scramblers and "
+                "message carriers cannot do this: the passive figure then holds."
             ),
-            columns=("honest scramblers", "the others only look", "messages are replaced"),
+            columns=("honest scramblers", "passive adversary", "active adversary"),
             rows=tuple((f"{one.honest} of {longest}", one.curious, one.active) for one in held),
         )

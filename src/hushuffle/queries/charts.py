@@ -1,4 +1,4 @@
-"""What another setting of the traffic would give: the plan's epsilon against each of its parameters."""
+"""Charts of the effect of other traffic settings: the plan's epsilon against each setting."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hushuffle.questions import traffic
 
 _SIGMAS: Final = (0.05, 0.1, 0.4, 0.7)
 _FEW_SIGMAS: Final = (0.1, 0.3, 0.6)
-"""Where one figure takes seconds: contents are released."""
+"""Values of sigma in a chart if one figure takes seconds, because contents are released."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Parameter:
-    """One setting of [traffic]: which values to try, and in words what it is for."""
+    """A setting of [traffic]: the values to try, its title, and its effect."""
 
     key: str
     here: float
@@ -33,23 +33,23 @@ class _Parameter:
 def trade_offs(
     specification: PlanSpecification, plan: Plan, *, people: int, total: Bound, tell: Callable[[float], None]
 ) -> tuple[Chart, ...]:
-    """Return epsilon of the whole plan against sigma, and against dummies and batch, or flooding.
+    """Return charts of the whole plan's epsilon against sigma, and against dummies and batch, or flooding.
 
-    `total` is the figure of `plan` itself; `tell` is told the share done.
+    `total` is the epsilon of `plan` itself; `tell` receives the share of work done.
     """
     parameters = list(_parameters(specification, plan))
     points = [(parameter, value) for parameter in parameters for value in parameter.values]
-    found: dict[str, list[tuple[float, Bound]]] = {parameter.key: [] for parameter in parameters}
+    curves: dict[str, list[tuple[float, Bound]]] = {parameter.key: [] for parameter in parameters}
     for done, (parameter, value) in enumerate(points):
         tell(done / len(points))
         figure = total if value == parameter.here else _figure(specification, people, parameter.key, value)
         if figure is not None:
-            found[parameter.key].append((value, figure))
-    return tuple(_chart(specification, parameter, found[parameter.key]) for parameter in parameters)
+            curves[parameter.key].append((value, figure))
+    return tuple(_chart(specification, parameter, curves[parameter.key]) for parameter in parameters)
 
 
 def _figure(specification: PlanSpecification, people: int, key: str, value: float) -> Bound | None:
-    """Return the plan's epsilon with one setting changed; None where the setting fits the plan badly."""
+    """Return the plan's epsilon with one setting changed; None if the plan does not allow the new value."""
     changed: dict[str, Any] = {key: value if key == "sigma" else int(value)}
     other = specification.traffic.model_copy(update=changed)
     try:
@@ -81,18 +81,21 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
                 here=now.flood,
                 values=_with(now.flood, tried, low=0, high=targets - 1),
                 title="Flooding",
-                caption="Each source sends so many further messages, to other targets; to all of them is a broadcast.",
-                label="further messages of each source",
+                caption=(
+                    "Each source sends this many additional messages, to other targets; flooding all targets is a "
+                    "broadcast."
+                ),
+                label="additional messages of each source",
             )
         )
         return parameters
     batch, dummies = now.batch or sources, now.dummies or 0
-    some = dummies or max(batch // 10, 1)
+    step = dummies or max(batch // 10, 1)
     parameters.append(
         _Parameter(
             key="dummies",
             here=dummies,
-            values=_with(dummies, (0, 4 * some) if slow else (0, some // 2, some, 4 * some), low=0),
+            values=_with(dummies, (0, 4 * step) if slow else (0, step // 2, step, 4 * step), low=0),
             title="Dummies",
             caption="Dummies of each scrambler. They add traffic and lose no data.",
             label="dummies of each scrambler",
@@ -105,7 +108,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=batch,
             values=_with(batch, sizes, low=1, high=sources),
             title="Batches",
-            caption="Sources of each scrambler: more hide each better, and load the node more.",
+            caption="Sources of each scrambler: more sources hide each other better, and load the node more.",
             label="sources of each scrambler",
             log=True,
         )
@@ -114,7 +117,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
 
 
 def _with(here: float, values: Sequence[float], *, low: float, high: float | None = None) -> tuple[float, ...]:
-    """Return `values` in [low, high] and `here`, in order, each once."""
+    """Return those of `values` that are in [low, high], and `here`, sorted, without repetition."""
     return tuple(sorted({here, *(value for value in values if low <= value and (high is None or value <= high))}))
 
 
@@ -125,7 +128,7 @@ def _chart(specification: PlanSpecification, parameter: _Parameter, points: Sequ
     ]
     wanted = specification.targets.epsilon
     if wanted is not None:
-        series.append(Series.through("asked for", x, [wanted] * len(x)))
+        series.append(Series.through("target", x, [wanted] * len(x)))
     missing = len(points) < len(parameter.values)
     return Chart(
         key=f"epsilon-by-{parameter.key}",

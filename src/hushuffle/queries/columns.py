@@ -1,4 +1,4 @@
-"""How a plan's file says what the columns of a table mean: groups, intervals, public ranges."""
+"""The meaning of a table's columns in a plan's file: groups, intervals and public ranges."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Intervals(Section):
-    """Equal intervals of numbers; what is below the first or above the last counts in it."""
+    """Equal intervals of numbers; numbers outside all intervals are counted in the first or the last interval."""
 
     low: Finite
-    """Lower end of the first interval."""
+    """Lower bound of the first interval."""
     high: Finite
-    """Upper end of the last interval."""
+    """Upper bound of the last interval."""
     intervals: Annotated[int, Field(ge=2, le=10_000)]
-    """How many."""
+    """Number of intervals."""
 
     def conditions(self) -> dict[str, str]:
-        """Return the condition of each interval by its name.
+        """Return the condition of each interval, by the name of the interval.
 
         >>> Intervals(low=0, high=30, intervals=3).conditions()
         {'below 10': '< 10', '10 to 20': '>= 10 and < 20', '20 and more': '>= 20'}
@@ -43,12 +43,12 @@ class Intervals(Section):
 
 
 class Generated(MadeUp):
-    """Made-up records: grouping columns independent, values normal around the group."""
+    """Synthetic records: grouping columns are independent, values are normal around a mean of the group."""
 
     distribution: Literal["uniform", "skewed"] = "uniform"
     """"uniform": every group of a column equally likely; "skewed": group i with weight 1/(i + 1)."""
     seed: Annotated[int, Field(ge=0)] = 1
-    """The same seed, the same records."""
+    """The seed; equal seeds give equal records."""
 
 
 def _shape(value: Any) -> str | None:
@@ -78,27 +78,29 @@ GroupingColumn = Annotated[
     | Annotated[tuple[Label, ...], Field(strict=False), Tag("<list>")],
     Discriminator(_shape, custom_error_type="rule", custom_error_message=_SHAPES),
 ]
-"""How the records of a column fall into groups; a number of groups for generated data."""
+"""The rule that assigns a column's values to groups; for generated data, only the number of groups."""
 Range = Annotated[tuple[Finite, Finite], BeforeValidator(_pair)]
-"""The public ends of a column of numbers."""
+"""The public bounds of a column of numbers."""
 Groups: TypeAlias = dict[str, str] | tuple[str, ...]
-"""Conditions by the name of a group, or labels."""
+"""Conditions by the name of the group, or labels of the groups."""
 
 
 def groups_of(column: int | Intervals | dict[str, str] | tuple[str, ...]) -> Groups:
-    """Return conditions or labels of the groups of a column."""
+    """Return the conditions or labels of the groups of a column."""
     if isinstance(column, int):
         return tuple(str(group) for group in range(column))
     return column.conditions() if isinstance(column, Intervals) else column
 
 
 def column_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with grouping columns."""
+    """Yield the problems of a query's grouping columns."""
     for name, column in table(query, "columns").items():
         here = f"query.columns.{name}"
         if isinstance(column, int) and "data" in query:
             hint = "Give a list of labels, a table of conditions, or { low, high, intervals }."
-            yield Problem(key=here, rule="must say which values make a group of data", value=f"{column}", hint=hint)
+            yield Problem(
+                key=here, rule="must name the values of each group if there are data", value=f"{column}", hint=hint
+            )
         if isinstance(column, list | tuple) and len({str(label) for label in column}) < max(len(column), 2):
             yield Problem(key=here, rule="must be two or more different labels", value=f"{len(column)}")
         if isinstance(column, dict) and not isinstance(column.get("intervals"), int) and len(column) < 2:
@@ -109,7 +111,7 @@ def column_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def range_problems(query: Mapping[str, Any], key: str) -> Iterator[Problem]:
-    """Yield what is wrong with a table of public ranges."""
+    """Yield the problems of a query's table of public ranges."""
     for name, ends in table(query, key).items():
         numbers = isinstance(ends, list | tuple) and all(type(end) in (int, float) for end in ends)
         if numbers and len(ends) == 2 and not ends[0] < ends[1]:
@@ -117,7 +119,7 @@ def range_problems(query: Mapping[str, Any], key: str) -> Iterator[Problem]:
 
 
 def group_count(column: Any) -> int | None:
-    """Return the number of groups of a column that was not checked yet, if it can be told."""
+    """Return the number of groups of a column before it is validated, or None if it is unknown."""
     if isinstance(column, dict) and isinstance(column.get("intervals"), int):
         return int(column["intervals"])
     if isinstance(column, dict | list | tuple):

@@ -1,4 +1,4 @@
-"""One cluster's messages: where they go under sampling, flooding and scramblers, and what a watcher sees."""
+"""The messages of one cluster under sampling, flooding and scramblers, and an observer's view of them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Exchange:
-    """One run of a cluster: what was seen, and which tuples arrived.
+    """One run of a cluster: the observer's view of the messages, and the tuples that arrived.
 
-    `graph` is what a watcher sees: with scramblers how many messages each sends to each target, shape
-    (scramblers, T); without, the targets of each source, shape (S, flood + 1). `scrambler_of`, shape (S,), is
-    each source's scrambler, seen too and drawn without looking at the data; None without scramblers.
-    `used`, shape (S,), hidden: whether a source's tuple reached its own target.
+    `graph` is the observer's view. With scramblers, it counts the messages from each scrambler to each target, shape
+    (scramblers, T). Without, it lists the targets of each source, shape (S, flood + 1). `scrambler_of`, shape (S,), is
+    each source's scrambler, also visible and drawn independently of the data; None without scramblers. `used`,
+    shape (S,), is hidden: whether a source's tuple reached its own target.
     """
 
     cluster: Cluster
@@ -42,7 +42,7 @@ class Exchange:
 
     @property
     def costs(self) -> Costs:
-        """The costs, counted: channels are those opened, scramblers open one to every target."""
+        """The costs of the run, as counted; a scrambler opens a channel to every target."""
         s = self.cluster.sources
         if self.scrambler_of is None:
             each, total = self.graph.shape[1], self.graph.size
@@ -50,7 +50,7 @@ class Exchange:
         else:
             scramblers, targets = self.graph.shape
             chain, arrived = self.cluster.cascade, int(self.graph.sum())
-            # What arrives has gained the same number of dummies at each scrambler of the cascade.
+            # Every scrambler of the cascade adds the same number of dummies.
             total = sum(s + (arrived - s) * hop // chain for hop in range(chain + 1))
             channels, most = s + scramblers * (chain - 1 + targets), int(np.bincount(self.scrambler_of).max())
             busiest = most + targets if chain == 1 else max(most, targets) + 1
@@ -74,14 +74,14 @@ def exchange(
 ) -> Exchange:
     """Return one run of `cluster` whose sources' own targets are `targets`, shape (S,).
 
-    A tuple arrives if its own target is among those its source sends to; with `only_honest` it arrives only if
-    its source was not redirected at all (see `hushuffle.plans.use_chance`). Every other message is a dummy.
+    A tuple arrives if its source sends to its own target. With `only_honest` it arrives only if its
+    source was not redirected (see `hushuffle.plans.use_chance`). Every other message is a dummy.
 
     Args:
-        cluster: one whose messages depend on data.
+        cluster: a cluster whose messages depend on data.
         targets: own targets, integers 0..T-1.
-        only_honest: as `hushuffle.plans.Plan.coins_known` asks for.
-        coins: of the sampling alone, for example streams of the sources' own; default: `rng`.
+        only_honest: whether redirected messages carry no data; see `hushuffle.plans.Plan.coins_known`.
+        coins: the randomness of the sampling, for example one stream for each source; default: `rng`.
         rng: defaults to `secure()`.
 
     Raises:
@@ -97,7 +97,7 @@ def exchange(
     ([7, 7], 24)
     """
     if cluster.sampling is None:
-        _checks.reject("cluster", "one with data-dependent messages", cluster.name, "A fixed one needs no run.")
+        _checks.reject("cluster", "one with data-dependent messages", cluster.name, "A fixed cluster needs no run.")
     own = _checks.codes("targets", targets, k=cluster.targets)
     if own.size != cluster.sources:
         _checks.reject("targets", f"of {cluster.sources:,} sources", f"<{own.size:,}>")
@@ -108,7 +108,7 @@ def exchange(
         used = on_purpose
     if cluster.scrambler is None:
         return Exchange(cluster=cluster, graph=sent.reshape(own.size, -1), scrambler_of=None, used=used)
-    # The order of the sources is drawn afresh: who shares a scrambler with whom says nothing about data.
+    # The order of the sources is drawn afresh: which sources share a scrambler does not depend on the data.
     scrambler_of = np.empty(own.size, dtype=np.int64)
     scrambler_of[source.permutation(own.size)] = np.arange(own.size) % cluster.scramblers
     whole = cluster.scrambler
@@ -141,7 +141,7 @@ def _scramble(
 
 
 def asked_rows(plan: Plan, people: int, rng: Randomness) -> list[Integers]:
-    """Return the rows of each step: all, or where everybody answers one of several a random share of the rows."""
+    """Return the rows that take part in each step: all, or a random share if each person answers only one step."""
     sets = len([cluster for cluster in plan.clusters if cluster.reads])
     if len(plan.data) == 1 and sets > 1:
         return [np.arange(people)] * sets

@@ -1,4 +1,4 @@
-"""A histogram over a grid: two columns of numbers cut into intervals, and how many people are in each cell."""
+"""A histogram over a grid: two columns of numbers cut into intervals, and the number of people in each cell."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_DRAWN: Final = 30
 
 
 class Histogram(Task):
-    """A record is its interval in each column, as bytes the number of its cell, the second column running fastest.
+    """The nodes' task in a histogram. A record is the number of its cell; the second column's interval varies fastest.
 
     >>> task = Histogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
     >>> rows = np.array([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0]])
@@ -51,11 +51,11 @@ class Histogram(Task):
 
     kind: Literal["histogram"] = "histogram"
     columns: tuple[str, str]
-    """The two columns."""
+    """The names of the two columns."""
     sizes: tuple[Annotated[int, Field(ge=2, le=10_000)], Annotated[int, Field(ge=2, le=10_000)]]
-    """Their numbers of intervals."""
+    """The number of intervals of each column."""
     partitions: Annotated[int, Field(ge=2)]
-    """Compute nodes: each counts the people of cells that follow each other."""
+    """Number of compute nodes; each counts the people of consecutive cells."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -107,7 +107,7 @@ class Histogram(Task):
             refuse_content("a message does not hold a record of this plan.")
         cell = int.from_bytes(content, "little")
         if cell >= self.cells or cell * self.partitions // self.cells != node:
-            refuse_content("a message holds a record of other cells than this node's.")
+            refuse_content("a message holds a record outside the cells of this node.")
 
     def sample(self, step: int, node: int) -> bytes:
         return int(self._mine(node)[0]).to_bytes(self.size(step), "little")
@@ -133,7 +133,7 @@ class Histogram(Task):
         counts, mine = self.empty(step), self._mine(node)
         counts[mine] = told[: mine.size]
         if not (np.isfinite(counts) & (counts >= 0)).all():
-            refuse_content("what a compute node sent counts records that cannot be.")
+            refuse_content("a compute node sent counts of impossible records.")
         return counts
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
@@ -151,18 +151,18 @@ class Histogram(Task):
 
 
 class HistogramQuery(Query):
-    """How many people are in each cell of a grid."""
+    """The number of people in each cell of a grid."""
 
     tables: ClassVar[Mapping[str, type[Section]]] = {"generated": Generated}
     task_type: ClassVar[type[Task]] = Histogram
 
     kind: Literal["histogram"]
     generated: Generated | None = None
-    """Made-up records instead of data."""
+    """Synthetic records instead of data."""
     columns: dict[Name, Intervals]
-    """The two columns of numbers, and how each is cut into intervals, known beforehand."""
+    """The two columns of numbers, and their public intervals."""
     partitions: Annotated[int, Field(ge=2)]
-    """Compute nodes: each counts the people of cells that follow each other."""
+    """Number of compute nodes; each counts the people of consecutive cells."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -187,11 +187,11 @@ class HistogramQuery(Query):
 
     def records(self, base_folder: Path) -> Records:
         if self.generated is not None:
-            made = self.generated
+            generated = self.generated
             columns: Mapping[str, Any] = plans.generate_table(
-                self._grid(), made.people, distribution=made.distribution, seed=made.seed
+                self._grid(), generated.people, distribution=generated.distribution, seed=generated.seed
             )
-            n, source, dropped = made.people, "made-up records", 0
+            n, source, dropped = generated.people, "synthetic records", 0
         else:
             assert self.data is not None
             cut = {name: column.conditions() for name, column in self.columns.items()}
@@ -229,18 +229,18 @@ class HistogramQuery(Query):
         off = float(np.median(np.abs(estimates[true > 0] / true[true > 0] - 1)))
         names = [list(column.conditions()) for column in self.columns.values()]
         shown = np.sort(np.argsort(-true, kind="stable")[:_MOST_CELLS]).tolist()
-        more = f" The {len(shown)} fullest of {task.cells:,}." if len(shown) < task.cells else ""
+        more = f" The {len(shown)} fullest of {task.cells:,} cells." if len(shown) < task.cells else ""
         rows = tuple(
             (names[0][cell // task.sizes[1]], names[1][cell % task.sizes[1]], int(true[cell]), float(estimates[cell]))
             for cell in shown
         )
         return Simulated(
-            answers=(f"Half of the estimated counts are off by {number(100 * off, up=True, digits=2)} % or less.",),
+            answers=(f"Half of the estimated counts are wrong by at most {number(100 * off, up=True, digits=2)} %.",),
             tables=(
                 Table(
                     key="cells",
                     title=f"People by {' and '.join(self.columns)}",
-                    caption=f"The truth, and what the plan returns, scaled up for the tuples that got lost.{more}",
+                    caption=f"The truth, and the plan's estimate, scaled up for lost tuples.{more}",
                     columns=(*self.columns, "people", "people, plan"),
                     rows=rows,
                 ),
@@ -254,7 +254,7 @@ class HistogramQuery(Query):
             yield HeatMap(
                 key="cells",
                 title="People in each cell",
-                caption="What the plan returns.",
+                caption="The plan's estimate.",
                 x_label=x_label,
                 y_label=y_label,
                 x=tuple(names[1]),

@@ -36,32 +36,32 @@ from hushuffle.specification._base import Name, Section
 _SCALED: Final = 1.0
 """The largest absolute value of a coordinate that was scaled from its public range."""
 _LARGEST: Final = 1e100
-"""Of the absolute values of coordinates: neither sums nor squares of them overflow."""
+"""Bound on absolute values of coordinates: neither sums nor sums of squares overflow."""
 _DRAWN: Final = 2
-"""Iterations that are drawn: the others are alike."""
+"""Number of iterations that are drawn; all further iterations have the same structure."""
 _FIRST_CENTROIDS: Final = 1
-"""Sets their stream of random numbers apart from that of made-up points."""
+"""Separates the random stream of the first centroids from that of synthetic points."""
 
 
 class Noise(Section):
-    """Noise on the sums and numbers of points that each iteration releases."""
+    """Noise on the coordinate sums and numbers of points that each iteration releases."""
 
     kind: NoiseKind
     """"gaussian" or "laplace"."""
     radius: Positive
-    """Points are shortened to this length (Gaussian: Euclidean; Laplace: sum of absolute values)."""
+    """Points are clipped to this norm (Gaussian: Euclidean; Laplace: sum of absolute values)."""
     scale: Positive
-    """Standard deviation of Gaussian noise, b of Laplace noise."""
+    """Standard deviation of Gaussian noise, or the scale b of Laplace noise."""
 
     def build(self) -> CentroidNoise:
-        """Return the noise."""
+        """Return these settings as a `CentroidNoise`, which draws the noise."""
         return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
 
 
 class KMeans(Task):
-    """A record is a point, as bytes its coordinates, 8 each; the nodes are the centroids, the same in every iteration.
+    """The nodes' task in k-means. A record is a point: its coordinates, 8 bytes each. Each node stands for a centroid.
 
-    A node has merged the sum of its points and their number, and tells where its centroid moves.
+    In every iteration, a node sums and counts the points that it receives, and returns its new centroid.
 
     >>> task = KMeans(initial=((0.0, 0.0), (1.0, 1.0)))
     >>> points = np.array([[0.9, 0.2], [0.1, 0.0]])
@@ -79,9 +79,9 @@ class KMeans(Task):
     initial: Annotated[tuple[Annotated[tuple[Finite, ...], Field(min_length=1)], ...], Field(min_length=2)]
     """The first centroids, public."""
     largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """The largest absolute value of a coordinate, where columns have public ranges; a point outside is refused."""
+    """The largest absolute value of a coordinate if columns have public ranges; points outside are refused."""
     noise: Noise | None = None
-    """On what every iteration releases; None: the centroids are assumed public."""
+    """The noise on the release of every iteration; None: the centroids are assumed public."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -92,7 +92,7 @@ class KMeans(Task):
 
     @property
     def dimensions(self) -> int:
-        """Coordinates of a point."""
+        """Number of coordinates of a point."""
         return len(self.initial[0])
 
     @property
@@ -116,7 +116,7 @@ class KMeans(Task):
         return 8 * self.dimensions
 
     def points(self, content: bytes) -> Floats:
-        """Return the points in records one after the other, shape (n, dimensions)."""
+        """Return the points in concatenated records, shape (n, dimensions)."""
         return np.frombuffer(content, dtype="<f8").reshape(-1, self.dimensions)
 
     def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
@@ -134,7 +134,7 @@ class KMeans(Task):
             refuse_content("a message does not hold a point of this plan.")
         point = self.points(content)
         if not (np.abs(point) <= (self.largest or _LARGEST)).all():
-            refuse_content("a message holds coordinates that are not finite, or larger than they can be.")
+            refuse_content("a message holds coordinates that are not finite or exceed the largest possible one.")
         if self.noise is not None and not np.array_equal(self.noise.build().shorten(point), point):
             refuse_content("a message holds a point that is longer than the radius.")
 
@@ -167,7 +167,7 @@ class KMeans(Task):
     def part(self, step: int, node: int, told: Floats) -> Floats:
         del step, node
         if not (np.abs(told) <= _LARGEST).all():
-            refuse_content("what a compute node sent is no finite centroid.")
+            refuse_content("a compute node sent a centroid that is not finite.")
         return told
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
@@ -176,7 +176,7 @@ class KMeans(Task):
 
     def known(self, numbers: Floats) -> Floats:
         if not (np.abs(numbers) <= _LARGEST).all():
-            refuse_content("what the result sent is no finite centroids.")
+            refuse_content("the result sent centroids that are not finite.")
         return numbers.reshape(self.targets, self.dimensions)
 
     def answer(
@@ -187,14 +187,14 @@ class KMeans(Task):
 
 
 class GeneratedPoints(MadeUp):
-    """Made-up points around as many centres as there are centroids, in the box from -1 to 1."""
+    """Synthetic points around as many centres as there are centroids, in the box from -1 to 1."""
 
     dimensions: Annotated[int, Field(ge=1, le=10_000)] = 2
-    """Coordinates of a point."""
+    """Number of coordinates of a point."""
     spread: Positive = 0.15
     """Standard deviation of the points around their centre."""
     seed: Annotated[int, Field(ge=0)] = 1
-    """The same seed, the same points."""
+    """The seed; equal seeds give equal points."""
 
 
 class KMeansQuery(Query):
@@ -205,21 +205,21 @@ class KMeansQuery(Query):
 
     kind: Literal["k-means"]
     data: Annotated[str, Field(min_length=1)] | None = None
-    """A folder of IDX images (MNIST), or a table as for "aggregate" with columns. This or generated."""
+    """A folder of IDX images (MNIST), or a table with `columns` as for "aggregate". Give this or `generated`."""
     generated: GeneratedPoints | None = None
-    """Made-up points instead of data."""
+    """Synthetic points instead of data."""
     columns: Annotated[dict[Name, Range], Field(min_length=1)] | None = None
-    """The columns of a table and their public ranges [low, high], which become -1 and 1."""
+    """The columns of a table and their public ranges [low, high], which are scaled to [-1, 1]."""
     centroids: Annotated[int, Field(ge=2, le=10_000)]
-    """K."""
+    """The number K of centroids."""
     iterations: Annotated[int, Field(ge=1, le=1000)]
     """Number of iterations."""
     variant: Variant
     """"private-centroids" (with noise), "public-centroids" (a conditional guarantee) or "hidden" (none)."""
     noise: Noise | None = None
-    """With private centroids, and only with them."""
+    """The noise on centroids; only for private centroids."""
     start: Annotated[int, Field(ge=0)] = 1
-    """Which public draw of first centroids; it never depends on the people's points."""
+    """Seed of the public first centroids, which never depend on the people's points."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -238,7 +238,7 @@ class KMeansQuery(Query):
     def drawn(self) -> tuple[Self, str] | None:
         if self.iterations <= _DRAWN:
             return None
-        words = f"the first {_DRAWN} of {self.iterations} iterations; the others are alike."
+        words = f"the first {_DRAWN} of {self.iterations} iterations; the others have the same structure."
         return self.model_copy(update={"iterations": _DRAWN}), words
 
     def plan(self, people: int, traffic: Traffic) -> Plan:
@@ -252,7 +252,7 @@ class KMeansQuery(Query):
         )
 
     def centroid_noise(self) -> CentroidNoise | None:
-        """Return the noise of released centroids, if there is any."""
+        """Return the noise on released centroids, or None."""
         return None if self.noise is None else self.noise.build()
 
     def records(self, base_folder: Path) -> Records:
@@ -278,17 +278,17 @@ class KMeansQuery(Query):
         start = self.first_centroids(len(scaled))
         return Records(n=read.n, source=read.source, dropped=read.dropped, rows=np.column_stack(scaled), start=start)
 
-    def _made_up(self, made: GeneratedPoints) -> Records:
-        generator = np.random.default_rng(made.seed)
-        centres = generator.uniform(-1, 1, (self.centroids, made.dimensions))
-        labels = generator.integers(self.centroids, size=made.people)
-        points = centres[labels] + made.spread * generator.normal(size=(made.people, made.dimensions))
+    def _made_up(self, generated: GeneratedPoints) -> Records:
+        generator = np.random.default_rng(generated.seed)
+        centres = generator.uniform(-1, 1, (self.centroids, generated.dimensions))
+        labels = generator.integers(self.centroids, size=generated.people)
+        points = centres[labels] + generated.spread * generator.normal(size=(generated.people, generated.dimensions))
         return Records(
-            n=made.people,
-            source="made-up points",
+            n=generated.people,
+            source="synthetic points",
             rows=points,
-            start=self.first_centroids(made.dimensions),
-            known=Known(points=points, labels=labels, what="the centres that the points were made around"),
+            start=self.first_centroids(generated.dimensions),
+            known=Known(points=points, labels=labels, what="the centres that generated the points"),
         )
 
     def _digits(self, folder: Path, name: str) -> Records:
@@ -315,13 +315,13 @@ class KMeansQuery(Query):
         )
 
     def first_centroids(self, dimensions: int) -> Floats:
-        """Return public first centroids: uniform in the box from -1 to 1."""
+        """Return public first centroids, drawn uniformly in the box from -1 to 1."""
         generator = np.random.default_rng([_FIRST_CENTROIDS, self.start])
         return generator.uniform(-1, 1, (self.centroids, dimensions))
 
     def brought(self, data: str, folder: Path) -> Records:
         if self.columns is None:
-            message = "points are read from a table: the plan must have [query.columns] with their public ranges."
+            message = "points are read from a table: the plan needs [query.columns] with their public ranges."
             raise DataError(message)
         return super().brought(data, folder)
 
@@ -332,13 +332,14 @@ class KMeansQuery(Query):
     def task(self, records: Records | None = None) -> KMeans:
         if self.variant == "hidden":
             message = (
-                "Over a network everybody who takes part reads the centroids of every iteration: "
-                "choose the variant private-centroids, or public-centroids."
+                "On a network every node reads the centroids of every iteration. Choose the variant private-centroids "
+                "or public-centroids."
             )
             raise UnsupportedProtocolError(message)
         if records is None and self.columns is None:
             message = (
-                "On hosts of their own, points are read from tables: the plan must have [query.columns] with ranges."
+                "On separate hosts, points are read from tables: the plan needs [query.columns] with their public "
+                "ranges."
             )
             raise UnsupportedProtocolError(message)
         initial = self.first_centroids(len(self.columns or ())) if records is None else records.start

@@ -1,4 +1,4 @@
-"""K-means, run over points, with every message and under a plan, and one beside the other; the Rand index."""
+"""Run k-means over points, without protection and under a plan, and compare the results; the Rand index."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _PLAN: Final = "under the plan"
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    """After one iteration: mean squared distance to the nearest centroid, plain and under the plan; how alike they are.
+    """One iteration: mean squared distance to the nearest centroid, plain and under the plan; agreement of the two.
 
-    `right` are the Rand indices against known labels, plain and under the plan.
+    `right` holds the Rand indices with the reference labels, plain and under the plan.
     """
 
     number: int
@@ -44,7 +44,7 @@ class KMeansRun:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """Number of tuples effectively used, for each iteration."""
+        """Number of records that count in the result, for each iteration."""
         return tuple(int(np.count_nonzero(one.used)) for one in self.exchanges)
 
 
@@ -64,16 +64,16 @@ def plain_k_means(points: Points, initial: Points, *, iterations: int) -> Floats
 def run_k_means(
     plan: Plan, points: Points, initial: Points, *, noise: CentroidNoise | None = None, rng: Randomness | None = None
 ) -> KMeansRun:
-    """Run `plan`, made by `hushuffle.plans.k_means`, over `points`, one row for each person.
+    """Run `plan`, built by `hushuffle.plans.k_means`, over `points`, one row for each person.
 
-    Redirected messages carry no data unless they fall on their own target; where centroids are released with
-    noise, not even then.
+    Redirected messages carry no data unless they reach their own target. If centroids are released with noise, they
+    never carry data.
 
     Args:
         plan: the plan.
         points: shape (n, dimensions).
         initial: public first centroids, chosen without looking at the points, shape (K, dimensions).
-        noise: what the plan was made with.
+        noise: the noise of the plan.
         rng: defaults to `secure()`.
 
     Raises:
@@ -98,7 +98,7 @@ def run_k_means(
     planned = {(one.epsilon, one.rho) for one in plan.releases}
     costs = [] if noise is None else [noise.release(name="centroids", start="update")]
     if {(one.epsilon, one.rho) for one in costs} != planned:
-        _checks.reject("noise", "what the plan was made with", noise)
+        _checks.reject("noise", "that of the plan", noise)
     held = points if noise is None else noise.shorten(points)
     centroids, exchanges = [np.asarray(initial, dtype=np.float64)], []
     for cluster in rounds:
@@ -126,11 +126,11 @@ def rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     >>> rand_index([0, 0, 1, 1], [2, 2, 2, 0])
     0.5
     """
-    one, other = (_labels(name, labels) for name, labels in (("first", first), ("second", second)))
-    if one.size != other.size or one.size < 2:
-        _checks.reject("second", "of the same 2 or more items", f"<{one.size:,} and {other.size:,} items>")
-    pairs = one.size * (one.size - 1) // 2
-    both, alone, other_alone = (_pairs(labels) for labels in (one * 2**31 + other, one, other))
+    left, right = (_labels(name, labels) for name, labels in (("first", first), ("second", second)))
+    if left.size != right.size or left.size < 2:
+        _checks.reject("second", "of the same 2 or more items", f"<{left.size:,} and {right.size:,} items>")
+    pairs = left.size * (left.size - 1) // 2
+    both, alone, other_alone = (_pairs(labels) for labels in (left * 2**31 + right, left, right))
     return (pairs + 2 * both - alone - other_alone) / pairs
 
 
@@ -139,7 +139,7 @@ def _labels(name: str, labels: npt.ArrayLike) -> Integers:
 
 
 def _pairs(labels: Integers) -> int:
-    """Return how many pairs have the same label."""
+    """Return the number of pairs of items with the same label."""
     counts = np.unique(labels, return_counts=True)[1]
     return int((counts * (counts - 1)).sum()) // 2
 
@@ -151,9 +151,9 @@ def compared(
     exchanges: Sequence[Exchange] = (),
     tell: Callable[[float], None] = lambda _share: None,
 ) -> Simulated:
-    """Return centroids after each iteration, shape (I + 1, K, dimensions), beside those of plain k-means.
+    """Return the centroids after each iteration, shape (I + 1, K, dimensions), compared with those of plain k-means.
 
-    `exchanges`: what became of the tuples, where that is known.
+    `exchanges`: the runs of the clusters, if available.
     """
     iterations = len(centroids) - 1
     plain = plain_k_means(records.rows, centroids[0], iterations=iterations)
@@ -171,13 +171,13 @@ def compared(
 
 
 def _step(place: int, records: Records, plain: Floats, ours: Floats, used: int | None) -> _Step:
-    points, known = records.rows, records.known
+    points, reference = records.rows, records.known
     labels = [nearest(points, centroids) for centroids in (plain, ours)]
     right = None
-    if known is not None:
-        same = known.points is points
-        found = labels if same else [nearest(known.points, centroids) for centroids in (plain, ours)]
-        right = (rand_index(known.labels, found[0]), rand_index(known.labels, found[1]))
+    if reference is not None:
+        same = reference.points is points
+        assigned = labels if same else [nearest(reference.points, centroids) for centroids in (plain, ours)]
+        right = (rand_index(reference.labels, assigned[0]), rand_index(reference.labels, assigned[1]))
     return _Step(
         number=place,
         distance=(_distance(points, labels[0], plain), _distance(points, labels[1], ours)),
@@ -188,7 +188,7 @@ def _step(place: int, records: Records, plain: Floats, ours: Floats, used: int |
 
 
 def _distance(points: Points, labels: npt.NDArray[np.int64], centroids: Floats) -> float:
-    """Return the mean of |x - c|^2 = |x|^2 - 2 x c + |c|^2 over the points x, c the centroid of each."""
+    """Return the mean of |x - c|^2 = |x|^2 - 2 x c + |c|^2 over the points x, where c is the centroid of x."""
     sums, counts = sums_and_counts(points, labels, len(centroids))
     squares = float(np.einsum("ij,ij->", points, points, dtype=np.float64))
     total = squares - 2 * float((sums * centroids).sum()) + float(counts @ (centroids**2).sum(axis=1))
@@ -213,17 +213,16 @@ def _answers(last: _Step, records: Records) -> Iterator[str]:
 
 def _table(steps: list[_Step], records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for one in steps:
-        row: tuple[Cell, ...] = (one.number, "-" if one.used is None else one.used, *one.distance, one.alike)
-        rows.append(row if one.right is None else (*row, *one.right))
+    for step in steps:
+        row: tuple[Cell, ...] = (step.number, "-" if step.used is None else step.used, *step.distance, step.alike)
+        rows.append(row if step.right is None else (*row, *step.right))
     truth = () if records.known is None else ("plain against labels", "plan against labels")
     return Table(
         key="iterations",
         title="Plain k-means and the plan, by iteration",
         caption=(
-            "Tuples that were used; mean squared distance to the nearest centroid; Rand index of the plan's clusters "
-            "against the plain ones"
-            + ("." if records.known is None else f", and of both against {records.known.what}.")
+            "Used tuples; mean squared distance to the nearest centroid; Rand index of the plan's clusters against "
+            "the plain ones" + ("." if records.known is None else f", and of both against {records.known.what}.")
         ),
         columns=("iteration", "used", "plain distance", "plan distance", "Rand index", *truth),
         rows=tuple(rows),

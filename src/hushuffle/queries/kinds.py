@@ -1,4 +1,4 @@
-"""All kinds of queries, in the order of the messages that list them: a new one is added here, and nowhere else."""
+"""All types of queries, in the order in which messages list them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analysis and the simulation of a plan both show: the plan drawn, its settings, its warnings."""
+"""Parts that the analysis and the simulation of a plan share: the drawing, the settings, the warnings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushuffle.queries.specification import PlanSpecification
 
 
 def diagram(specification: PlanSpecification, plan: Plan, people: int) -> Diagram:
-    """Return the plan drawn and in words; of a long one the beginning, if the query says so."""
+    """Return the drawing of a plan and its description; for a long plan, of a shorter one of the same structure."""
     drawn, shorter = plan, specification.query.drawn
     caption = "Boxes are data (green), clusters whose messages depend on data (blue), and fixed ones (grey)."
     if shorter is not None:
@@ -22,7 +22,7 @@ def diagram(specification: PlanSpecification, plan: Plan, people: int) -> Diagra
         drawn = replace(drawn, name=f"{plan.name} (drawn: {words.partition(' of ')[0]})")
         caption += f" Drawn are {words}"
     if any(edge.carries != "hidden" for edge in plan.edges):
-        caption += " Dashed: what everybody may see."
+        caption += " Dashed arrows carry public values."
     text = "\n".join(line for line in describe(drawn).splitlines() if not line.lstrip().startswith(_SAID_ELSEWHERE))
     return Diagram(key="plan", title="The plan", caption=caption, svg=svg(drawn), text=text)
 
@@ -31,13 +31,13 @@ _SAID_ELSEWHERE: Final = ("assumed:", "no guarantee:")
 
 
 def refusal(plan: Plan) -> str:
-    """Return why there is no guarantee, for the first cluster that stands in the way; "" if there is one."""
+    """Return why the first unprotected cluster has no guarantee; "" if the plan has a guarantee."""
     first, *others = plan.refusals() or ("",)
     return f"{first} The same holds for {len(others)} more." if others else first
 
 
 def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[str, str], ...]:
-    """Return everything that was chosen, every default spelled out."""
+    """Return every setting and its value, defaults included."""
     return (("people", f"{records.n:,}"), ("records", records.source), *_flat(specification.plain()))
 
 
@@ -47,44 +47,49 @@ def about_records(records: Records) -> Iterator[Warned]:
         yield Warned(
             key="dropped",
             sentence=f"{records.dropped:,} records with a missing value were left out.",
-            advice="Whether a value is missing can be private too: say how the missing ones came about.",
+            advice="A missing value can be private too: document why values are missing.",
         )
 
 
 def about_ranges(specification: PlanSpecification) -> Iterator[Warned]:
-    """Yield the warning that one person's number may decide a sum."""
+    """Yield the warning that one person's number may dominate a sum, if columns have no public range."""
     names = specification.query.unbounded
     if names:
         yield Warned(
             key="no-ranges",
-            sentence=f"Nothing bounds the values of {', '.join(names)}: a single source that lies decides every sum.",
-            advice="Give [query.ranges] with the public range [low, high] of each: nodes refuse what is outside.",
+            sentence=f"No range bounds the values of {', '.join(names)}: one dishonest source can dominate every sum.",
+            advice=(
+                "Give [query.ranges] with the public range [low, high] of each column; nodes then refuse values "
+                "outside."
+            ),
         )
 
 
 def no_guarantee(plan: Plan) -> Iterator[Warned]:
-    """Yield the warning that what was run has no guarantee."""
+    """Yield the warning that the executed plan has no guarantee."""
     if not plan.applies:
         yield Warned(
             key="no-guarantee",
             sentence=f"The traffic of this plan has no guarantee. {refusal(plan)}",
-            advice="`hushuffle plan analyse` says more.",
+            advice="`hushuffle plan analyse` shows the details.",
         )
 
 
 def about_run(specification: PlanSpecification, records: Records) -> Iterator[Warned]:
-    """Yield the warnings about the coins and records of one run."""
+    """Yield the warnings about the randomness and the records of one run."""
     if specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The coins came from a fixed seed: whoever knows it can undo the protection of this run.",
-            advice='Use seed = "secure" for anything but tests.',
+            sentence=(
+                "A fixed seed generated the randomness: anyone who knows the seed can undo the protection of this run."
+            ),
+            advice='Use seed = "secure" except for tests.',
         )
     if specification.query.data is not None:
         yield Warned(
             key="true-values-shown",
-            sentence="This report was made with everybody's records and shows the true result.",
-            advice="Keep it inside, with whoever holds the records anyway.",
+            sentence="This report uses all records and shows the true result.",
+            advice="Share it only with parties that hold the records anyway.",
         )
     yield from about_ranges(specification)
     yield from about_records(records)

@@ -1,4 +1,4 @@
-"""What a query is: a section of a plan's file (`Query`), and what nodes are told (`Task`); each kind is one file."""
+"""A query: a section of a plan's file (`Query`), and the work of the nodes (`Task`); each type has its own file."""
 
 from __future__ import annotations
 
@@ -26,118 +26,118 @@ Rows: TypeAlias = npt.NDArray[np.floating]
 
 
 class Task(BaseModel, ABC):
-    """A query as the nodes of a run know it: part of the run's document, the same for all.
+    """The part of a query that the nodes of a run need: it is in the run's document, the same for all nodes.
 
-    A record is a row of numbers. Steps of the plan are numbered from 1 on, the compute nodes of a step from 0 on. What
-    a node has merged, what it tells the result, what the result makes of it: arrays of numbers, shapes as a kind likes.
+    A record is a row of numbers. Steps of the plan are numbered from 1, the compute nodes of a step from 0. The
+    state of a node, its answer and the combined result are arrays of numbers; each type of query defines their shapes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: ClassVar[bool] = False
-    """Whether a step starts from what the one before it released, on the same nodes; else steps are side by side."""
+    """Whether a step starts from the release of the step before, on the same nodes; otherwise steps are parallel."""
     answers: ClassVar[str] = "answers"
-    """Under which name the result lists what came of the steps."""
+    """The key under which the result lists the outcome of the steps."""
     lost: ClassVar[str] = "groups"
-    """What nobody knows when a compute node is gone."""
+    """The part of the result that is missing if a compute node fails."""
 
     kind: str
 
     @property
     @abstractmethod
     def targets(self) -> int:
-        """Compute nodes of each step."""
+        """Number of compute nodes of each step."""
 
     @property
     def steps(self) -> int | None:
-        """How many steps it takes; None: as many as the plan says."""
+        """Number of steps; None: as many as the plan has."""
         return None
 
     @property
     def noisy(self) -> bool:
-        """Whether what a node tells has noise: then it is told once, and only records on purpose carry data."""
+        """Whether a node's answer has noise. If so, it is sent once, and redirected messages carry no data."""
         return False
 
     @property
     def start(self) -> Floats | None:
-        """What everybody knows before the first step."""
+        """The public values before the first step."""
         return None
 
     @property
     @abstractmethod
     def figures(self) -> int:
-        """Numbers in the answer of one step, at most."""
+        """Largest number of numbers in the answer of one step."""
 
     @abstractmethod
     def size(self, step: int) -> int:
-        """Bytes of a record."""
+        """Return the size of a record, in bytes."""
 
     @abstractmethod
     def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
-        """Return each record's own compute node, shape (n,); `known`: what everybody knows before the step."""
+        """Return each record's own compute node, shape (n,); `known`: the public values before the step."""
 
     @abstractmethod
     def pack(self, step: int, rows: Rows) -> list[bytes]:
-        """Return each record's bytes."""
+        """Return the bytes of each record."""
 
     @abstractmethod
     def check(self, step: int, node: int, content: bytes) -> None:
-        """Refuse bytes that are no record of a node (DataError that shows nothing of them)."""
+        """Reject bytes that are not a record of this node, by a DataError that quotes none of them."""
 
     @abstractmethod
     def sample(self, step: int, node: int) -> bytes:
-        """Return some record of a node: what is computed with where a message carries no data."""
+        """Return a valid record of this node: a placeholder for a message without data."""
 
     @abstractmethod
     def empty(self, step: int) -> Floats:
-        """Return what a node has merged before the first record."""
+        """Return the state of a node before the first record."""
 
     @abstractmethod
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
-        """Return what a node has merged after further records that were checked, of which those `used` count."""
+        """Return the state of a node after further checked records; only records with `used` count."""
 
     def joined(self, step: int, one: Floats, other: Floats) -> Floats:
-        """Return what a node has merged of two parts of its records, each merged for itself."""
+        """Return the state merged from two parts of a node's records."""
         del step
         return one + other
 
     @abstractmethod
     def width(self, step: int) -> int:
-        """How many numbers a node tells, at most."""
+        """Return the largest number of numbers that a node returns."""
 
     @abstractmethod
     def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
-        """Return the numbers that a node tells; `before`: those of the step before, None in the first."""
+        """Return the numbers that a node returns; `before`: those of the previous step, None in the first step."""
 
     @abstractmethod
     def part(self, step: int, node: int, told: Floats) -> Floats:
-        """Return what a node's numbers say, `width` of them; refuse those that cannot be (DataError)."""
+        """Return the `width` values that a node's numbers mean; reject impossible numbers (DataError)."""
 
     @abstractmethod
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
-        """Return what came of a step, from the parts of all nodes; with `rounds` everybody may know it then."""
+        """Return the outcome of a step from the parts of all nodes; with `rounds` the outcome becomes public."""
 
     def known(self, numbers: Floats) -> Floats:
-        """Return what everybody knows before a step, as the result has shown it; refuse what cannot be (DataError)."""
+        """Return the public values before a step from the published result; reject impossible values (DataError)."""
         raise NotImplementedError
 
     @abstractmethod
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
-        """Return what is published of a step, for JSON.
+        """Return what a step publishes, as JSON values.
 
         Args:
-            step: its number.
-            combined: of all nodes.
-            came: how many sources came, to be published with it.
-            scale: gives the factor that makes estimates for everybody of counts and sums of what arrived.
+            step: the number of the step.
+            combined: the outcome of the step, from all nodes.
+            came: the number of sources that took part; it is published too.
+            scale: gives the factor that turns counts and sums of arrived tuples into estimates for all people.
         """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Known:
-    """Points whose right `labels` are known, to hold clusters against; `what` says what they are."""
+    """Points with reference `labels`, with which clusters are compared; `what` describes the labels."""
 
     points: Rows = field(repr=False)
     labels: Integers = field(repr=False)
@@ -146,9 +146,9 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Records:
-    """The records of a query, private: `rows` of numbers, one for each of `n` people; `source`: where they are from.
+    """The private records of a query: `rows` of numbers, one for each of `n` people; `source`: their origin.
 
-    `start` is what everybody knows beforehand, where that goes with the records; `known`: labels to compare with.
+    `start`: the public values before the first step, if they come with the records; `known`: reference labels.
     """
 
     n: int
@@ -161,7 +161,7 @@ class Records:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulated:
-    """What one run of a plan came to: the exchanges of its clusters whose messages depend on data, what to show."""
+    """The outcome of one run of a plan: the exchanges of its data-dependent clusters, and the results to show."""
 
     exchanges: tuple[Exchange, ...] = ()
     answers: tuple[str, ...] = ()
@@ -171,10 +171,10 @@ class Simulated:
 
 
 class MadeUp(Section):
-    """Made-up records."""
+    """A request for synthetic records."""
 
     people: Annotated[int, Field(ge=1, le=10**7)]
-    """How many people, one record each."""
+    """Number of people, one record each."""
 
 
 class Query(CsvKeys, ABC):
@@ -183,87 +183,87 @@ class Query(CsvKeys, ABC):
     model_config = ConfigDict(json_schema_extra=either("data", "generated"))
 
     tables: ClassVar[Mapping[str, type[Section]]] = {}
-    """Its tables by name, for messages about keys that belong elsewhere."""
+    """The tables inside this section, by name, for messages about misplaced keys."""
     task_type: ClassVar[type[Task]]
 
     kind: str
     data: Annotated[str, Field(min_length=1)] | None = None
-    """A CSV or Parquet file, a glob, or statsmodels:NAME; one record for each person. This or generated."""
+    """A CSV or Parquet file, a glob, or statsmodels:NAME; one record for each person. Give this or `generated`."""
     generated: MadeUp | None = None
-    """Made-up records instead of data."""
+    """Synthetic records instead of data."""
     missing: Literal["refuse", "drop"] = "refuse"
-    """What becomes of records with a missing value."""
+    """The treatment of records with a missing value."""
 
     @classmethod
     @abstractmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield the broken rules that tie its values together; values of the wrong type are passed over."""
+        """Yield the rules that the section's values break together; values of the wrong type are skipped."""
 
     @property
     def everybody(self) -> bool:
-        """Whether each person takes part in every step, or in one of them."""
+        """Whether each person takes part in every step, and not in one step only."""
         return True
 
     @property
     def unbounded(self) -> tuple[str, ...]:
-        """Columns of numbers without public ends: one person's may decide every sum."""
+        """Columns of numbers without public bounds: one person's value may dominate every sum."""
         return ()
 
     @property
     def drawn(self) -> tuple[Self, str] | None:
-        """A shorter query to be drawn in its place, and what to say of it; None: it is drawn itself."""
+        """A shorter query to draw in place of this one, with its description; None: this query is drawn."""
         return None
 
     @abstractmethod
     def plan(self, people: int, traffic: Traffic) -> Plan:
-        """Return the plan for so many people."""
+        """Return the plan for this number of people."""
 
     @abstractmethod
     def records(self, base_folder: Path) -> Records:
-        """Return the records, read or made up.
+        """Return the records, read or generated.
 
         Raises:
             DataError, MissingDependencyError: the data cannot be used.
         """
 
     def counted(self, base_folder: Path) -> Records:
-        """Return how many people there are, without made-up records: all that an analysis needs."""
+        """Return records with the number of people only: an analysis needs no values."""
         if self.generated is not None:
-            return Records(n=self.generated.people, source="made-up records")
+            return Records(n=self.generated.people, source="synthetic records")
         read = self.records(base_folder)
         return Records(n=read.n, source=read.source, dropped=read.dropped)
 
     def brought(self, data: str, folder: Path) -> Records:
-        """Return the records in a table that a source brings to a run on hosts of their own."""
+        """Return the records in a table of a source node that runs on its own host."""
         return self.model_copy(update={"data": data, "generated": None, "missing": "refuse"}).records(folder)
 
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
-        """Return who is asked in each step."""
+        """Return the rows that take part in each step."""
         return asked_rows(plan, people, rng)
 
     @abstractmethod
     def task(self, records: Records | None = None) -> Task:
-        """Return what the nodes of a run are told; `records`: those of a rehearsal, None on hosts of their own.
+        """Return the task of a run's nodes; `records`: the records of a rehearsal, None on separate hosts.
 
         Raises:
-            UnsupportedProtocolError: it does not run over a network.
+            UnsupportedProtocolError: this query does not run over a network.
         """
 
     @abstractmethod
     def promises(self, task: Any) -> bool:
-        """Say whether nodes that are told `task` do what this query says."""
+        """Return whether nodes with the task `task` compute this query."""
 
     @abstractmethod
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
-        """Return one run over the records, beside the truth; `tell` is told the share done."""
+        """Return one run over the records, compared with the true result; `tell` receives the share of work done."""
 
     @abstractmethod
     def compared(self, answers: Sequence[Mapping[str, Any]], records: Records) -> Simulated:
-        """Return what the result of a network published of each step, beside the truth."""
+        """Return the steps' published results of a network run, compared with the true result."""
 
 
 def either_data_or_generated(query: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problem of a query that has both or neither."""
+    """Yield the problem of a query that has both `data` and `generated`, or neither."""
     given = [key for key in ("data", "generated") if key in query]
     if len(given) != 1:
         hint = "" if given else "For example generated = { people = 10_000 }."
@@ -272,11 +272,11 @@ def either_data_or_generated(query: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return a table of a file that was not checked yet, empty if it is none."""
+    """Return a table of an unchecked file; an empty one if the value is not a table."""
     value = raw.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def refuse_content(message: str) -> NoReturn:
-    """Refuse what a peer has sent."""
+    """Reject the message of another node: raise a `DataError`."""
     raise DataError(message)

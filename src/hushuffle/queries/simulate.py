@@ -1,4 +1,4 @@
-"""Simulate an execution plan on its data: the result, true and under the mechanism, its costs, what a watcher sees."""
+"""Simulate an execution plan on its data: the results with and without protection, the costs, an observer's view."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hushuffle.queries.specification import PlanSpecification
 from hushuffle.randomness import Randomness, reproducible, secure
 
 _MOST_SHOWN: Final = 30
-_QUESTION: Final = "What does the plan return under its protection, compared with the truth, and what does it cost?"
+_QUESTION: Final = "How does the plan's result under its protection compare with the truth, and what does it cost?"
 
 
 def simulate_plan(
     specification: PlanSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> Report:
-    """Return one run of a plan on its data: results, effective tuples, costs counted, the communication graph.
+    """Return the report on one run of a plan: results, records that count, counted costs, the communication graph.
 
     Args:
         specification: as `hushuffle.specification.load_plan` reads it.
-        base_folder: the folder that relative paths of data are relative to.
-        progress: told what is going on.
+        base_folder: the folder to which relative paths of data refer.
+        progress: called with a description of the present work.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -93,7 +93,7 @@ def _formula(plan: Plan, exchanges: Sequence[Exchange]) -> list[Costs]:
 
 
 def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
-    """Return the costs of all sending clusters, by formula and counted."""
+    """Return the costs of all clusters that send messages, by formula and as counted."""
     formula, counted = _formula(plan, exchanges), [one.costs for one in exchanges]
     spread = math.sqrt(
         sum(cost.used * (1 - cost.used / one.cluster.sources) for cost, one in zip(formula, exchanges, strict=True))
@@ -110,8 +110,8 @@ def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
         key="costs",
         title="Costs of the clusters whose messages depend on data",
         caption=(
-            "Messages and channels agree exactly; of the tuples the formula gives the average, from which this run is "
-            f"{away:+.2f} standard deviations away."
+            "Messages and channels agree exactly. For tuples the formula gives the expectation; this run differs by "
+            f"{away:+.2f} standard deviations."
         ),
         columns=("cost", "formula", "counted"),
         rows=rows,
@@ -120,14 +120,14 @@ def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
 
 def _graph(exchanges: Sequence[Exchange]) -> Table:
     rows = []
-    for one in exchanges:
-        received = one.received
-        senders = one.cluster.scramblers or one.cluster.sources
+    for exchange in exchanges:
+        received = exchange.received
+        senders = exchange.cluster.scramblers or exchange.cluster.sources
         rows.append(
             (
-                one.cluster.name,
-                f"{senders:,} {'scramblers' if one.cluster.scramblers else 'sources'}",
-                one.cluster.targets,
+                exchange.cluster.name,
+                f"{senders:,} {'scramblers' if exchange.cluster.scramblers else 'sources'}",
+                exchange.cluster.targets,
                 int(received.min()),
                 round(float(received.mean())),
                 int(received.max()),
@@ -135,28 +135,28 @@ def _graph(exchanges: Sequence[Exchange]) -> Table:
         )
     return Table(
         key="graph",
-        title="What a watcher sees",
-        caption="Who is seen to send, to how many targets, and how many messages these receive.",
-        columns=("cluster", "senders", "targets", "fewest at a target", "on average", "most"),
+        title="An observer's view",
+        caption="The senders that an observer sees, their number of targets, and the messages of each target.",
+        columns=("cluster", "senders", "targets", "minimum at a target", "on average", "most"),
         rows=tuple(rows),
     )
 
 
-def _seen(one: Exchange) -> Iterator[HeatMap]:
-    """Yield how many messages each scrambler of the first cluster sends to each target."""
-    if one.scrambler_of is None:
+def _seen(exchange: Exchange) -> Iterator[HeatMap]:
+    """Yield a heat map of how many messages each scrambler of the first cluster sends to each target."""
+    if exchange.scrambler_of is None:
         return
-    scramblers, targets = (min(size, _MOST_SHOWN) for size in one.graph.shape)
-    cut = "" if one.graph.shape == (scramblers, targets) else f" Shown: at most the first {_MOST_SHOWN} of each."
+    scramblers, targets = (min(size, _MOST_SHOWN) for size in exchange.graph.shape)
+    cut = "" if exchange.graph.shape == (scramblers, targets) else f" Shown: at most the first {_MOST_SHOWN} of each."
     yield HeatMap(
         key="graph",
         title="Messages by scrambler and target",
-        caption=f"The cluster {one.cluster.name}: all that a watcher sees of it.{cut}",
+        caption=f"The cluster {exchange.cluster.name}: an observer's complete view of it.{cut}",
         x_label="target",
         y_label="scrambler",
         x=tuple(str(target) for target in range(targets)),
         y=tuple(str(scrambler) for scrambler in range(scramblers)),
-        values=tuple(tuple(row) for row in one.graph[:scramblers, :targets].astype(np.float64).tolist()),
+        values=tuple(tuple(row) for row in exchange.graph[:scramblers, :targets].astype(np.float64).tolist()),
     )
 
 

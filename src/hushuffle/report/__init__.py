@@ -1,7 +1,8 @@
 """Renders a `Report`; computes no privacy figure.
 
-`write` makes its files; `html`, `to_json` and `terminal` return the text of one of them; `json_schema` describes the
-documents. `write_explorer` makes the page with sliders of an `Explorer`, whose text is `explorer_html`.
+`write` writes the files of a report. `html` and `to_json` return the text of the page and of the JSON document,
+`terminal` a summary for a terminal. `json_schema` returns the JSON Schema of the documents. `write_explorer` writes the
+page with sliders of an `Explorer`; `explorer_html` returns the text of that page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Utility in words and as a table: predicted against measured error, the same in every rendering."""
+"""The predicted and the measured error, in words and as a table, with the same content in every output format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hushuffle.model import Population, Utility, number
 from hushuffle.report.formatting import decimals, fixed, plain, plural, short
 
 MOST_ROWS = 30
-# How seldom z may pass its threshold by chance, over all values together.
+# The probability, over all values together, that some z exceeds its threshold by chance.
 _FALSE_ALARM = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of the table: a heading, a shorter one for narrow places, and the text of its cells."""
+    """One column of the table: a heading, a short heading for narrow output, and the text of the cells."""
 
     heading: str
     short: str
@@ -27,10 +27,10 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """What a report says about utility.
+    """The text and the table of a report on utility.
 
-    `sentences` come in reading order, `columns` are the table (empty if every row would say the same), `rows` the
-    values shown, `more` how many are not.
+    `sentences` are in reading order. `columns` are the table (empty if all rows would be equal). `rows` are the codes
+    of the values shown, and `more` is the number of values that are not shown.
     """
 
     sentences: tuple[str, ...]
@@ -41,7 +41,7 @@ class Accuracy:
 
 
 def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
-    """Return the words and the table for `utility`, with at most `most` rows."""
+    """Return the sentences and the table on `utility`, with at most `most` rows."""
     rows, order = _rows(population, utility, most)
     columns = _columns(population, utility, rows)
     sentences = (
@@ -60,12 +60,12 @@ def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS)
 
 
 def true_shares(population: Population) -> npt.NDArray[np.float64] | None:
-    """Return the true frequencies, shape (k,), if there is data."""
+    """Return the true frequencies, shape (k,); None without data."""
     return None if population.counts is None else np.array(population.counts) / population.n
 
 
 def _rows(population: Population, utility: Utility, most: int) -> tuple[list[int], str]:
-    """Return which values are shown, and in what order, in words."""
+    """Return the codes of the values to show, and a description in words of their selection and order."""
     k = len(population.labels)
     shares = true_shares(population)
     if k <= most:
@@ -120,7 +120,7 @@ def _measured(utility: Utility) -> str:
 
 
 def _agreement(population: Population, utility: Utility) -> str:
-    """Say what z means here: whether chance explains the difference of measured and predicted error."""
+    """Return a sentence on whether chance explains the difference between measured and predicted errors."""
     if utility.z is None:
         return ""
     worst, k = int(np.argmax(np.abs(utility.z))), utility.z.size
@@ -132,9 +132,9 @@ def _agreement(population: Population, utility: Utility) -> str:
         else "Measured and predicted errors differ by more than chance: do not rely on the predicted ones"
     )
     return (
-        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}): so many standard "
-        "deviations lies the measured mean square error from the predicted one. By chance, one assessment in a hundred "
-        f"of {plural(k, 'value')} goes beyond {threshold:.1f}."
+        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}), in standard "
+        "deviations of the measured mean square error from the predicted one. By chance, one in a hundred assessments "
+        f"of {plural(k, 'value')} exceeds {threshold:.1f}."
     )
 
 

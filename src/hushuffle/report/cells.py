@@ -1,4 +1,4 @@
-"""The cells of a study's table as text, the same on the page and on a terminal."""
+"""The cells of a table as text, which is the same on the page and on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_PLACES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class CellText:
-    """One cell: its text, and for a figure what kind it is, unless its column says so ("")."""
+    """One cell: its text, and for a figure its kind, for example "upper bound" ("" if the column has this kind)."""
 
     text: str
     kind: str = ""
@@ -25,7 +25,7 @@ class CellText:
 
 @dataclass(frozen=True, kw_only=True)
 class CellColumn:
-    """One column: heading, the kind that all of its figures share ("" if none), whether it is text, its cells."""
+    """One column: heading, kind of all its figures ("" if the kinds differ), whether it contains text, and cells."""
 
     heading: str
     cells: tuple[CellText, ...]
@@ -67,7 +67,7 @@ def _style(cell: Cell) -> str:
 
 
 def _digits(cells: Sequence[Cell]) -> int:
-    """Return how many digits tell the exact figures and numbers of a column apart, four to six."""
+    """Return the number of significant digits, four to six, that distinguishes the exact numbers of a column."""
     values = {cell.upper for cell in cells if isinstance(cell, Bound) and cell.kind == "exact"}
     values |= {cell for cell in cells if isinstance(cell, float)}
     for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
@@ -77,7 +77,7 @@ def _digits(cells: Sequence[Cell]) -> int:
 
 
 def _figure(bound: Bound, digits: int) -> Figure:
-    """Return the figure; an exact one with as many digits as its column needs."""
+    """Return the figure as text; an exact figure has the number of digits of its column."""
     shown = figure(bound)
     if bound.kind != "exact":
         return shown
@@ -86,7 +86,7 @@ def _figure(bound: Bound, digits: int) -> Figure:
 
 
 def _places(cells: Sequence[Cell]) -> int | None:
-    """Return how many decimals show every number of a column as it is, if each has at most four digits."""
+    """Return the number of decimals that shows all numbers of a column unrounded; None if a number needs > 4 digits."""
     values = [cell for cell in cells if isinstance(cell, float)]
     if not all(math.isfinite(value) and float(f"{value:.{_FEWEST_DIGITS}g}") == value for value in values):
         return None

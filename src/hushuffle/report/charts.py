@@ -1,4 +1,4 @@
-"""The drawings of a `Chart` (lines with their certified bands) and of estimated shares (intervals)."""
+"""Draw a `Chart` (lines with certified bands) and a chart of estimated shares (points with intervals)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _POINTS_UP_TO = 12
 _ROW = 20
 _FEW = 8
 _LABEL_COLUMNS = 18
-# Browsers bring fonts of their own, some wider than the one the layout is measured with.
+# Browsers use other fonts, some of which are wider than the font with which the layout is measured.
 _COLUMN_WIDTH = 0.66 * FONT_SIZE
 
 
 def lines(chart: Chart, *, numbers: str) -> Drawing | None:
-    """Return the drawing of `chart`: a line or a band for each series; None if no point has a place on it.
+    """Return the drawing of `chart`: a line or a band for each series; None if no point can be drawn.
 
-    `numbers` names the file that holds the numbers, for those who do not see the picture.
+    `numbers` is the name of the file with the numbers; the text alternative of the picture mentions it.
     """
     ends = [value for series in chart.series for value in (*series.lower, *series.upper)]
     marked = [] if chart.here is None or not drawable(chart.here, log=chart.x_log) else [float(chart.here)]
@@ -64,7 +64,7 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
 
 
 def _layers(chart: Chart, x: Values, y_scale: Scale) -> list[Values]:
-    """Return the bands and, over them, the lines."""
+    """Return the layers of the chart: the bands and, above the bands, the lines."""
     count = len(chart.series)
     names = [f"s{position}" for position in range(count)]
     series_of = {"field": "series", "type": "nominal", "legend": None}
@@ -78,13 +78,13 @@ def _layers(chart: Chart, x: Values, y_scale: Scale) -> list[Values]:
     layers = []
     if bands:
         layers.append(layer(bands, "area", {"x": x, "y": y, "y2": {"field": "high"}, "color": color}, opacity=0.22))
-    few = max(len(series.x) for series in chart.series) <= _POINTS_UP_TO
+    sparse = max(len(series.x) for series in chart.series) <= _POINTS_UP_TO
     encoding = {"x": x, "y": y, "color": color, "strokeDash": dash, "detail": {"field": "edge", "type": "nominal"}}
-    return [*layers, layer(edges, "line", encoding, strokeWidth=2, point={"size": 28} if few else False)]
+    return [*layers, layer(edges, "line", encoding, strokeWidth=2, point={"size": 28} if sparse else False)]
 
 
 def _band(name: str, series: Series, chart: Chart, y_scale: Scale) -> list[dict[str, Any]]:
-    """Return the rows of the band of `series`, its ends clipped to the axis; none for a plain line."""
+    """Return the data rows of the band of `series`, with bounds clipped to the axis; [] for a plain line."""
     if series.lower == series.upper:
         return []
     points = zip(series.x, series.lower, series.upper, strict=True)
@@ -96,7 +96,7 @@ def _band(name: str, series: Series, chart: Chart, y_scale: Scale) -> list[dict[
 
 
 def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
-    """Return the rows of the lines along the ends of `series`, broken where a value has no place."""
+    """Return the data rows of the lines along the bounds of `series`, interrupted at values that cannot be drawn."""
     sides = {"upper": series.upper} if series.lower == series.upper else {"upper": series.upper, "lower": series.lower}
     return [
         {"series": name, "edge": edge, "x": float(x), "y": float(y) if drawable(y, log=chart.y_log) else None}
@@ -107,7 +107,7 @@ def _edges(name: str, series: Series, chart: Chart) -> list[dict[str, Any]]:
 
 
 def _here(here: float, x_scale: Scale, x: Values) -> list[Values]:
-    """Return the mark of this deployment: a vertical line, its name above it."""
+    """Return the layers that mark the assessed deployment: a vertical line at x = `here` with a label above it."""
     share = x_scale.share(here)
     align: Literal["left", "center", "right"] = "left" if share < 0.2 else "right" if share > 0.8 else "center"
     rule = layer([{"x": here}], "rule", {"x": x}, color=INK, strokeDash=[4, 3], strokeWidth=1.5)
@@ -142,9 +142,9 @@ def _dash(position: int) -> list[int]:
 def shares(
     population: Population, utility: Utility, rows: Sequence[int], *, most: int = _LABEL_COLUMNS
 ) -> Drawing | None:
-    """Return the drawing of the estimates of the values `rows`; None if there is no estimate.
+    """Return the drawing of the estimated shares of the values `rows`; None if there is no estimate.
 
-    Labels are cut to `most` columns.
+    Labels are cut to a width of `most` characters.
     """
     estimate, true = utility.estimate, true_shares(population)
     if estimate is None:
@@ -154,8 +154,8 @@ def shares(
     values |= {} if true is None else {"true": true}
     data = [{"row": f"r{row}", **{key: float(column[row]) for key, column in values.items()}} for row in rows]
     x_scale = scale([0.0, *(float(column[row]) for column in values.values() for row in rows)], log=False)
-    assert x_scale is not None  # 0 has a place on it
-    # Rows have names of their own: two labels may look alike once they are cut or cleaned.
+    assert x_scale is not None  # 0 can always be drawn
+    # Rows have generated names, because two labels may be equal once they are cut or cleaned.
     labels = {f"r{row}": short(population.labels[row], most) for row in rows}
     room = _COLUMN_WIDTH * max(columns(label) for label in labels.values())
     names = {"labelExpr": f"({json.dumps(labels)})[datum.value]", "minExtent": room, "title": None, "ticks": False}

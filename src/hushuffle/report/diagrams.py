@@ -1,4 +1,4 @@
-"""A `Diagram` made safe to stand inside a page: known shapes and attributes only, names of its own."""
+"""Makes a `Diagram` safe for a page: only allowed shapes and attributes, and ids that are unique on the page."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ATTRIBUTES: Final = (
 _REFERENCE: Final = re.compile(r"url\(#([\w-]+)\)")
 _SUSPECT: Final = re.compile(r"[:\\@]|//|url", re.IGNORECASE)
 _LEAST_SCALE: Final = 0.8
-"""Diagrams shrink to this, so that their text can be read; then they scroll."""
+"""The smallest scale of a diagram, so that its text stays readable; narrower pages scroll the diagram."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageDiagram:
-    """A diagram ready for the page."""
+    """A diagram as a page shows it."""
 
     title: str
     caption: str
@@ -40,11 +40,11 @@ class PageDiagram:
     text: str
 
 
-def page_diagrams(made: Iterable[Diagram]) -> list[PageDiagram]:
-    """Return the diagrams for a page.
+def page_diagrams(diagrams: Iterable[Diagram]) -> list[PageDiagram]:
+    """Return the diagrams as a page shows them.
 
     Raises:
-        InvalidInputError: an SVG holds anything but shapes and text.
+        InvalidInputError: an SVG contains anything but shapes and text.
     """
     return [
         PageDiagram(
@@ -53,15 +53,15 @@ def page_diagrams(made: Iterable[Diagram]) -> list[PageDiagram]:
             svg=inline(diagram, f"diagram-{place}"),
             text=block(diagram.text),
         )
-        for place, diagram in enumerate(made)
+        for place, diagram in enumerate(diagrams)
     ]
 
 
 def inline(diagram: Diagram, name: str) -> str:
-    """Return the SVG of `diagram` to stand in a page; ids in it start with `name`.
+    """Return the SVG of `diagram` as part of a page; ids in the SVG start with `name`.
 
     Raises:
-        InvalidInputError: it is no SVG, or holds anything but shapes and text.
+        InvalidInputError: the text is no SVG, or contains anything but shapes and text.
 
     >>> box = Diagram(key="d", title="A box", caption="", svg='<svg viewBox="0 0 9 9"><rect x="1"/></svg>', text="")
     >>> inline(box, "d")[-20:]
@@ -79,17 +79,19 @@ def inline(diagram: Diagram, name: str) -> str:
     if root.tag != "svg":
         _refuse(f"<{root.tag}>")
     for title in root.findall("title"):
-        root.remove(title)  # it would follow the pointer around
+        root.remove(title)  # browsers would show it as a tooltip everywhere on the diagram
     shown: tuple[str, ...] = ("viewBox", "font-family", "font-size")
-    kept = {name: root.attrib[name] for name in shown if name in root.attrib}
+    attributes = {name: root.attrib[name] for name in shown if name in root.attrib}
     root.attrib.clear()
     size = f"min-width:{_LEAST_SCALE * width:.0f}px;max-width:{width:.0f}px"
-    root.attrib.update({**kept, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size})
+    root.attrib.update(
+        {**attributes, "role": "img", "aria-label": plain(diagram.title), "class": "diagram", "style": size}
+    )
     return ET.tostring(root, encoding="unicode")
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    r"""Yield the lines of `text`, none longer than `width`; what goes on is set further in.
+    r"""Yield the lines of `text`, wrapped to at most `width` characters; continuation lines are indented further.
 
     >>> list(wrapped("people: 10,000 items\n  a cluster of them", 12))
     ['people:', '  10,000', '  items', '  a cluster', '    of them']
@@ -102,7 +104,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _clean(element: ET.Element, names: dict[str, str]) -> None:
-    """Check `element` and what is in it, drop the namespace, name the ids after `names`."""
+    """Check `element` and its descendants, remove the namespace, and replace ids as `names` maps them."""
     element.tag = element.tag.removeprefix(_SVG)
     if element.tag not in _ELEMENTS:
         _refuse(f"<{plain(element.tag)}>")
@@ -123,7 +125,7 @@ def _renamed(match: re.Match[str], names: dict[str, str]) -> str:
 
 
 def _width(root: ET.Element) -> float:
-    """Return the width of the picture in its own units."""
+    """Return the width of the picture in the units of its view box."""
     numbers = root.attrib.get("viewBox", "").split()
     try:
         return float(numbers[2])

@@ -1,4 +1,4 @@
-"""`result.json` of an assessment, `study.json` of any other report: the same values for programs, and their schemas."""
+"""The JSON documents: `result.json` of an assessment, `study.json` of any other report, and the schemas of the two."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hushuffle.model import (
 
 SCHEMA_VERSION: Final = 1
 INDEX: Final = "verdicts"
-"""The key of the report on the claims that several studies test."""
+"""The key of the report that collects the claims tested by several studies."""
 
 _Count = Annotated[int, Field(ge=0)]
 _Interval = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -110,10 +110,10 @@ class _Target:
     topic: str
     rule: Literal["at most", "below", "at least"]
     asked: float
-    got: Annotated[Bound | None, Field(description="The figure that is held against it; null: nobody knows it.")]
-    met: Annotated[bool | None, Field(description="Whether it is met whatever the truth within the figure is.")]
+    got: Annotated[Bound | None, Field(description="The figure that is compared with it; null: there is none.")]
+    met: Annotated[bool | None, Field(description="Whether it is met for every value within the figure.")]
     word: Literal["pass", "fail", "not shown", "not known"]
-    reason: Annotated[str, Field(description="Why nobody knows the figure, if nobody does.")]
+    reason: Annotated[str, Field(description="Why there is no figure, if there is none.")]
 
     @classmethod
     def of(cls, target: Target) -> _Target:
@@ -135,7 +135,7 @@ class _Verdict:
     status: Annotated[
         Status | None, Field(description='"met" only with a target of privacy, and every assumption confirmed.')
     ]
-    sentence: Annotated[str, Field(description="The first line of the report; empty: nothing was asked.")]
+    sentence: Annotated[str, Field(description="The first line of the report; empty: there are no targets.")]
     targets: list[_Target]
 
     @classmethod
@@ -156,14 +156,14 @@ class _Shared:
     verdict: _Verdict
     findings: tuple[Finding, ...]
     unanswered: Annotated[
-        tuple[Unanswered, ...], Field(description="Findings, charts and tables that this mechanism has not, and why.")
+        tuple[Unanswered, ...], Field(description="Findings, charts and tables that are missing, and why.")
     ]
     warnings: tuple[Warned, ...]
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...]
     maps: Annotated[
         tuple[PointMap, ...],
-        Field(description="Who holds what where: of an assessment true and released values of every person."),
+        Field(description="Values by place; in an assessment, the true and released values of every person."),
     ]
     citations: tuple[Citation, ...]
     software: list[_Software]
@@ -171,9 +171,9 @@ class _Shared:
 
 @dataclass(frozen=True, kw_only=True)
 class _Result(_Shared):
-    """The assessment of a deployment."""
+    """The document of the assessment of a deployment."""
 
-    deployment: Annotated[str, Field(description="One sentence: who is asked, what is randomized, what is shuffled.")]
+    deployment: Annotated[str, Field(description="One sentence: the people, the randomizer and the shuffler.")]
     specification: Annotated[str, Field(description="The effective specification, TOML.")]
     population: Population
     statement: Annotated[Statement | None, Field(description="The first page.")]
@@ -182,27 +182,27 @@ class _Result(_Shared):
 
 @dataclass(frozen=True, kw_only=True)
 class _Study(_Shared):
-    """A figure of a paper, an attack or a plan."""
+    """The document of a study: a figure of a paper, an attack or a plan."""
 
     key: Annotated[str, Field(description="A stable name.")]
     question: str
-    claims: Annotated[tuple[Claim, ...], Field(description="What a paper says, each with what came out and a verdict.")]
+    claims: Annotated[tuple[Claim, ...], Field(description="Claims of a paper, each with the result and a verdict.")]
     answers: Annotated[tuple[str, ...], Field(description="Plain sentences, the first one the most important.")]
-    settings: Annotated[list[_Setting], Field(description="Everything that was chosen.")]
+    settings: Annotated[list[_Setting], Field(description="All settings.")]
     heat_maps: tuple[HeatMap, ...]
     diagrams: tuple[Diagram, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What the files of a report are called: the page, and the document that has all numbers."""
+    """The file names of a report: the page, and the JSON document with all numbers."""
 
     page: str
     numbers: str
 
     @classmethod
     def of(cls, report: Report) -> Names:
-        """Return the names for an assessment, for the claims of several studies, or for any other report."""
+        """Return the file names for this report: an assessment, the claims of several studies, or a study."""
         if report.key == INDEX:
             return cls(page="index.html", numbers="verdicts.json")
         if report.population is None:
@@ -211,7 +211,7 @@ class Names:
 
 
 def folder_of(target: str) -> str:
-    """Return the name of the folder with the study of a target.
+    """Return the name of the folder with the study that has the key `target`.
 
     >>> folder_of("jurado2023/figure-2")
     'jurado2023-figure-2'
@@ -220,9 +220,10 @@ def folder_of(target: str) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Return the text of `result.json` or `study.json`, as `json_schema` describes it; the same report, the same text.
+    """Return the text of `result.json` or `study.json`, which conforms to `json_schema`.
 
-    Infinite numbers are the strings "infinity" and "-infinity". Characters outside ASCII are escaped.
+    The text is deterministic. Infinite numbers are the strings "infinity" and "-infinity". Characters outside ASCII are
+    escaped.
 
     Raises:
         InvalidInputError: a number of the report is nan.
@@ -234,7 +235,7 @@ def to_json(report: Report) -> str:
 def json_schema(document: Literal["result", "study"] = "result") -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of `result.json` or of `study.json`.
 
-    Within one schema version keys may be added, never renamed, removed or given another meaning.
+    Within one schema version keys may be added. They are never renamed or removed, and their meaning never changes.
 
     >>> json_schema("study")["properties"]["schema_version"]
     {'const': 1, 'type': 'integer'}
@@ -283,7 +284,7 @@ def _adapter(name: str) -> TypeAdapter[Any]:
 
 
 class _Schema(GenerateJsonSchema):
-    """Every key is there; a number may be infinite; a class is described by the first lines of its docstring."""
+    """Schema generator: all keys are required, numbers may be infinite, and docstrings become descriptions."""
 
     def float_schema(self, schema: Any) -> JsonSchemaValue:
         number = super().float_schema(schema)
@@ -299,14 +300,14 @@ class _Schema(GenerateJsonSchema):
         return False
 
     def dataclass_schema(self, schema: Any) -> JsonSchemaValue:
-        made = super().dataclass_schema(schema)
-        if "description" in made:
-            made["description"] = " ".join(made["description"].partition("\n\n")[0].split())
-        return made
+        result = super().dataclass_schema(schema)
+        if "description" in result:
+            result["description"] = " ".join(result["description"].partition("\n\n")[0].split())
+        return result
 
 
 def _plain(value: Any) -> Any:
-    """Return `value` as JSON can say it."""
+    """Return `value` converted to the types of JSON."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -321,7 +322,7 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: Any, start: str) -> str:
-    """Return strict JSON, two spaces in; a list without lists or objects in it stands on one line."""
+    """Return strict JSON with an indent of two spaces; a list without lists or objects in it stays on one line."""
     inner = f"{start}  "
     if isinstance(value, dict) and value:
         items = (f"{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items())

@@ -11,7 +11,7 @@ from hushuffle.report.formatting import plain
 
 
 def dpia(report: Report) -> str:
-    """Return the text; "" for a report without a first page."""
+    """Return the Markdown text of `dpia.md`; "" for a report without a first page."""
     return "\n".join(_lines(report)) + "\n" if report.statement is not None else ""
 
 
@@ -34,7 +34,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from (_safe(page.claim), "", f"Unit of privacy: {_safe(page.unit)}", "", *_points(page.threats))
     yield from _heading("Assumptions, and who confirms them")
     yield from _rows(
-        ("No mathematics shows that", "Confirmed by"),
+        ("Assumption, not proven", "Confirmed by"),
         [(sentence, vouched or "not yet confirmed") for sentence, vouched in page.assumptions],
     )
     if page.cases:
@@ -71,7 +71,7 @@ def _rows(names: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, marks: boo
 
 
 def _safe(text: str) -> str:
-    r"""Return text on one line that Markdown shows as it is.
+    r"""Return `text` on one line, escaped so that Markdown renders it unchanged.
 
     >>> _safe("a|b <b>*x*")
     'a\\|b \\<b\\>\\*x\\*'

@@ -1,4 +1,4 @@
-"""What all pictures have in common: size, colours, axes, key; inline SVG from a specification or from parts."""
+"""Sizes, colours, axes and keys shared by all pictures; functions that return inline SVG."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import vl_convert
 from hushuffle.report.formatting import columns, plain
 from hushuffle.report.scales import Scale
 
-# Drawn at the width of a phone, so that the text can be read there; wider screens show charts side by side.
+# Charts have the width of a phone, so that text is readable on a phone; wider screens show charts side by side.
 WIDTH = 390
 FONT_SIZE = 13
 INK = "#1a1a1a"
-# Okabe and Ito's colours, without the yellow, which nobody sees on white; dashes tell lines apart without colour.
+# Okabe and Ito's colours, without the yellow, which is invisible on white; dashes tell lines apart without colour.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3))
 QUIET = "#595959"
@@ -27,7 +27,7 @@ GRID = "#e3e6ea"
 _LINE_LENGTH = 50
 _TICKS = 6
 _ACROSS = 300
-"""About how wide the inside of a chart is at least."""
+"""The approximate minimum width of the plot area of a chart, in pixels."""
 _PADDING = {"left": 10, "top": 4, "right": 10, "bottom": 4}
 # Plain numbers, very small and very large ones as 1e-6 and 1e6.
 _LABEL = (
@@ -38,19 +38,19 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
-# Said once for the whole picture, set by the page's style sheet, or of no effect.
+# Attributes to remove: set once for the whole picture, set by the page's style sheet, or without effect.
 _DROPPED = {"aria-hidden", "aria-label", "aria-roledescription", "class", "font-family", "pointer-events", "role"}
 _EMPTY = {"path", "g", "text"}
 _COLUMN_WIDTH = 0.6
-"""About how wide one column of text is, in font sizes."""
+"""The approximate width of one character, as a fraction of the font size."""
 
 Values: TypeAlias = dict[str, Any]
-"""A part of a specification in Vega-Lite's words."""
+"""A part of a Vega-Lite specification."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyEntry:
-    """One line of a chart's key: which mark ("line", "interval", "tick"), colour and dashes stand for what."""
+    """One line of a chart's key: a mark ("line", "interval", "tick") with colour and dashes, and its meaning."""
 
     mark: str
     color: str
@@ -60,9 +60,9 @@ class KeyEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A chart ready to be drawn: its specification, its key, and what it shows for those who do not see it.
+    """A chart ready to be drawn: its Vega-Lite specification, its key, and a text alternative.
 
-    `clipped` says that something goes on beyond the edge, to infinity or (on a logarithmic axis) to 0.
+    `clipped`: some line or band continues beyond the edge, to infinity or (on a logarithmic axis) to 0.
     """
 
     specification: dict[str, Any]
@@ -72,7 +72,7 @@ class Drawing:
 
 
 def layer(rows: Sequence[Values], mark: str, encoding: Values, **properties: Any) -> Values:
-    """Return one layer of a chart in Vega-Lite's words: marks of one kind, one for each of `rows`.
+    """Return one layer of a Vega-Lite chart: marks of the type `mark`, one for each of `rows`.
 
     >>> layer([{"x": 1}], "point", {"x": {"field": "x", "type": "quantitative"}}, size=9)["mark"]
     {'type': 'point', 'size': 9}
@@ -81,20 +81,20 @@ def layer(rows: Sequence[Values], mark: str, encoding: Values, **properties: Any
 
 
 def number(field: str, axis: Scale, shown: Values) -> Values:
-    """Return the channel of a field of numbers on `axis`, with `shown` ticks and title."""
+    """Return the Vega-Lite encoding channel of a numeric field on `axis`, with the ticks and title `shown`."""
     kind = "log" if axis.log else "linear"
     limits = {"domain": [axis.low, axis.high], "type": kind, "nice": False, "zero": False}
     return {"field": field, "type": "quantitative", "scale": limits, "axis": shown}
 
 
 def ruler(axis: Scale, title: str = "", *, across: bool = False) -> Values:
-    """Return the ticks and the title of `axis`; the labels of one that runs `across` the picture stay apart."""
+    """Return the ticks and the title of `axis`; on a horizontal axis (`across`) labels do not overlap."""
     ticks = axis.labelled(_ACROSS, _COLUMN_WIDTH * FONT_SIZE, _TICKS) if across else axis.ticks(_TICKS)
     return {"title": textwrap.wrap(title, _LINE_LENGTH) or None, "labelExpr": _LABEL, "values": ticks}
 
 
 def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int = 10) -> Values:
-    """Return the specification of the layers; the y label stands `gap` above the axis, to be read upright."""
+    """Return the Vega-Lite specification of the layers; the y label is horizontal, `gap` pixels above the axis."""
     lines = textwrap.wrap(y_label, _LINE_LENGTH)
     return {
         "$schema": _SCHEMA,
@@ -126,9 +126,9 @@ def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int
 
 
 def svg(drawing: Drawing, name: str) -> str:
-    """Return the inline SVG of `drawing`; ids in it start with `name`.
+    """Return the inline SVG of `drawing`; ids in the SVG start with `name`.
 
-    It has a viewBox and no size, so that it takes the width it is given, and no address of any kind.
+    The SVG has a viewBox but no size, so that it fills the available width, and it refers to no address.
     """
     text = vl_convert.vegalite_to_svg(drawing.specification, allowed_base_urls=[])
     root = ET.fromstring(text)  # noqa: S314 - the library's own output, without a document type
@@ -147,11 +147,11 @@ def _identifiers(root: ET.Element) -> list[str]:
 
 
 def _clean(element: ET.Element, names: dict[str, str]) -> None:
-    """Drop what is not seen, name the ids after `names`, cut coordinates to hundredths of a pixel."""
+    """Remove invisible parts, replace ids as `names` maps them, and round coordinates to hundredths of a pixel."""
     element.tag = element.tag.removeprefix(_SVG)
-    kept = {key: value for key, value in element.attrib.items() if key not in _DROPPED}
+    attributes = {key: value for key, value in element.attrib.items() if key not in _DROPPED}
     element.attrib.clear()
-    element.attrib.update({key: _attribute(key, value, names) for key, value in kept.items()})
+    element.attrib.update({key: _attribute(key, value, names) for key, value in attributes.items()})
     for child in list(element):
         _clean(child, names)
         if _unseen(child):
@@ -174,7 +174,7 @@ def _unseen(element: ET.Element) -> bool:
 
 
 def picture(parts: Iterable[str], height: float, description: str) -> str:
-    """Return the picture: it takes the width it is given."""
+    """Return the SVG picture that consists of `parts`; the picture fills the available width."""
     return (
         f'<svg viewBox="0 0 {WIDTH} {short(height)}" role="img" aria-label="{escape(plain(description))}" '
         f'class="chart">{"".join(parts)}</svg>'
@@ -191,7 +191,7 @@ def text(
     color: str = INK,
     turned: bool = False,
 ) -> str:
-    """Return `content` at (x, y); `turned` reads upwards."""
+    """Return the SVG text `content` at (x, y); `turned` text is rotated to read upwards."""
     turn = f' transform="rotate(-90 {short(x)} {short(y)})"' if turned else ""
     return (
         f'<text x="{short(x)}" y="{short(y)}" font-size="{short(size)}" fill="{color}" text-anchor="{anchor}"{turn}>'
@@ -200,23 +200,23 @@ def text(
 
 
 def width(content: str, size: float = FONT_SIZE) -> float:
-    """Return about how wide `content` is."""
+    """Return the approximate width of the text `content`, in pixels."""
     return _COLUMN_WIDTH * size * columns(content)
 
 
 def stroke(path: str, color: str, thickness: float = 1, *, round_ends: bool = False) -> str:
-    """Return the line along `path`."""
+    """Return the SVG line along `path`."""
     ends = ' stroke-linecap="round"' if round_ends else ""
     return f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{short(thickness)}"{ends}/>'
 
 
 def fill(path: str, color: str) -> str:
-    """Return the area inside `path`, its edges sharp."""
+    """Return the filled SVG area inside `path`, with sharp edges."""
     return f'<path d="{path}" fill="{color}" shape-rendering="crispEdges"/>'
 
 
 def short(value: float) -> str:
-    """Return `value` to tenths, without a needless point.
+    """Return `value` rounded to tenths, as text without a trailing ".0".
 
     >>> short(12.04), short(0.25), short(-0.01)
     ('12', '0.2', '0')

@@ -1,4 +1,4 @@
-"""The page of an explorer: one file of HTML with sliders, that loads nothing and asks nobody."""
+"""The page of an explorer: one file of HTML with sliders that loads nothing and sends nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN: Final = {"n": "{:,.0f}", "k": "{:,.0f}", "epsilon": "{:.4g}", "delta": "
 
 
 def explorer_html(explorer: Explorer) -> str:
-    """Return the page: its only script is its own, and the same explorer gives the same text."""
+    """Return the HTML of the page with sliders: the script is part of the page, and the text is deterministic."""
     environment = Environment(
         loader=PackageLoader("hushuffle.report"),
         autoescape=True,
@@ -74,15 +74,15 @@ def _label(key: str, stop: float) -> str:
 
 
 def _rows(explorer: Explorer) -> list[dict[str, str]]:
-    """Return the rows of the table: the release with and without colluders, the broken shuffler, the guessers."""
+    """Return the table rows: release without and with colluders, compromised shuffler, then other adversaries."""
     rows = []
     for adversary in explorer.adversaries:
         reason = _reason(adversary)
         rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
         if adversary.key == "central":
-            name = f"{plain(adversary.name)}, and is told the colluders' reports"
+            name = f"{plain(adversary.name)}, with colluders"
             rows.append({"key": "colluders", "name": name, "reason": reason})
-            rows.append({"key": "local", "name": "A broken or dishonest shuffler", "reason": ""})
+            rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
     return rows
 
 
@@ -93,7 +93,7 @@ def _reason(adversary: Adversary) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Return the same with words for infinite numbers, which JSON has none of."""
+    """Return `value` with infinite numbers replaced by words, since JSON has no infinite numbers."""
     if isinstance(value, float):
         return "Infinity" if math.isinf(value) else value
     if isinstance(value, Mapping):
@@ -102,7 +102,7 @@ def _finite(value: Any) -> Any:
 
 
 def _data(explorer: Explorer) -> str:
-    """Return what the script reads, as JSON that cannot end the element it stands in."""
+    """Return the data for the page's script as JSON, escaped so that it cannot end the script element."""
     axes = {
         axis.key: {
             "stops": list(axis.stops),
@@ -118,6 +118,7 @@ def _data(explorer: Explorer) -> str:
             "sentence": plain(adversary.sentence),
             "colluding": adversary.colluding,
             "scaled": adversary.scaled,
+            "derived": adversary.derived,
             "points": [
                 [
                     point.k,

@@ -1,4 +1,4 @@
-"""Each picture of a report as SVG and PNG, and the numbers behind pictures and tables as CSV and Parquet."""
+"""Files with each picture of a report (SVG and PNG) and with the numbers of pictures and tables (CSV and Parquet)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SCALE: Final = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class _Sheet:
-    """One picture to be: its title, panels as (label, inline SVG) and the key."""
+    """The content of one picture file: its title, panels as (label, inline SVG) and the key."""
 
     title: str
     panels: tuple[tuple[str, str], ...]
@@ -41,8 +41,8 @@ class _Sheet:
 def figure_files(report: Report) -> dict[str, bytes]:
     """Return the content of every file by name: figure-KEY.svg, .png, .csv, .parquet; table-KEY.csv, .parquet.
 
-    A chart's numbers are series, x, lower, upper; a figure that says what it is takes three columns of a table: lower,
-    upper, kind. A picture without a finite point has no file.
+    The file of a chart has the columns series, x, lower, upper. In the file of a table, a `Bound` takes three columns:
+    lower, upper, kind. A picture without a finite point has no file.
     """
     files: dict[str, bytes] = {}
     for name, sheet in _sheets(report):
@@ -61,10 +61,10 @@ def _sheets(report: Report) -> Iterator[tuple[str, _Sheet]]:
         if drawn is not None:
             svg = drawing.svg(drawn, "c")
             yield _name("figure", chart.key, taken), _Sheet(title=chart.title, panels=(("", svg),), key=drawn.key)
-    for made in report.heat_maps:
-        cells = heat.draw(made)
+    for heat_map in report.heat_maps:
+        cells = heat.draw(heat_map)
         if cells is not None:
-            yield _name("figure", made.key, taken), _Sheet(title=made.title, panels=(("", cells.svg),))
+            yield _name("figure", heat_map.key, taken), _Sheet(title=heat_map.title, panels=(("", cells.svg),))
     for point_map in report.maps:
         points = maps.draw(point_map)
         if points is not None:
@@ -79,8 +79,8 @@ def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]
     taken = set[str]()
     for chart in report.charts:
         yield _name("figure", chart.key, taken), _of_chart(chart)
-    for made in report.heat_maps:
-        yield _name("figure", made.key, taken), _of_heat_map(made)
+    for heat_map in report.heat_maps:
+        yield _name("figure", heat_map.key, taken), _of_heat_map(heat_map)
     for point_map in report.maps:
         yield _name("figure", point_map.key, taken), _of_map(point_map)
     for table in report.tables:
@@ -88,7 +88,7 @@ def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]
 
 
 def _name(kind: str, key: str, taken: set[str]) -> str:
-    """Return a name of letters, digits and hyphens that nothing else has."""
+    """Return a file name of letters, digits and hyphens that is not in `taken`."""
     base = f"{kind}-{re.sub(r'[^a-z0-9.]+', '-', key.lower()).strip('-')}"
     name, number = base, 2
     while name in taken:
@@ -106,38 +106,38 @@ def _of_chart(chart: Chart) -> dict[str, list[Any]]:
     return _columns(("series", "x", "lower", "upper"), points)
 
 
-def _of_heat_map(made: HeatMap) -> dict[str, list[Any]]:
+def _of_heat_map(heat_map: HeatMap) -> dict[str, list[Any]]:
     cells = [
         (row, column, value)
-        for row, values in zip(made.y, made.values, strict=True)
-        for column, value in zip(made.x, values, strict=True)
+        for row, values in zip(heat_map.y, heat_map.values, strict=True)
+        for column, value in zip(heat_map.x, values, strict=True)
     ]
     return _columns(("row", "column", "value"), cells)
 
 
-def _of_map(made: PointMap) -> dict[str, list[Any]]:
+def _of_map(point_map: PointMap) -> dict[str, list[Any]]:
     points = [
-        (panel.label, x, y, made.labels[value])
-        for panel in made.panels
+        (panel.label, x, y, point_map.labels[value])
+        for panel in point_map.panels
         for x, y, value in zip(panel.x, panel.y, panel.values, strict=True)
     ]
     return _columns(("panel", "x", "y", "value"), points)
 
 
 def _of_table(table: Table) -> dict[str, list[Any]]:
-    made: dict[str, list[Any]] = {}
+    data: dict[str, list[Any]] = {}
     for place, heading in enumerate(table.columns):
         cells = [row[place] for row in table.rows]
-        name = heading if heading not in made else f"{heading} ({place + 1})"
+        name = heading if heading not in data else f"{heading} ({place + 1})"
         if any(isinstance(cell, Bound) for cell in cells):
             ends = [_ends(cell) for cell in cells]
-            made |= {f"{name}, {part}": [end[i] for end in ends] for i, part in enumerate(("lower", "upper", "kind"))}
+            data |= {f"{name}, {part}": [end[i] for end in ends] for i, part in enumerate(("lower", "upper", "kind"))}
         elif any(isinstance(cell, str) for cell in cells):
-            made[name] = [str(cell) for cell in cells]
+            data[name] = [str(cell) for cell in cells]
         else:
             whole = all(isinstance(cell, int) for cell in cells)
-            made[name] = cells if whole else [float(str(cell)) for cell in cells]
-    return made
+            data[name] = cells if whole else [float(str(cell)) for cell in cells]
+    return data
 
 
 def _ends(cell: object) -> tuple[float | None, float | None, str]:
@@ -151,7 +151,7 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
-    """Return the numbers as CSV and as Parquet."""
+    """Return the content of the CSV file and of the Parquet file with these columns."""
     import polars as pl  # noqa: PLC0415 - slow to load
 
     table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
@@ -161,7 +161,7 @@ def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
 
 
 def _whole(sheet: _Sheet) -> str:
-    """Return an SVG document: the title, the panels side by side, the key below."""
+    """Return an SVG document with the title, the panels side by side, and the key below."""
     parts, y = [], 0.0
     for line in textwrap.wrap(plain(sheet.title), _TITLE_COLUMNS):
         y += _LINE
@@ -189,9 +189,9 @@ def _whole(sheet: _Sheet) -> str:
 
 
 def _size(svg: str) -> tuple[float, float]:
-    found = _VIEW.search(svg)
-    assert found is not None
-    return float(found[1]), float(found[2])
+    match = _VIEW.search(svg)
+    assert match is not None
+    return float(match[1]), float(match[2])
 
 
 def _box(width: float, height: float) -> str:
@@ -199,7 +199,7 @@ def _box(width: float, height: float) -> str:
 
 
 def _swatch(entry: KeyEntry, y: float) -> Iterable[str]:
-    """Return the mark of one line of the key."""
+    """Return the SVG of the mark of one line of the key."""
     if entry.mark == "dot":
         return [f'<circle cx="{_SWATCH / 2}" cy="{short(y)}" r="5" fill="{entry.color}"/>']
     line = stroke(f"M0 {short(y)}H{_SWATCH}", entry.color, 3)

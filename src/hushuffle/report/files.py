@@ -1,4 +1,4 @@
-"""Write a report: all of its files or none."""
+"""Write the files of a report: either all files or none."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from hushuffle.report.page import html
 def write(
     report: Report, folder: Path, *, figures: bool = False, beside: Mapping[str, str] | None = None
 ) -> list[Path]:
-    """Write the page and the document of `report` into `folder`; return their paths.
+    """Write the page and the JSON document of `report` into `folder`; return the paths of the files.
 
-    An assessment: `report.html`, `result.json`, `specification.toml` and, with a first page, `dpia.md`; any other
-    report: `study.html`, `study.json`.
-    With `figures` also each picture as SVG and PNG and all numbers as CSV and Parquet (figure-KEY, table-KEY).
-    `beside` are texts that go with it, by name of file. If anything fails (or Ctrl-C is pressed) the folder is left as
-    it was.
+    The files of an assessment are `report.html`, `result.json`, `specification.toml` and, with a first page, `dpia.md`.
+    The files of any other report are `study.html` and `study.json`. With `figures`, each picture is also written as SVG
+    and PNG, and all numbers as CSV and Parquet (figure-KEY, table-KEY). `beside` maps names of additional text files to
+    their content. If an error occurs (or Ctrl-C is pressed), the folder is left unchanged.
 
     Raises:
         InvalidInputError: a number of the report is nan.
@@ -49,7 +48,7 @@ def write(
 
 
 def write_explorer(explorer: Explorer, file: Path) -> None:
-    """Write the page of an explorer: the whole file or nothing.
+    """Write the page with sliders of an `Explorer`: either the whole file or nothing.
 
     Raises:
         OSError: the file, or its folder, cannot be made or written.
@@ -58,13 +57,13 @@ def write_explorer(explorer: Explorer, file: Path) -> None:
 
 
 def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
-    """Write `contents` by name of file.
+    """Write `contents`, a mapping from file name to content.
 
-    All are written beside their places first, then moved there: no part of a file is ever seen, and
-    no new file beside old ones.
+    All files are first written under temporary names in the same folder, then renamed. So no partial file is visible,
+    and old and new files are not mixed if an error occurs.
     """
     mark = secrets.token_hex(4)
-    # Left in this order, innermost first: put old files back, delete temporary ones, remove new folders.
+    # The contexts exit from the innermost: restore old files, delete temporary files, remove new folders.
     with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:
         _make(folder, folders)
         moves = []
@@ -84,16 +83,16 @@ def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
 
 
 def _make(folder: Path, undo: ExitStack) -> None:
-    """Make `folder` and its missing parents."""
+    """Create `folder` and its missing parents."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()
         undo.callback(path.rmdir)
-    folder.mkdir(exist_ok=True)  # complains if a file has that name
+    folder.mkdir(exist_ok=True)  # raises an error if a file has that name
 
 
 def _save(path: Path, content: bytes) -> None:
-    """Write `content` to the new file `path`, through to the disk."""
+    """Write `content` to the new file `path`, and flush it to the disk."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -101,7 +100,7 @@ def _save(path: Path, content: bytes) -> None:
 
 
 def _keep(path: Path, copy: Path, temporary: ExitStack) -> Callable[[], object]:
-    """Copy the file at `path`, if there is one; return what brings it back."""
+    """Copy the file at `path`, if it exists; return a function that restores the previous state."""
     if not path.exists():
         return partial(path.unlink, missing_ok=True)
     temporary.callback(copy.unlink, missing_ok=True)

@@ -12,7 +12,7 @@ from hushuffle.report.formatting import Figure, figure, plain
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One target as text: what was asked, what is got (None: nobody knows, `reason` says why), and pass or fail."""
+    """One target as text: the limit, the figure (None: no figure, and `reason` says why), and pass or fail."""
 
     topic: str
     asked: str
@@ -24,7 +24,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """All targets, and one sentence over them; `met`: whether it is good news without any "but"."""
+    """The verdict: all targets, one sentence that sums up the targets, and whether the status is "met"."""
 
     sentence: str
     met: bool
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row of "What if" as text; `remark` says why a figure is missing."""
+    """One row of the table "What if" as text; `remark` says why a figure is missing."""
 
     words: str
     central: str
@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPage:
-    """The statement of an assessment as text; each question of `anonymity` with its answer and perhaps a figure."""
+    """The statement of an assessment as text; `anonymity` has each question with its answer and a figure, if any."""
 
     claim: str
     unit: str
@@ -59,12 +59,12 @@ class FirstPage:
 
     @property
     def unwritten(self) -> str:
-        """What nobody wrote of who is responsible, as keys of [statement]."""
+        """The missing keys of [statement] about who is responsible."""
         return ", ".join(name.lower().replace(" ", "_") for name, value in self.responsible if not value)
 
 
 def verdict(report: Report) -> Verdict | None:
-    """Return the verdict over all targets of a report; None where nothing was asked."""
+    """Return the verdict on all targets of a report; None without targets."""
     first = report.headline
     if first is None:
         return None

@@ -1,4 +1,4 @@
-"""How text and numbers look, the same in every rendering."""
+"""Functions that format text and numbers in the same way for every output format."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hushuffle.model import Bound, Population, Unanswered, Witness
 
 KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
     ("exact", "The figure itself, up to floating-point error."),
-    ("certified bracket", "Both ends are proven: the truth lies between them."),
+    ("certified bracket", "Both bounds are proven: the truth lies between them."),
     ("upper bound", "Proven: the truth is this or less."),
     ("lower bound", "Proven: the truth is this or more."),
     ("approximation, never a guarantee", "Close to the truth for large crowds, on either side of it."),
-    ("estimate (interval)", "Measured on random runs: the interval holds the truth with the confidence it states."),
+    ("estimate (interval)", "Measured on random runs: the interval contains the truth with the stated confidence."),
 )
 UNITS_EXPLAINED: dict[str, str] = {
     "nats": "Nats are the unit of epsilon: with epsilon nats, no output is more than e^epsilon times as likely "
@@ -24,8 +24,8 @@ UNITS_EXPLAINED: dict[str, str] = {
 }
 
 _COUNTED_OUT = 6
-# Controls and surrogates cannot be shown, and the bidirectional overrides among the formats can make
-# a label read as something else. The other formats (joiners inside words and emoji) are part of the text.
+# Control characters and surrogates cannot be shown. Bidirectional overrides, which are format characters, can disguise
+# a label. Other format characters (joiners inside words and emoji) are part of the text.
 _HIDDEN = {"Cc", "Cs"}
 _REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -33,14 +33,14 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A bound as two pieces of text: the figure with its unit, and what kind of figure it is."""
+    """A bound as two texts: the figure with its unit, and its kind, for example "certified bracket"."""
 
     value: str
     kind: str
 
 
 def plain(text: str) -> str:
-    r"""Return `text` on one line, without controls that would change how a page or a terminal shows it.
+    r"""Return `text` on one line, without control characters that affect a page or a terminal.
 
     >>> plain("two\n words \x1b[31m")
     'two words �[31m'
@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 
 
 def block(text: str) -> str:
-    r"""Return `text` like `plain`, its lines and tabs kept.
+    r"""Return `text` without control characters, like `plain`, but with line breaks and tabs.
 
     >>> block("a = 1\r\n\tb = 2\x07")
     'a = 1\n\tb = 2�'
@@ -59,7 +59,7 @@ def block(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Return how many columns of a fixed-width font `text` takes.
+    """Return the width of `text` in columns of a fixed-width font.
 
     >>> columns("two"), columns("二")
     (3, 2)
@@ -69,7 +69,7 @@ def columns(text: str) -> int:
 
 
 def short(text: str, most: int = 40) -> str:
-    """Return `text` like `plain`, cut to at most `most` columns.
+    """Return `text` like `plain`, cut to a width of at most `most` columns.
 
     >>> short("a label that goes on", 10)
     'a label t…'
@@ -83,7 +83,7 @@ def short(text: str, most: int = 40) -> str:
 
 
 def figure(bound: Bound) -> Figure:
-    """Return the two pieces of `str(bound)`.
+    """Return the two parts of `str(bound)`: the value with its unit, and the kind.
 
     >>> figure(Bound(lower=0.25, upper=0.26, kind="bracket", unit="nats"))
     Figure(value='0.2500 to 0.2600 nats', kind='certified bracket')
@@ -93,10 +93,10 @@ def figure(bound: Bound) -> Figure:
 
 
 def refusal(row: Unanswered) -> str:
-    """Return in one sentence why there is no figure.
+    """Return a sentence that says why a question has no answer.
 
-    >>> refusal(Unanswered(question="q", topic="t", reason="There is no law. Take another."))
-    'Not answered for this mechanism, because there is no law. Take another.'
+    >>> refusal(Unanswered(question="q", topic="t", reason="There is no figure. Use another."))
+    'Not answered for this mechanism, because there is no figure. Use another.'
     """
     first, space, rest = plain(row.reason).partition(" ")
     start = first if first[1:] != first[1:].lower() else first.lower()
@@ -104,24 +104,24 @@ def refusal(row: Unanswered) -> str:
 
 
 def attained(witness: Witness, labels: tuple[str, ...]) -> str:
-    """Return in words where a lower end is attained; at most six values are counted out.
+    """Return in words the datasets at which a lower bound is attained, with at most six values.
 
     >>> attained(Witness(family="worst", others=(8, 1), target=(0, 1)), ("no", "yes"))
     'worst (others: 8 at "no", 1 at "yes"; target "no" against "yes")'
     """
     largest = max(len(witness.others) - 1, *witness.target)
-    if len(labels) <= largest:  # the values are not the people's answers, so labels do not name them
+    if len(labels) <= largest:  # the witness's values are not the people's answers, so they have no labels
         labels = tuple(str(value) for value in range(largest + 1))
     names = [f'"{short(label)}"' for label in labels[: largest + 1]]
     held = [f"{count:,} at {name}" for count, name in zip(witness.others, names, strict=False) if count]
     more = f", and {len(held) - _COUNTED_OUT} more values" if len(held) > _COUNTED_OUT else ""
-    others = f"{', '.join(held[:_COUNTED_OUT]) or 'nobody'}{more}"
+    others = f"{', '.join(held[:_COUNTED_OUT]) or 'none'}{more}"
     first, second = (names[value] for value in witness.target)
     return f"{plain(witness.family)} (others: {others}; target {first} against {second})"
 
 
 def decimals(errors: Iterable[float]) -> int:
-    """Return how many decimals show the smallest positive one of `errors` with three digits, from 3 to 8.
+    """Return the number of decimals, 3 to 8, that shows the smallest positive error with three significant digits.
 
     >>> decimals([0.00533, 0.021])
     5
@@ -143,7 +143,7 @@ def fixed(value: float, places: int) -> str:
 
 
 def plural(count: int, noun: str, many: str = "") -> str:
-    """Return "1 run", "1,000 runs".
+    """Return a count with its noun in the singular or plural: "1 run", "1,000 runs".
 
     >>> plural(1, "person", "people"), plural(1000, "run")
     ('1 person', '1,000 runs')
@@ -152,7 +152,7 @@ def plural(count: int, noun: str, many: str = "") -> str:
 
 
 def asked(population: Population) -> str:
-    """Return in one sentence where the people's values come from.
+    """Return a sentence with the numbers of people and values, and the source of the data.
 
     >>> asked(Population(n=9, labels=("no", "yes"), source="people.csv", dropped=1))
     'Population: 9 people, 2 values; people.csv; 1 record left out.'

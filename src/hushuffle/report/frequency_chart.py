@@ -1,4 +1,4 @@
-"""Estimated frequencies as a picture in a file of its own: SVG, or a page of HTML around it."""
+"""Charts of estimated frequencies as a separate file: an SVG picture, or an HTML page that contains the picture."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _LABEL_COLUMNS: Final = 24
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frequencies:
-    """What one chart shows: an estimate of the k values `labels`, with intervals at `confidence`; `title` above it.
+    """The content of one chart: a `title`, and an estimate of the k values `labels` with intervals at `confidence`.
 
-    `above`, shape (k,), says which values are told from noise: where there are too many for a chart, no others are
-    drawn. None: all count. `at_once`: only they are drawn, with intervals that hold for all k values at once.
+    `above`, shape (k,), marks the statistically significant values (None: all values are). If there are too many
+    values, the chart shows only significant values. `at_once`: the chart always shows only significant values, with
+    intervals that are simultaneous over all k values.
     """
 
     title: str
@@ -45,12 +46,12 @@ class Frequencies:
 
     @property
     def drawn_confidence(self) -> float:
-        """The confidence of each interval that is drawn: all k hold at once if each misses a k-th as often."""
+        """The confidence of each drawn interval; for simultaneous intervals, the error probability is divided by k."""
         return 1 - (1 - self.confidence) / len(self.labels) if self.at_once else self.confidence
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The values that are shown: all, or the largest 30, the most frequent first; if none counts, the largest."""
+        """The codes of the values shown: all, or at most 30, most frequent first; without any, the most frequent."""
         counts = self.above is not None and bool(self.above.any())
         if len(self.labels) <= MOST_ROWS and not (self.at_once and counts):
             return tuple(range(len(self.labels)))
@@ -61,22 +62,22 @@ class Frequencies:
 
     @property
     def caption(self) -> str:
-        """What is shown, in a few words."""
+        """The caption: a short description of the values and intervals that are shown."""
         shown = len(self.rows)
         which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
         if self.above is not None and not self.above.any():
-            which += "none is told from noise; "
+            which += "none is statistically significant; "
         meant = " (all at once)" * self.at_once + " of the unbiased share" * bool(self.estimate.postprocessing)
-        share = "share, made to sum to 1," if self.estimate.postprocessing else "estimate"
+        share = "share, normalized to sum to 1," if self.estimate.postprocessing else "estimate"
         people = plural(self.people, "person", "people")
         return (
             f"{which}{people}; {share} and {100 * self.confidence:.4g}% interval{meant}; "
-            "after the colon how many people"
+            "the number of people follows the colon"
         )
 
 
 def frequency_svg(parts: Sequence[Frequencies]) -> str:
-    """Return one SVG picture with a chart for each of `parts`, one below the other; it needs nothing from elsewhere.
+    """Return one self-contained SVG picture with a chart for each of `parts`, one below the other.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
@@ -104,7 +105,7 @@ def frequency_svg(parts: Sequence[Frequencies]) -> str:
 
 
 def frequency_html(parts: Sequence[Frequencies]) -> str:
-    """Return a page with the picture of `frequency_svg`, self-contained."""
+    """Return a self-contained HTML page with the picture of `frequency_svg`."""
     title = html.escape("; ".join(plain(part.title) for part in parts))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -115,7 +116,7 @@ def frequency_html(parts: Sequence[Frequencies]) -> str:
 
 
 def _chart(part: Frequencies, name: str) -> str:
-    """Return the chart of shares that reports have."""
+    """Return the SVG of one chart, with the same drawing as the estimated shares in reports."""
     labels = list(part.labels)
     for row in part.rows:
         held = f"{part.estimate.frequencies[row] * part.people:,.0f}"
@@ -123,7 +124,7 @@ def _chart(part: Frequencies, name: str) -> str:
     population = Population(n=part.people, labels=tuple(labels), source="reports")
     utility = Utility(predicted=part.estimate.standard_errors, estimate=part.estimate, confidence=part.drawn_confidence)
     drawing = shares(population, utility, part.rows, most=_LABEL_COLUMNS)
-    assert drawing is not None  # there is an estimate
+    assert drawing is not None  # `part` always has an estimate
     return svg(replace(drawing, description=f"{plain(part.title)}: {part.caption}."), name)
 
 

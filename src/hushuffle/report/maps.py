@@ -1,4 +1,4 @@
-"""The drawing of a `PointMap`: for each panel one picture, for each category one path."""
+"""Draw a `PointMap`: one SVG picture for each panel, with one path for each category."""
 
 from __future__ import annotations
 
@@ -37,34 +37,35 @@ _FEW, _MANY = 300, 3000
 
 @dataclass(frozen=True, kw_only=True)
 class MapDrawing:
-    """The pictures of a map by panel, with the panel's label; the key; what was left out, in one sentence ("")."""
+    """The pictures of a map as (panel label, SVG), the key, and a sentence on omitted points ("" if there are none)."""
 
     panels: tuple[tuple[str, str], ...]
     key: tuple[KeyEntry, ...]
     remark: str
 
 
-def draw(made: PointMap) -> MapDrawing | None:
-    """Return the drawing of `made`; None if no point has a place on it."""
-    x_scale = scale(_finite(panel.x for panel in made.panels), log=False)
-    y_scale = scale(_finite(panel.y for panel in made.panels), log=False)
+def draw(point_map: PointMap) -> MapDrawing | None:
+    """Return the drawing of `point_map`; None if no point can be drawn."""
+    x_scale = scale(_finite(panel.x for panel in point_map.panels), log=False)
+    y_scale = scale(_finite(panel.y for panel in point_map.panels), log=False)
     if x_scale is None or y_scale is None:
         return None
-    most = min(POINTS_PER_PANEL, POINTS_PER_MAP // len(made.panels))
-    colors = category_colors(len(made.labels), made.families)
+    most = min(POINTS_PER_PANEL, POINTS_PER_MAP // len(point_map.panels))
+    colors = category_colors(len(point_map.labels), point_map.families)
     frame = _Frame.around(x_scale, y_scale)
     pictures, thinned = [], False
-    for panel in made.panels:
-        kept = _kept(panel, most)
-        thinned |= len(kept) < len(panel.x)
-        description = f"{made.title}, {panel.label}: {made.y_label} against {made.x_label}, one point for each person."
-        parts = [*frame.axes(made.x_label, made.y_label), *_points(panel, kept, frame, colors)]
+    for panel in point_map.panels:
+        drawn = _kept(panel, most)
+        thinned |= len(drawn) < len(panel.x)
+        axes = f"{point_map.y_label} against {point_map.x_label}"
+        description = f"{point_map.title}, {panel.label}: {axes}, one point for each person."
+        parts = [*frame.axes(point_map.x_label, point_map.y_label), *_points(panel, drawn, frame, colors)]
         pictures.append((plain(panel.label), picture(parts, _HEIGHT, description)))
     return MapDrawing(
         panels=tuple(pictures),
         key=tuple(
             KeyEntry(mark="dot", color=color, text=plain(label))
-            for color, label in zip(colors, made.labels, strict=True)
+            for color, label in zip(colors, point_map.labels, strict=True)
         ),
         remark=f"At most {most:,} points of each picture are drawn, evenly chosen." if thinned else "",
     )
@@ -77,9 +78,9 @@ _FAMILIES = {
 
 
 def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()) -> list[str]:
-    """Return `count` colours; beyond the eight of the palette, evenly spaced hues, light and dark in turn.
+    """Return `count` colours: up to eight from the palette, for more evenly spaced hues, alternately light and dark.
 
-    Categories of `families` get warm and cool colours, four of each.
+    If `families` are given, each category gets one of four warm or one of four cool colours.
 
     >>> category_colors(2), category_colors(9)[1], category_colors(2, ("cool", "warm"))
     (['#0072B2', '#D55E00'], 'hsl(40 75% 62%)', ['#08306B', '#99000D'])
@@ -94,7 +95,7 @@ def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()
 
 @dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """Where the axes stand."""
+    """The position and the size of the axes."""
 
     x: Scale
     y: Scale
@@ -112,7 +113,7 @@ class _Frame:
         return _HEIGHT - _BOTTOM - (values - self.y.low) / (self.y.high - self.y.low) * (_HEIGHT - _BOTTOM - _TOP)
 
     def axes(self, x_label: str, y_label: str) -> list[str]:
-        """Return the grid, the ticks and the labels; the y label stands above, to be read upright."""
+        """Return the SVG of grid, ticks and axis labels; the y label is horizontal, above the axis."""
         bottom = _HEIGHT - _BOTTOM
         parts = [text(0, FONT_SIZE, y_label, color=QUIET)]
         for value in steps(self.y.low, self.y.high, _TICKS):
@@ -132,7 +133,7 @@ def _finite(coordinates: Iterable[Sequence[float]]) -> list[float]:
 
 
 def _kept(panel: Panel, most: int) -> list[int]:
-    """Return which points are drawn: all, or evenly spaced ones among those that have a place."""
+    """Return the positions of the points to draw: all drawable points, or an evenly spaced selection of `most`."""
     placed = [
         place
         for place, (x, y) in enumerate(zip(panel.x, panel.y, strict=True))
@@ -143,13 +144,13 @@ def _kept(panel: Panel, most: int) -> list[int]:
     return [placed[place * len(placed) // most] for place in range(most)]
 
 
-def _points(panel: Panel, kept: Sequence[int], frame: _Frame, colors: Sequence[str]) -> list[str]:
-    """Return one path of dots for each category, the commonest first, so that rare ones stay on top."""
-    chosen = np.array(kept, dtype=np.int64)
+def _points(panel: Panel, drawn: Sequence[int], frame: _Frame, colors: Sequence[str]) -> list[str]:
+    """Return one path of dots for each category, the most frequent first, so that rare categories stay visible."""
+    chosen = np.array(drawn, dtype=np.int64)
     across = np.rint(frame.across(np.array(panel.x, dtype=np.float64)[chosen])).astype(np.int64)
     down = np.rint(frame.down(np.array(panel.y, dtype=np.float64)[chosen])).astype(np.int64)
     codes = np.array(panel.values, dtype=np.int64)[chosen]
-    size = 6.0 if len(kept) <= _FEW else 4.0 if len(kept) <= _MANY else 2.5
+    size = 6.0 if len(drawn) <= _FEW else 4.0 if len(drawn) <= _MANY else 2.5
     paths = []
     for code in np.argsort(-np.bincount(codes, minlength=len(colors)), kind="stable"):
         dots = np.unique(np.stack([across, down], axis=1)[codes == code], axis=0)

@@ -1,4 +1,4 @@
-"""The page of a report: one self-contained file of HTML."""
+"""The page of a report: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Row:
 
 @dataclass(frozen=True, kw_only=True)
 class _PageClaim:
-    """One claim of a paper; `link` leads from the page of several studies to the one that tests it ("" in that)."""
+    """One claim of a paper; `link` leads to the study that tests it ("" on the page of that study)."""
 
     place: str
     quote: str
@@ -67,7 +67,7 @@ class _PageClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class _PageTable:
-    """A table ready for the page: `rows` of it are shown, `more` are not."""
+    """A table as the page shows it: `rows` are the rows shown, `more` is the number of rows that are not shown."""
 
     title: str
     caption: str
@@ -78,7 +78,7 @@ class _PageTable:
 
 @dataclass(frozen=True, kw_only=True)
 class _PageMap:
-    """A map ready for the page: its panels as (label, picture)."""
+    """A map as the page shows it, with panels as (label, SVG)."""
 
     title: str
     caption: str
@@ -88,7 +88,7 @@ class _PageMap:
 
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
-    """One chart of a page; `svg` is "" if there was nothing to draw."""
+    """One chart of a page; `svg` is "" if the chart has nothing to draw."""
 
     title: str
     caption: str
@@ -98,7 +98,7 @@ class _Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reference:
-    """One numbered work: its text and the places in it that were used."""
+    """One numbered reference: the text of the work, and the places in the work that are cited."""
 
     number: int
     text: str
@@ -107,14 +107,14 @@ class _Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class _Mention:
-    """A reference to a work at one place in it ("" if the work as a whole)."""
+    """A citation of a numbered reference at a place in the work ("" for the whole work)."""
 
     number: int
     where: str
 
 
 def html(report: Report) -> str:
-    """Return the page: no address is loaded, no script needed; the same report, the same text."""
+    """Return the HTML of the page: it loads no address and needs no script, and the text is deterministic."""
     utility, population = report.utility, report.population
     reading = None if utility is None or population is None else accuracy(population, utility)
     shown = (row for row in report.warnings if row.key == "true-values-shown")
@@ -151,7 +151,7 @@ def html(report: Report) -> str:
 
 
 def _claims(report: Report) -> list[_PageClaim]:
-    """Return the claims of a paper; those of several studies each with the way to its study."""
+    """Return the claims of a paper; in a report on several studies, each claim has a link to its study."""
     several = report.key == INDEX
     return [
         _PageClaim(
@@ -171,7 +171,7 @@ def _claims(report: Report) -> list[_PageClaim]:
 
 
 def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
-    """Return the estimated shares, the charts and the heat maps."""
+    """Return the pictures of the estimated shares, the charts and the heat maps."""
     pictures = []
     if reading is not None and report.population is not None and report.utility is not None:
         estimates = charts.shares(report.population, report.utility, reading.rows)
@@ -182,8 +182,8 @@ def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
     for position, chart in enumerate(report.charts, 1):
         drawn = charts.lines(chart, numbers=numbers)
         pictures.append(_picture(plain(chart.title), _tied(chart.caption), drawn, f"chart-{position}"))
-    for made in report.heat_maps:
-        map_drawn, title, caption = heat.draw(made), plain(made.title), _tied(made.caption)
+    for heat_map in report.heat_maps:
+        map_drawn, title, caption = heat.draw(heat_map), plain(heat_map.title), _tied(heat_map.caption)
         if map_drawn is None:
             pictures.append(_picture(title, caption, None, ""))
         else:
@@ -194,20 +194,20 @@ def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
 
 
 def _kinds(report: Report) -> list[tuple[str, str]]:
-    """Return what the kinds of figures mean: an assessment explains all that are claims, a study those that it has."""
+    """Return (kind, meaning) for kinds of figures: in an assessment every certified kind, in a study those it uses."""
     used = {_ESTIMATE if bound.kind == "estimate" else figure(bound).kind for bound in report.bounds}
     every = report.population is not None
     return [row for row in KINDS_EXPLAINED if row[0] in used or (every and row[0] != _APPROXIMATION)]
 
 
 def _tied(text: str) -> str:
-    """Return `text` on one line, a percentage never broken before its sign."""
+    """Return `text` on one line, with a non-breaking space before each percent sign."""
     return plain(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 @cache
 def _template() -> Template:
-    """Return the template: everything is escaped, nothing may be missing."""
+    """Return the page template, which escapes all values and raises an error for missing values."""
     environment = Environment(
         loader=PackageLoader("hushuffle.report"),
         autoescape=True,
@@ -224,8 +224,8 @@ def _rows(findings: Iterable[Finding], citations: tuple[Citation, ...], labels: 
     return [_row(finding, citations, labels) for finding in findings]
 
 
-def _tables(made: Iterable[Table]) -> list[_PageTable]:
-    """Return the tables, of each the first `_MOST_ROWS` rows."""
+def _tables(tables: Iterable[Table]) -> list[_PageTable]:
+    """Return the tables, each with at most `_MOST_ROWS` rows."""
     return [
         _PageTable(
             title=plain(table.title),
@@ -234,14 +234,14 @@ def _tables(made: Iterable[Table]) -> list[_PageTable]:
             rows=min(len(table.rows), _MOST_ROWS),
             more=max(len(table.rows) - _MOST_ROWS, 0),
         )
-        for table in made
+        for table in tables
     ]
 
 
-def _point_maps(made: Iterable[PointMap]) -> list[_PageMap]:
-    """Return the maps, drawn."""
+def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
+    """Return the maps with their panels drawn as SVG."""
     ready = []
-    for point_map in made:
+    for point_map in point_maps:
         drawn, caption = maps.draw(point_map), _tied(point_map.caption)
         panels = () if drawn is None else drawn.panels
         remark = "No point of this map is finite." if drawn is None else drawn.remark
@@ -251,20 +251,20 @@ def _point_maps(made: Iterable[PointMap]) -> list[_PageMap]:
 
 
 def _joined(caption: str, remark: str) -> str:
-    """Return a caption with a remark, which may be empty."""
+    """Return a caption followed by a remark; either may be empty."""
     return f"{caption} {remark}".strip()
 
 
 def _units_explained(units: Iterable[str]) -> list[str]:
-    """Return what the `units` mean, each once, those that need words."""
+    """Return explanations of the `units` that need one, each once."""
     return [UNITS_EXPLAINED[unit] for unit in dict.fromkeys(units) if unit in UNITS_EXPLAINED]
 
 
 def _picture(title: str, caption: str, drawn: Drawing | None, name: str) -> _Picture:
-    """Return the picture of what was drawn; ids in it start with `name`."""
+    """Return the page's picture of the drawing `drawn`; ids in the SVG start with `name`."""
     if drawn is None:
         return _Picture(title=title, caption=f"{caption} No point of this chart is finite.", svg="", key=())
-    beyond = " What reaches the edge of the picture goes on beyond it." if drawn.clipped else ""
+    beyond = " Lines at the edge of the picture continue beyond it." if drawn.clipped else ""
     return _Picture(title=title, caption=f"{caption}{beyond}", svg=drawing.svg(drawn, name), key=drawn.key)
 
 
@@ -283,7 +283,7 @@ def _row(finding: Finding, citations: tuple[Citation, ...], labels: tuple[str, .
 
 
 def _references(citations: Iterable[Citation]) -> tuple[_Reference, ...]:
-    """Return the works of `citations`, numbered from 1 in order of use."""
+    """Return the distinct works of `citations`, numbered from 1 in order of use."""
     places: dict[tuple[str, str], dict[str, None]] = {}
     for citation in citations:
         places.setdefault(_work(citation), {})[plain(citation.where)] = None
@@ -294,7 +294,7 @@ def _references(citations: Iterable[Citation]) -> tuple[_Reference, ...]:
 
 
 def _mentions(citations: Iterable[Citation], sources: Iterable[Citation]) -> tuple[_Mention, ...]:
-    """Return where `sources` stand among `_references(citations)`, each once."""
+    """Return the citations `sources` with their reference numbers in `_references(citations)`, each once."""
     works = list(dict.fromkeys(_work(citation) for citation in citations))
     places = (_Mention(number=works.index(_work(source)) + 1, where=plain(source.where)) for source in sources)
     return tuple(dict.fromkeys(places))

@@ -1,4 +1,4 @@
-"""Parts of what is printed on a terminal, and what turns them into text."""
+"""Elements of terminal output (tables, lists), and the function that renders them as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hushuffle.report.formatting import plain
 
 
 def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
-    """Return `parts` as text, no line longer than `width` columns; ANSI escapes if `color`."""
+    """Return `parts` as text with lines of at most `width` columns; with ANSI escapes if `color`."""
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -25,7 +25,7 @@ def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
         emoji=False,
         highlight=False,
         legacy_windows=False,
-        _environ={},  # the text depends on the arguments alone
+        _environ={},  # the environment must not change the text
     )
     with console.capture() as capture:
         for part in parts:
@@ -34,17 +34,17 @@ def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
 
 
 def table(leading: int = 0, *, expand: bool = True) -> Table:
-    """Return an empty table with a line below its head."""
+    """Return an empty table with a line below its header."""
     return Table(box=box.SIMPLE_HEAD, expand=expand, padding=(0, 1), pad_edge=False, show_edge=False, leading=leading)
 
 
 def item(sentence: str) -> RenderableType:
-    """Return one item of a list."""
+    """Return one list item with the sentence."""
     return items([(Text("-"), sentence)])
 
 
 def items(marked: Iterable[tuple[Text, str]]) -> RenderableType:
-    """Return a list of sentences, each behind its mark."""
+    """Return a list of sentences, each preceded by its mark."""
     rows = Table.grid(padding=(0, 1, 0, 0))
     for mark, sentence in marked:
         rows.add_row(mark, text(sentence))
@@ -52,5 +52,5 @@ def items(marked: Iterable[tuple[Text, str]]) -> RenderableType:
 
 
 def text(words: str, style: str = "") -> Text:
-    """Return `words` on one line of any length, to be folded."""
+    """Return `words` as a single line of text, which is wrapped when printed."""
     return Text(plain(words), style, overflow="fold")

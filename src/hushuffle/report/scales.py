@@ -1,4 +1,4 @@
-"""Axes of charts: what can be drawn, from where to where, with which ticks."""
+"""Axes of charts: their range, their ticks, and which values can be drawn."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ENOUGH = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """An axis from `low` to `high`, logarithmic if `log`."""
+    """An axis with values from `low` to `high`, logarithmic if `log`."""
 
     low: float
     high: float
     log: bool
 
     def clip(self, value: float) -> float:
-        """Return the nearest drawable value.
+        """Return the value on the axis that is nearest to `value`.
 
         >>> Scale(low=1.0, high=10.0, log=True).clip(math.inf)
         10.0
@@ -28,7 +28,7 @@ class Scale:
         return min(max(value, self.low), self.high)
 
     def share(self, value: float) -> float:
-        """Return how far along the axis `value` lies, 0 to 1.
+        """Return the position of `value` on the axis, from 0 at `low` to 1 at `high`.
 
         >>> Scale(low=1.0, high=100.0, log=True).share(10.0)
         0.5
@@ -38,10 +38,10 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """Return where the axis has about `most` ticks: at round numbers, on a logarithmic axis at powers of ten.
+        """Return about `most` tick positions: round numbers, on a logarithmic axis powers of ten.
 
-        A logarithmic axis over few decades has 1, 2, 5 times them as well; one without two of these is ticked like any
-        other.
+        A logarithmic axis over few decades also has ticks at 2 and 5 times the powers of ten. If this gives fewer than
+        two ticks, a logarithmic axis has the ticks of a linear axis.
 
         >>> Scale(low=90.0, high=11_000.0, log=True).ticks(6), Scale(low=0.0, high=1.0, log=False).ticks(5)
         ([100.0, 1000.0, 10000.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -51,7 +51,7 @@ class Scale:
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         decades = math.log10(self.high / self.low)
         every = math.ceil(decades / most)
-        # Written as text first: 10.0 ** -6 is not the float nearest to 1e-6, and would be labelled so.
+        # The tick is converted from text, because 10.0 ** -6 is not the float nearest to 1e-6.
         powers = [float(f"1e{power}") for power in range(first, last + 1, every)]
         inside = [power for power in powers if self.low <= power <= self.high]
         for digits in ((2, 5), (3,)) if every == 1 and len(inside) < _ENOUGH else ():
@@ -62,7 +62,7 @@ class Scale:
         return inside if len(inside) > 1 else steps(self.low, self.high, most)
 
     def labelled(self, room: float, character: float, most: int) -> list[float]:
-        """Return at most about `most` ticks whose labels stand clear of each other on an axis `room` wide.
+        """Return at most about `most` ticks whose labels do not overlap on an axis of width `room`.
 
         `character` is the width of one character, in the unit of `room`.
 
@@ -82,14 +82,15 @@ class Scale:
 
 
 def drawable(value: float, *, log: bool) -> bool:
-    """Return whether `value` has a place on an axis."""
+    """Return whether `value` can be drawn: it is finite and, on a logarithmic axis, positive."""
     return math.isfinite(value) and (value > 0 or not log)
 
 
 def scale(values: Iterable[float], *, log: bool, tight: bool = False) -> Scale | None:
-    """Return the axis that shows the drawable ones of `values`; None if there are none.
+    """Return an axis for the drawable values among `values`; None if no value can be drawn.
 
-    A linear axis starts at 0 if that wastes at most half of it. `tight` takes the values' range as it is.
+    A linear axis starts at 0 if at most half of the axis then stays empty. With `tight`, the axis ends at the smallest
+    and the largest value.
 
     >>> scale([0.25, 1.0, math.inf], log=False, tight=True), scale([0.25, 1.0], log=False)
     (Scale(low=0.25, high=1.0, log=False), Scale(low=0.0, high=1.05, log=False))
@@ -131,7 +132,7 @@ def steps(low: float, high: float, most: int) -> list[float]:
 
 
 def tick(value: float) -> str:
-    """Return the label of a tick: plain, very small and very large numbers as 1e-6 and 1e6.
+    """Return the label of a tick: a plain number, or for very small and large numbers the form 1e-6, 1e6.
 
     >>> tick(12_345.5), tick(1e-6), tick(-0.2)
     ('12,345.5', '1e-6', '-0.2')

@@ -38,15 +38,18 @@ _MOST_VALUES: Final = 12
 _MOST_ROWS: Final = 20
 _MOST_WORDS: Final = 34
 _GAP: Final = 2
-# The interval and the full headings do not fit in 80 columns; the page and the document have them.
+# Intervals and full headings do not fit in 80 columns; the page and the JSON document contain them.
 _LEFT_OUT: Final = "Interval"
+_CARDS: Final = "choice"
+_SIDE_BY_SIDE: Final = "comparison"
+"""The key of reports whose tables have all columns: each row becomes a block, or the table continues below."""
 
 
 def terminal(report: Report, width: int = 80, *, color: bool = False) -> str:
-    """Return the summary as text, no line longer than `width` columns.
+    """Return the summary of a report as text with lines of at most `width` columns.
 
-    Plain text, unless `color` asks for ANSI escapes (when the text goes to a terminal). Columns of a table
-    that do not fit are left out, and it says so.
+    The text contains ANSI escapes only if `color`, for output on a terminal. Table columns that do not fit are left
+    out, and a line says so.
 
     Raises:
         InvalidInputError: `width` below 40.
@@ -73,8 +76,8 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
         yield Text()
         yield text(drawn.title, "bold")
         yield from map(Text, wrapped(drawn.text, width))
-    for made in report.tables:
-        yield from _table_lines(made, width, names)
+    for data_table in report.tables:
+        yield from _table_lines(data_table, width, names, report.key)
     titles = [
         *(drawn.title for drawn in report.diagrams),
         *(chart.title for chart in report.charts),
@@ -87,7 +90,7 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
 
 
 def _verdict(report: Report) -> Iterable[RenderableType]:
-    """Yield the verdict and a line for every target, if there is one."""
+    """Yield the verdict and a line for every target; nothing if there are no targets."""
     judged = verdict(report)
     if judged is None:
         return
@@ -100,7 +103,7 @@ def _verdict(report: Report) -> Iterable[RenderableType]:
 
 
 def _claims(report: Report) -> Iterable[RenderableType]:
-    """Yield how many claims of the paper hold, and a line for each."""
+    """Yield the number of claims for each verdict, and a line for each claim."""
     if not report.claims:
         return
     yield text(count(report.claims), "bold")
@@ -113,7 +116,7 @@ def _claims(report: Report) -> Iterable[RenderableType]:
 
 
 def _claimed(claim: Claim, several: bool) -> str:  # noqa: FBT001 - whether the claims are those of several studies
-    """Return what is claimed, printed and found, and why the verdict is what it is."""
+    """Return a line on one claim: the tested claim, the paper's number, the computed result, and the reason."""
     where = f"{claim.place}; {claim.target}" if several else claim.place
     printed = f" Printed: {claim.printed.rstrip('.')}." if claim.printed else ""
     remarks = "".join(f" {remark}" for remark in (claim.reason, claim.data) if remark)
@@ -121,13 +124,13 @@ def _claimed(claim: Claim, several: bool) -> str:  # noqa: FBT001 - whether the 
 
 
 def _learned(report: Report) -> Iterable[RenderableType]:
-    """Yield findings and warnings; an assessment says where there are none."""
+    """Yield findings and warnings; an assessment without warnings says that there are none."""
     if report.findings or report.unanswered:
         if report.answers:
             yield Text()
         yield _findings(report.findings, report.unanswered)
     elif report.population is not None:
-        yield Text("No adversary was asked for.")
+        yield Text("The specification names no adversary.")
     for warned in report.warnings:
         yield from _warning(warned)
     if report.population is not None and not report.warnings:
@@ -154,29 +157,58 @@ def _utility(reading: Accuracy, numbers: str) -> Iterable[RenderableType]:
         yield text(f"Shown: {len(reading.rows)} values, {reading.order}; {reading.more:,} more in {numbers}.")
 
 
-def _table_lines(made: Table, width: int, names: Names) -> Iterable[RenderableType]:
-    """Yield the title and the rows of `made`; `names` are those of the files that have all of it."""
+def _table_lines(data_table: Table, width: int, names: Names, key: str) -> Iterable[RenderableType]:
+    """Yield the title and the rows of `data_table`; `names` are the names of the files with the complete table."""
     yield Text()
-    yield text(made.title, "bold")
-    every = cell_columns(made)
+    yield text(data_table.title, "bold")
+    every = cell_columns(data_table)
     shown = _fitting(every, width)
-    rows = table(expand=False)
-    for column in shown:
-        heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
-        rows.add_column(heading, justify="left" if column.words else "right", overflow="fold")
-    for row in zip(*(column.cells[:_MOST_ROWS] for column in shown), strict=True):
-        rows.add_row(*(Text.assemble(cell.text, *([(f"\n{cell.kind}", "cyan")] if cell.kind else [])) for cell in row))
-    yield rows
+    if len(shown) < len(every) and key == _CARDS:
+        yield from _cards(every)
+        return
+    if len(shown) < len(every) and key == _SIDE_BY_SIDE:
+        first, left = every[0], every[1:]
+        while left:
+            part = _fitting([first, *left], width)
+            part = part if len(part) > 1 else [first, left[0]]
+            yield _grid(part)
+            left = left[len(part) - 1 :]
+        return
+    yield _grid(shown)
     left_out = [column.heading for column in every[len(shown) :]]
-    more = len(made.rows) - _MOST_ROWS
+    more = len(data_table.rows) - _MOST_ROWS
     if more > 0:
         yield text(f"{more:,} more rows are in {names.numbers}.")
     if left_out:
         yield text(f"Columns in {names.page} and {names.numbers} only: {', '.join(left_out)}.")
 
 
+def _cards(every: Sequence[CellColumn]) -> Iterable[RenderableType]:
+    """Yield each row as a block: the first cell, and below it the other cells with the headings of their columns."""
+    for number, name in enumerate(every[0].cells):
+        yield Text(name.text, "bold")
+        cells = [(column, column.cells[number]) for column in every[1:]]
+        facts = [
+            f"{column.heading} {cell.text}{f' ({kind})' if (kind := cell.kind or column.kind) else ''}"
+            for column, cell in cells
+            if cell.text
+        ]
+        yield Padding(text("; ".join(facts)), (0, 0, 0, 3))
+
+
+def _grid(shown: Sequence[CellColumn]) -> RenderableType:
+    """Return the columns as a table."""
+    rows = table(expand=False)
+    for column in shown:
+        heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
+        rows.add_column(heading, justify="left" if column.words else "right", overflow="fold")
+    for row in zip(*(column.cells[:_MOST_ROWS] for column in shown), strict=True):
+        rows.add_row(*(Text.assemble(cell.text, *([(f"\n{cell.kind}", "cyan")] if cell.kind else [])) for cell in row))
+    return rows
+
+
 def _fitting(every: Sequence[CellColumn], width: int) -> list[CellColumn]:
-    """Return the first columns, as many as fit, one at least; a column of words may be folded."""
+    """Return as many of the first columns as fit, at least one; a column of words may be wrapped."""
     shown: list[CellColumn] = []
     used = 0
     for column in every:
@@ -199,7 +231,7 @@ def _cell(cell: CellText) -> int:
 
 
 def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
-    """Return the table of what each adversary learns, and of what is not answered."""
+    """Return a table of what each adversary learns, and of the questions without an answer."""
     rows = table(leading=1)
     rows.add_column("Adversary", ratio=9, overflow="fold")
     rows.add_column("What they learn", ratio=20, overflow="fold")
@@ -217,6 +249,6 @@ def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ())
 
 
 def _warning(warned: Warned) -> Iterable[RenderableType]:
-    """Yield a warning and what to do."""
+    """Yield a warning and the advice that belongs to it."""
     yield Padding(text(f"Warning: {warned.sentence}", "bold yellow"), (1, 0, 0, 0))
     yield Padding(text(warned.advice), (0, 0, 0, 2))

@@ -1,8 +1,8 @@
-"""The process in which Parquet files are read, a script that `hushuffle.tables.parquet` starts: a file may end it.
+"""Child process that reads Parquet files, started by `hushuffle.tables.parquet`; a damaged file may abort it.
 
 Standard input: blocks of bytes, each with its length in front. The first is JSON: where modules are, and for how many
 seconds to wait for work. Each other one is a request: how many rows at a time and how large the file is, eight bytes
-each, and a query of Polars. When the input ends, whoever asked is gone, and so is this process. Standard output: for
+each, and a query of Polars. When the input ends, the parent is gone, and this process ends. Standard output: for
 each request blocks with a letter and their length in front: T, a table (the first one is empty, and says what the
 columns are); E, the end; F, a failure.
 """
@@ -75,7 +75,7 @@ def _put(out: BinaryIO, kind: bytes, content: bytes | memoryview) -> None:
 
 
 def _limit(size: int) -> None:
-    """Let a file that claims, or unpacks to, more than this machine holds end this process and no other."""
+    """Limit the memory of this process, so that a file which claims or unpacks to too much ends this process only."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - is not everywhere
 
@@ -86,7 +86,7 @@ def _limit(size: int) -> None:
 
 
 def _alone() -> None:
-    """Leave no image of the memory behind; be the first to go where memory is short; let Ctrl-C be for others."""
+    """Write no core dump, be the first process to end if memory is short, and ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - is not everywhere
@@ -97,7 +97,7 @@ def _alone() -> None:
 
 
 def _listen(requests: queue.SimpleQueue[bytes]) -> None:
-    """Put requests into the queue as they come, also while another is being answered."""
+    """Put requests into the queue as they arrive, even while another request is being answered."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             requests.put(block(sys.stdin.buffer))
@@ -105,7 +105,7 @@ def _listen(requests: queue.SimpleQueue[bytes]) -> None:
 
 
 def main() -> None:
-    """Answer requests until there are no more for a while, or nobody is there to ask."""
+    """Answer requests until none arrives for a while, or the parent is gone."""
     _alone()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer

@@ -18,9 +18,9 @@ _HINT: Final = "For example [0, 18, 65, inf], or [2024-01-01, 2024-07-01, 2025-0
 
 @dataclass(frozen=True, kw_only=True)
 class Bins:
-    """The intervals between `edges`, in increasing order, each with its lower edge and without its upper one.
+    """The intervals between `edges`, in increasing order; each includes its lower edge and excludes its upper edge.
 
-    The first edge may be -inf and the last inf, also beside dates.
+    The first edge may be -inf and the last inf, also if the other edges are dates.
 
     >>> Bins(edges=(0, 18, 65, math.inf)).labels
     ('0 to under 18', '18 to under 65', '65 or more')

@@ -1,4 +1,4 @@
-"""From a column to codes: which category a record belongs to, as one expression."""
+"""Codes a column: one Polars expression gives the category of each record."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OVERLAP: Final = -3
 
 @dataclass(frozen=True, kw_only=True)
 class Coding(ABC):
-    """Gives every record its code: 0..k-1, or a mark below 0; text is compared after `tidying`."""
+    """Gives each record a code: 0..k-1, or a mark below 0; text is compared after `tidying`."""
 
     tidying: Tidying = field(default_factory=Tidying)
 
     @property
     @abstractmethod
     def labels(self) -> tuple[str, ...]:
-        """The categories; none where they have no names."""
+        """The labels of the categories; empty if the categories have no names."""
 
     @property
     def size(self) -> int:
@@ -55,16 +55,16 @@ class Coding(ABC):
 
     @property
     def grid(self) -> NumberGrid | None:
-        """What rounds numbers, whose codes are positions on it until then; None: codes are those of categories."""
+        """The grid for numbers, whose codes are grid positions before rounding; None: codes are categories."""
         return None
 
     def reading(self, column: str, dtype: pl.DataType) -> Reading:
-        """Return what is compared of a column."""
+        """Return the readings of a column that the categories are compared with."""
         return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
 
     @property
     def unfit(self) -> str:
-        """What is the case with records that match no category."""
+        """Words for records that match no category."""
         return "match no category" if self.grid is None else "hold no finite number"
 
     @property
@@ -77,14 +77,14 @@ class Coding(ABC):
         """Return the code of every record, Int32: 0..k-1, MISSING, UNSEEN or OVERLAP."""
 
     def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
-        """Return the first and the last category that a record matches: two where they overlap."""
+        """Return the first and the last category that a record matches; they differ if categories overlap."""
         code = self.codes(reading)
         return code.alias("first"), code.alias("last")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition(Coding):
-    """One condition for each category; with `days`, numbers in them are days since 1970."""
+    """One condition for each category; with `days`, numbers in conditions are days since 1970."""
 
     conditions: Mapping[str, Condition]
     days: bool = False
@@ -125,7 +125,7 @@ class ByCondition(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class ByLabel(Coding):
-    """Each label is a category; the column is compared with it as text, exactly but for the tidying of both."""
+    """Each label is a category; text of the column must equal the label, after both are tidied."""
 
     names: tuple[str, ...]
 
@@ -180,7 +180,7 @@ class ByNumber(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class OnGrid(Coding):
-    """The column holds numbers: their codes are positions on a grid, which a coin rounds to levels later."""
+    """The column holds numbers: their codes are positions on a grid, before stochastic rounding to levels."""
 
     levels: NumberGrid
 
@@ -213,15 +213,15 @@ class OnGrid(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class WithOther(Coding):
-    """Another coding, whose records without a category go into the category `other`: one of its own, or a new one."""
+    """Another coding, whose unmatched records go into the category `other`: an existing or a new category."""
 
     inner: Coding
     other: str
 
     @property
     def labels(self) -> tuple[str, ...]:
-        known = self.inner.labels
-        return known if self.other in known else (*known, self.other)
+        labels = self.inner.labels
+        return labels if self.other in labels else (*labels, self.other)
 
     @property
     def numeric(self) -> bool:
@@ -249,7 +249,7 @@ def coding(
     otherwise: str | None = None,
     tidying: Tidying | None = None,
 ) -> Coding:
-    """Return how `categories` code a column; what is in none of them goes into the category `otherwise`.
+    """Return the coding of a column by `categories`; unmatched values go into the category `otherwise`.
 
     >>> coding(Bins(edges=(0, 18, 65)), otherwise="other").labels
     ('0 to under 18', '18 to under 65', 'other')
@@ -280,7 +280,7 @@ def coding(
 
 
 def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
-    """Refuse names that are the same, or cannot be told apart once they are tidy."""
+    """Refuse names that are equal, or that are equal after tidying."""
     if len(set(names)) != len(names):
         _checks.reject("categories", "distinct", names)
     tidy = tidying.names(names)
@@ -292,14 +292,16 @@ def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What the values of a private column mean: their `coding`, and what becomes of missing ones.
+    """The meaning of a private column's values: their `coding`, and the treatment of missing values.
 
-    They become the category `instead`; if there is none they are left out (`drop`) or refused.
+    Missing values become the category `instead`; without one they are left out (`drop`) or refused. Refused records
+    are set aside if they are at most `quarantine` per cent of all records; None: refused records are an error.
     """
 
     coding: Coding
     drop: bool = False
     instead: str | None = None
+    quarantine: float | None = None
 
     @classmethod
     def of(
@@ -310,7 +312,7 @@ class Answers:
         otherwise: str | None = None,
         tidying: Tidying | None = None,
     ) -> Self:
-        """Return what categories known beforehand (k: the codes 0..k-1) and a rule for missing values say.
+        """Return the answers for given categories (k: the codes 0..k-1) and a rule for missing values.
 
         `otherwise` and `tidying` go with categories that have names; see `coding`.
         """
@@ -327,16 +329,16 @@ class Answers:
 
     @classmethod
     def with_coding(cls, rule: Coding, missing: str) -> Self:
-        """Return what a coding by name and a rule for missing values say."""
+        """Return the answers for a coding with names and a rule for missing values."""
         if rule.grid is not None and missing not in ("refuse", "drop"):
             _checks.reject("missing", '"refuse" or "drop" for numbers', repr(missing))
         return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The categories, that of missing values included; none where they have no names."""
-        known = self.coding.labels
-        return known if self.instead is None or self.instead in known else (*known, self.instead)
+        """The categories, including that of missing values; empty if the categories have no names."""
+        labels = self.coding.labels
+        return labels if self.instead is None or self.instead in labels else (*labels, self.instead)
 
     @property
     def k(self) -> int:
@@ -350,16 +352,16 @@ class Answers:
 
     @property
     def refuses_missing(self) -> bool:
-        """Whether no record may be missing."""
+        """Whether missing values are refused."""
         return not self.drop and self.instead is None
 
     def settled(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-        """Return codes 0..k-1 without marks, and which records are kept (None: all), where missing is the only mark."""
+        """Return codes 0..k-1 without marks, and a mask of kept records (None: all), if missing is the only mark."""
         if not codes.size or int(codes.min()) >= 0:
             return codes.astype(np.int64), None
         if self.instead is not None:
             values = codes.astype(np.int64)
             values[values == MISSING] = self.labels.index(self.instead)
             return values, None
-        kept = codes != MISSING
-        return codes[kept].astype(np.int64), kept
+        settled = codes != MISSING
+        return codes[settled].astype(np.int64), settled

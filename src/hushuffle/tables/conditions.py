@@ -1,4 +1,4 @@
-"""Conditions such as ">= 18 and < 30": a small parser, no evaluation of code."""
+"""Parses conditions such as ">= 18 and < 30", without evaluating code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Clause:
     value: float | str
 
     def matches(self, *, numbers: pl.Expr, texts: pl.Expr) -> pl.Expr:
-        """Return which records match; one that is no number (null) matches no comparison with a number."""
+        """Return which records match; a record that is no number (null) matches no comparison with a number."""
         left = texts if isinstance(self.value, str) else numbers
         matched: pl.Expr = _OPERATORS[self.operator](left, self.value)
         return matched.fill_null(value=False)
@@ -54,14 +54,14 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """`text` as written; it holds if in one of `alternatives` every clause holds."""
+    """A condition with its `text`; it holds if all clauses of at least one of the `alternatives` hold."""
 
     text: str
     alternatives: tuple[tuple[Clause, ...], ...]
 
     @property
     def numeric(self) -> bool:
-        """Whether it compares with a number."""
+        """Whether the condition compares with a number."""
         return any(not isinstance(clause.value, str) for clauses in self.alternatives for clause in clauses)
 
     def changed(self, change: Callable[[str], str]) -> Condition:
@@ -130,13 +130,13 @@ def _clause(text: str, tokens: Iterator[tuple[str, str]]) -> Clause:
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, position)
+        if match is None or match.lastgroup is None:
             hint = "Equality is written ==." if text[position] == "=" else ""
             _refuse(text, hint or f"What starts at character {position + 1} is not understood. {_EXAMPLES}")
-        if found.lastgroup != "space":
-            yield found.lastgroup, found.group()
-        position = found.end()
+        if match.lastgroup != "space":
+            yield match.lastgroup, match.group()
+        position = match.end()
 
 
 def _refuse(text: str, hint: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""How a CSV file is written: encoding and separator. It is read as UTF-8 text, some bytes at a time."""
+"""The form of CSV files: encoding and separator. Files are read as UTF-8 text in blocks."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _QUOTE, _NEWLINE, _RETURN = ord('"'), ord("\n"), ord("\r")
 
 @dataclass(frozen=True, kw_only=True)
 class CsvForm:
-    """The `encoding` of CSV files, by any name that Python knows, and what separates their fields.
+    """The `encoding` of CSV files, by any name that Python accepts, and the `separator` of the fields.
 
-    Without a `separator` it is a tab in .tsv files and a comma in others. Parquet files say all this themselves.
+    The default separator is a tab in .tsv files and a comma in others. Parquet files need no form.
 
     >>> CsvForm(encoding="latin-1", separator=";").separator_of(Path("people.csv"))
     ';'
@@ -46,12 +46,12 @@ class CsvForm:
         return codecs.lookup(self.encoding).name not in (UTF8, "ascii", "utf-8-sig")
 
     def separator_of(self, path: Path) -> str:
-        """Return what separates the fields of a file."""
+        """Return the separator of the fields of a file."""
         return self.separator or ("\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
 
 
 def separator_name(separator: str) -> str:
-    """Return what fields are separated by, in words.
+    """Return the separator in words.
 
     >>> separator_name(";"), separator_name("|")
     ('semicolons', "'|'")
@@ -115,7 +115,7 @@ def pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def record_ends(text: bytes) -> npt.NDArray[np.intp]:
-    """Return where the lines end that are ends of records: a line inside quotation marks goes on."""
+    """Return the positions where records end; a line break inside quotation marks ends no record."""
     symbols = np.frombuffer(text, dtype=np.uint8)
     inside = np.logical_xor.accumulate(symbols == _QUOTE) if _QUOTE in text else np.zeros(symbols.size, dtype=np.bool_)
     return np.flatnonzero((symbols == _NEWLINE) & ~inside) + 1
@@ -125,34 +125,37 @@ def record_ends(text: bytes) -> npt.NDArray[np.intp]:
 class Irregular:
     """A record with another number of `fields` than the first `line` has names, or that never ends (`open`).
 
-    `line` is where it begins, and `several` says that it goes on in further lines, inside of quotation marks.
+    `line` is where it begins, and `several` says that it goes on in further lines, inside of quotation marks. It is
+    `record` number 1 below the names, 2, ...
     """
 
     line: int
     fields: int
     names: int
     several: bool
+    record: int
     open: bool = False
 
 
-def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
-    r"""Return the first record of a file that does not fit its names, if there is one; blank lines are none.
+def irregular_records(path: Path, form: CsvForm) -> Iterator[Irregular]:
+    r"""Yield the records of a file that do not fit its names, in order; blank lines fit.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "people.csv")
     ...     written = path.write_text("id,town\n1,Bern\n2\n")
-    ...     first_irregular(path, CsvForm())
-    Irregular(line=3, fields=1, names=2, several=False, open=False)
+    ...     list(irregular_records(path, CsvForm()))
+    [Irregular(line=3, fields=1, names=2, several=False, record=2, open=False)]
     """
     separator, names, odd, started = ord(form.separator_of(path)), 0, False, False
+    records = -1  # that have ended below the names
     line = begun = 1  # where the block begins, and the record that is not at its end yet
     fields, size, before = 1, 0, _NEWLINE  # of that record so far, and the last symbol
     for block in text_blocks(path, form.encoding) if form.decoded else _plain_blocks(path):
         symbols = np.frombuffer(block, dtype=np.uint8)
         if not started:  # blank lines above the names
-            kept = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
-            line, symbols = line + int(np.count_nonzero(symbols[:kept] == _NEWLINE)), symbols[kept:]
+            leading = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
+            line, symbols = line + int(np.count_nonzero(symbols[:leading] == _NEWLINE)), symbols[leading:]
             started, begun = bool(symbols.size), line
         if not symbols.size:
             continue
@@ -161,16 +164,16 @@ def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
         ends = np.flatnonzero((symbols == _NEWLINE) & ~inside)
         separators = np.cumsum((symbols == separator) & ~inside)
         if ends.size:
-            found = 1 + np.diff(separators[ends], prepend=1 - fields)
+            counts = 1 + np.diff(separators[ends], prepend=1 - fields)
             length = np.diff(ends, prepend=-1 - size) - 1
             blank = (length == 0) | ((length == 1) & (np.append(before, symbols)[ends] == _RETURN))
             starts = np.concatenate([[begun], line + newlines[ends[:-1]]])
-            names = names or int(found[0])
-            if (wrong := np.flatnonzero((found != names) & ~blank)).size:
-                place = int(wrong[0])
-                last = line + int(newlines[ends[place]]) - 1
-                several = bool(last > starts[place])
-                return Irregular(line=int(starts[place]), fields=int(found[place]), names=names, several=several)
+            names = names or int(counts[0])
+            for place in np.flatnonzero((counts != names) & ~blank).tolist():
+                first, last = int(starts[place]), line + int(newlines[ends[place]]) - 1
+                number = records + place + 1
+                yield Irregular(line=first, fields=int(counts[place]), names=names, several=last > first, record=number)
+            records += ends.size
             begun, fields, size = line + int(newlines[ends[-1]]), 1, 0
         rest = int(ends[-1]) + 1 if ends.size else 0
         fields += int(separators[-1] - (separators[rest - 1] if rest else 0))
@@ -178,8 +181,12 @@ def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
         line, odd, before = line + int(newlines[-1]), bool(inside[-1]), int(symbols[-1])
     names = names or fields
     if odd or (size and fields != names):
-        return Irregular(line=begun, fields=fields, names=names, several=line > begun, open=odd)
-    return None
+        yield Irregular(line=begun, fields=fields, names=names, several=line > begun, record=records + 1, open=odd)
+
+
+def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
+    """Return the first record of a file that does not fit its names, if there is one."""
+    return next(irregular_records(path, form), None)
 
 
 def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
@@ -194,14 +201,14 @@ def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
     ...     lines_of(path, "utf-8", [1, 2])
     [2, 4]
     """
-    wanted, found = np.asarray(records, dtype=np.int64), list[int]()
+    wanted, numbers = np.asarray(records, dtype=np.int64), list[int]()
     record = line = 0  # how many have ended
     odd, started = False, False
     for block in text_blocks(path, encoding) if CsvForm(encoding=encoding).decoded else _plain_blocks(path):
         symbols = np.frombuffer(block, dtype=np.uint8)
         if not started:  # blank lines above the names
-            kept = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
-            line, symbols = line + int(np.count_nonzero(symbols[:kept] == _NEWLINE)), symbols[kept:]
+            leading = symbols.size - len(block.lstrip(b"\xef\xbb\xbf\r\n"))
+            line, symbols = line + int(np.count_nonzero(symbols[:leading] == _NEWLINE)), symbols[leading:]
             started = bool(symbols.size)
         if not symbols.size:
             continue
@@ -210,6 +217,6 @@ def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
         ends = np.flatnonzero(newlines & ~inside)
         here = wanted[(wanted > record) & (wanted <= record + ends.size)]
         lines = np.cumsum(newlines)
-        found += (line + lines[ends[here - record - 1]] + 1).tolist()
+        numbers += (line + lines[ends[here - record - 1]] + 1).tolist()
         record, line, odd = record + ends.size, line + int(lines[-1]), bool(inside[-1])
-    return found
+    return numbers

@@ -1,4 +1,4 @@
-"""What looks wrong in a column: marks of missing answers, typing errors, a value where its name should be."""
+"""Suspicious values in a column: marks of missing answers, typing errors, and a value in place of the column's name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CODES: Final = re.compile(r"-?9{1,4}|-1|0")
 
 _SHORTEST: Final = 4
 _TIMES: Final = 10
-"""A typing error is so many times rarer than what was meant, at least."""
+"""A value counts as a typing error if the intended value is at least this many times as frequent."""
 
 _LOOKED: Final = 2000
 _MEANT: Final = 50
@@ -30,7 +30,7 @@ _MEANT: Final = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Doubt:
-    """A value that so many records have and that may be wrong; `meant` is what it may stand for, None: no answer."""
+    """A suspicious value with its number of records; `meant` is the intended value, None: a missing answer."""
 
     value: str
     records: int
@@ -38,7 +38,7 @@ class Doubt:
 
 
 def missing_marks(column: Profile) -> tuple[Doubt, ...]:
-    """Return the values of a column that look as if they said that there is no answer."""
+    """Return the values of a column that seem to mark a missing answer."""
     if column.kind == "dates" or not column.exact:
         return ()
     rows = column.counts.head(_LOOKED).iter_rows()
@@ -50,7 +50,7 @@ def missing_marks(column: Profile) -> tuple[Doubt, ...]:
 
 
 def typing_errors(column: Profile) -> tuple[Doubt, ...]:
-    """Return the values of a column of text that are one letter away from one that is far more frequent.
+    """Return the text values that differ by one letter from a far more frequent value.
 
     >>> counts = pl.DataFrame({"value": ["weekly", "never", "weekly.", "nevr"], "count": [400, 300, 35, 30]})
     >>> column = Profile(name="x", kind="text", type="text", missing=0, distinct=4, exact=True, present=765,
@@ -75,10 +75,10 @@ def _errors(rows: list[tuple[str, int]]) -> Iterator[Doubt]:
                 break
 
 
-def _one_apart(one: str, other: str) -> bool:
-    """Return whether a letter less, more or another, or two that changed places, make one text of the other."""
-    short, long = sorted((one, other), key=len)
-    if len(long) - len(short) > 1 or len(short) < _SHORTEST or one == other:
+def _one_apart(first: str, other: str) -> bool:
+    """Return whether two texts differ by one letter (missing, added or changed) or by two exchanged letters."""
+    short, long = sorted((first, other), key=len)
+    if len(long) - len(short) > 1 or len(short) < _SHORTEST or first == other:
         return False
     place = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) < len(long):

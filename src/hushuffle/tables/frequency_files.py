@@ -42,13 +42,13 @@ def frequency_table(
     """Return a row for each of the k values, with the share of the people and their number, each with its interval.
 
     The columns are `value`, `frequency`, `standard_error`, `low`, `high`, `above_threshold`, `people`, `people_low` and
-    `people_high`. `above` says which values are told from noise, shape (k,). `simplex`, the same estimate made
-    non-negative and summing to one, adds `simplex_frequency` and `simplex_people`, which have no interval.
+    `people_high`. `above` says which values are statistically significant, shape (k,). `simplex`, the same estimate
+    projected to the simplex, adds `simplex_frequency` and `simplex_people`, which have no interval.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
-    >>> made = estimate(np.array([0, 1, 1, 1]), protocol=survey)
-    >>> frequency_table(made, ["no", "yes"], confidence=0.95, above=np.array([False, True])).select("value").rows()
+    >>> result = estimate(np.array([0, 1, 1, 1]), protocol=survey)
+    >>> frequency_table(result, ["no", "yes"], confidence=0.95, above=np.array([False, True])).select("value").rows()
     [('no',), ('yes',)]
     """
     table = pl.DataFrame(
@@ -71,7 +71,7 @@ def frequency_table(
 def chosen_rows(
     table: pl.DataFrame, values: npt.NDArray[np.int64], *, intervals: npt.NDArray[np.float64], people: int
 ) -> pl.DataFrame:
-    """Return the rows of a `frequency_table` of some `values`, in their order, with other `intervals`, shape (m, 2)."""
+    """Return the rows of a `frequency_table` for `values`, in that order, with other `intervals`, shape (m, 2)."""
     ends = {**_ends(intervals), **_ends(intervals * people, "people_")}
     return table[values].with_columns(pl.Series(name, end, dtype=pl.Float64) for name, end in ends.items())
 
@@ -139,7 +139,7 @@ def save_text(path: Path, text: str) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write, which comes to its place when it is whole."""
+    """Open a temporary file for writing; it replaces the target only when it is complete."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     with naming(path), ExitStack() as undo:
         undo.callback(new.unlink, missing_ok=True)

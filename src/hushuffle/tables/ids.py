@@ -1,4 +1,4 @@
-"""When two spellings of an id are the same id: `7`, `0007`, `+7`, `7.0` and ` 7`, or `U17` and `u17`."""
+"""Normal forms of ids: equal for `7`, `0007`, `+7`, `7.0` and ` 7`, or for `U17` and `u17`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER: Final = r"^\+?(-?)0*([0-9]+)(?:\.0*)?$"
 
 
 def normal(ids: pl.Expr) -> pl.Expr:
-    """Return ids (text) in a normal form, which all spellings of one id share.
+    """Return ids (text) in a normal form, which is the same for all spellings of an id.
 
     Compatibility characters such as full-width digits become plain ones (NFKC); invisible characters, blanks around
     the id and capital letters make no difference; nor do a plus sign, leading zeros and `.0` of a whole number.

@@ -1,4 +1,4 @@
-"""What is in a table, for the owner of the data: columns, values with their counts, what repeats. All true data."""
+"""Inspects a table for the owner of the data: columns, values with counts, and repetitions. Results are true data."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from hushuffle.tables.readings import Reading, days
 from hushuffle.tables.sources import Part, open_source, type_name
 
 Kind: TypeAlias = Literal["whole numbers", "numbers", "dates", "text", "booleans", "nothing", "other"]
-"""What the values of a column are; "other" is a type that is not read."""
+"""The type of a column's values; "other" is a type that is not read."""
 
 _ROWS: Final = 1 << 18
 _HELD: Final = 1_000_000
-"""Different values of all columns together that are counted one by one."""
+"""Largest number of distinct values of all columns that are counted exactly."""
 
 _SKETCH: Final = 4096
 _MOSTLY: Final = 0.95
-"""The share of values that must be numbers, or dates, for a column of them."""
+"""A column is numeric (or of dates) if at least this share of its values are numbers (or dates)."""
 
 _OWN: Final = 0.9
 """The share of different values in a column that are about as many as records: the estimate is off by 1.6 %, mostly."""
 
 _PERSONS: Final = 30
-"""A column of fewer different values says whose a record is only if its name says so."""
+"""A column of fewer distinct values identifies people only if its name says so."""
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _LINES: Final = 50
@@ -54,8 +54,8 @@ _PERSON: Final = re.compile(
 class Profile:
     """One column: `counts` are its values as text with how many records have them, most frequent first.
 
-    Of a column of a type that is not read, such as lists, only `missing` and `present` are known. Of a column with very
-    many different values `counts` are those of the first records, and `distinct` is an estimate (`exact` is False).
+    For a column of a type that is not read (such as lists) only `missing` and `present` are known. For a column of very
+    many distinct values, `counts` covers only the first records, and `distinct` is an estimate (`exact` is False).
     """
 
     name: str
@@ -74,18 +74,18 @@ class Profile:
 
     @property
     def unique(self) -> bool:
-        """Whether each record has a value of its own, or nearly so where values are too many to be counted."""
+        """Whether (almost) each record has its own value."""
         own = self.distinct == self.present if self.exact else self.distinct >= _OWN * self.present
         return own and self.present > 1 and not self.missing
 
     @property
     def named_so(self) -> bool:
-        """Whether its name is one of columns that say whose a record is."""
+        """Whether the column's name is a common name of a column that identifies people."""
         return _PERSON.search(self.name) is not None
 
     @property
     def may_name_people(self) -> bool:
-        """Whether it may say whose a record is, with several records of one person: its owner has to say."""
+        """Whether the column may identify people who have several records each; only the owner can confirm it."""
         if self.kind not in ("text", "whole numbers") or self.distinct < 2:
             return False
         repeats = not self.exact or self.distinct < self.present
@@ -93,18 +93,18 @@ class Profile:
 
     @property
     def names_people(self) -> bool:
-        """Whether that is so likely that nobody would ask for its values: by its name, or few records have each."""
-        few = self.distinct >= max(_PERSONS, math.sqrt(self.present)) and self.repeats >= 2
-        return self.may_name_people and (self.named_so or few or self.distinct >= _OWN * self.present)
+        """Whether values probably are ids of people: by the column's name, or because few records share each value."""
+        repeated = self.distinct >= max(_PERSONS, math.sqrt(self.present)) and self.repeats >= 2
+        return self.may_name_people and (self.named_so or repeated or self.distinct >= _OWN * self.present)
 
     @property
     def repeated(self) -> int | None:
-        """How many values occur more than once; None: they are too many to be counted."""
+        """How many values occur more than once; None: there are too many values to count."""
         return self.counts.filter(pl.col("count") > 1).height if self.exact else None
 
     @property
     def other_spellings(self) -> int:
-        """How many of the counted values are, as ids, another spelling of one of the others."""
+        """How many of the counted values are another spelling of the same id as some other value."""
         return self.counts.height - self.counts.select(normal(pl.col("value"))).to_series().n_unique()
 
     @property
@@ -122,7 +122,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """A table: its files, records and columns; of CSV files the form, and what separates their fields, as guessed."""
+    """An inspected table: its files, records and columns; for CSV files the guessed form and separator."""
 
     source: str
     files: int
@@ -132,7 +132,7 @@ class Inspection:
     columns: tuple[Profile, ...]
 
     def column(self, name: str) -> Profile:
-        """Return a column that is there."""
+        """Return the column with this name."""
         return next(column for column in self.columns if column.name == name)
 
 
@@ -144,9 +144,9 @@ def inspect_table(
     base_folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Inspection:
-    """Return what is in `columns` of a table (all, if none are named): a file, a glob, or "statsmodels:NAME".
+    """Return an inspection of `columns` of a table (all by default): a file, a glob, or "statsmodels:NAME".
 
-    With `people` also the other columns that may say whose a record is.
+    With `people`, other columns that may identify people are inspected as well.
 
     Encoding and separator of CSV files are guessed from the first one. Memory: a million different values at most, and
     the records being read.
@@ -236,7 +236,7 @@ class _Tally:
             self._exact = self._counts.height <= self._held
 
     def profile(self, dtype: pl.DataType, *, typed: bool) -> Profile:
-        """Return what was seen."""
+        """Return the profile of the column."""
         if _unread(dtype):
             self._counts, self._exact = self._counts.clear(), True
         return Profile(
@@ -265,7 +265,7 @@ class _Tally:
 
 
 def _distinct(hashes: npt.NDArray[np.uint64], present: int) -> int:
-    """Return about how many different values there were: hashes are uniform, and the largest one kept says it."""
+    """Return the approximate number of distinct values, from the largest of the smallest uniform hashes."""
     if hashes.size < _SKETCH:
         return hashes.size
     return min(present, round((_SKETCH - 1) / (float(hashes[-1]) / 2.0**64)))

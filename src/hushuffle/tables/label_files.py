@@ -1,4 +1,4 @@
-"""Files of labels: the categories of a column, where there are many."""
+"""Reads files of labels: the categories of a column with many categories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
     r"""Return the labels in a file: the first column of a CSV file with a line of names, or the lines of another file.
 
     Spaces around a line of text are no part of a label, and blank lines are passed over; files are UTF-8. Messages show
-    no label, for somebody may name a file of answers.
+    no label: the file may hold answers.
 
     Raises:
         DataError: the file cannot be read, has a label twice, an empty one in a CSV file, or one that cannot be

@@ -1,4 +1,4 @@
-"""The words for categories and missing values; no file of them is read here."""
+"""Labels of categories and of missing values; this module reads no files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def missing_label(missing: str, labels: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Tidying:
-    """What is done to text before it is compared: spaces around it taken away (`trim`), capital letters made small."""
+    """Text normalization before comparison: remove surrounding spaces (`trim`), ignore capital letters (`casefold`)."""
 
     trim: bool = False
     casefold: bool = False

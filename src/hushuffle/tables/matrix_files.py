@@ -1,6 +1,6 @@
 """A matrix of probabilities in a file: CSV without header, Parquet, or NumPy. Messages show no number of it.
 
-Somebody may have named a file of answers.
+The file may hold answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
 from hushuffle.tables.parquet import read_parquet
 
 _LARGEST: Final = 1 << 26
-"""Bytes that are read."""
+"""Largest number of bytes that are read."""
 
 _TOLERANCE: Final = 1e-12
 _SINGLE: Final = 1e-6

@@ -1,7 +1,7 @@
-"""Parquet files, read in a process of their own: a damaged one may end the process that reads it.
+"""Reads Parquet files in a child process, because a damaged file may abort the process that reads it.
 
-The reader of Parquet is made for files that are whole. Some damaged ones make it panic, or claim so much memory that
-the process is aborted. So a child process reads, filters and converts; what comes back are the columns asked for.
+The Parquet library expects undamaged files. A damaged file can make it panic, or claim so much memory that the process
+is aborted. So a child process reads, filters and converts; what comes back are the columns asked for.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from hushuffle.files.causes import cause
 from hushuffle.tables import _parquet_child as child
 
 ROWS: Final = 1 << 18
-"""Rows that come at a time, about."""
+"""Approximate number of rows per block."""
 
 _PATIENCE: Final = 10.0
-"""Seconds that a process waits for the next file."""
+"""Seconds that an idle child process waits for the next file."""
 
 _PIPE: Final = 1 << 20
 _FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 class UnreadableFile(DataError):  # noqa: N818 - what is the case
-    """A file is damaged, or none of its kind: it has to be written anew."""
+    """A file is damaged or has another format; it has to be written again."""
 
     def __init__(self, message: str, path: Path | None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class UnreadableFile(DataError):  # noqa: N818 - what is the case
 
 
 def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS) -> Iterator[pl.DataFrame]:
-    """Yield what `query` makes of the Parquet file `path`: first an empty table, which says what the columns are.
+    """Yield the result of `query` on the Parquet file `path`: first an empty table with the columns' types.
 
     Args:
         query: built on `pl.scan_parquet(path)` of an absolute path, without functions of Python.
@@ -59,11 +59,11 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
         fail(f"{name} does not exist.")
     except OSError as error:
         fail(f"{name} cannot be read: {cause(error)}.")
-    asked, answered = query.serialize(), False
+    plan, answered = query.serialize(), False
     while not answered:
         reader = _taken()
         try:
-            yield from reader.answers(asked, rows, size)
+            yield from reader.answers(plan, rows, size)
             answered = True
         except _Failed:
             answered = True
@@ -105,7 +105,7 @@ class _Ended(Exception):  # noqa: N818 - what is the case
 
 
 class _Reader:
-    """A process that reads Parquet files, one after the other; it ends with this one, however that ends."""
+    """A child process that reads Parquet files one after the other; it ends when its parent ends."""
 
     def __init__(self) -> None:
         try:
@@ -183,7 +183,7 @@ def _ended(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 _idle: Final[list[_Reader]] = []
-"""One process at most that waits for the next file."""
+"""At most one idle child process, which waits for the next file."""
 
 
 def _taken() -> _Reader:

@@ -1,4 +1,4 @@
-"""Whose records are whose: at most so many of each person are kept, by coins that know nothing of the values."""
+"""Limits the records of each person to a fixed number, chosen independently of the values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROOM: Final = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class _Held:
-    """Records that are held, side by side: of whom, their words, values and numbers.
+    """Records in memory as parallel arrays: hash of the person, random word, value and number.
 
     `spelled` is a hash of the id as it is written, and `seen` how many records were seen of the person, said by the
     first that is held, 0 by the others.
@@ -41,7 +41,7 @@ class _Held:
 
 
 class FewOfEach:
-    """Takes records of people block by block, and keeps at most `most` of each: those with the smallest random words.
+    """Takes records block by block, and keeps at most `most` per person: those with the smallest random words.
 
     The words are drawn for records, whatever their values: every choice among one person's records is equally likely.
     48 bytes are held for each record that is kept, and those of at most 2**20 more. Persons are told apart by 64 bits
@@ -88,7 +88,7 @@ class FewOfEach:
 
     @property
     def values(self) -> Integers:
-        """The values of the records that are kept, in an order that says nothing."""
+        """The values of the records that are kept, in an order independent of the data."""
         return self._settle().values
 
     @property
@@ -98,12 +98,12 @@ class FewOfEach:
 
     @property
     def left_out(self) -> int:
-        """How many records were too many."""
+        """How many records were left out because a person had too many."""
         return self._taken - self.values.size
 
     @property
     def largest(self) -> int:
-        """How many records one person has, at most."""
+        """The largest number of records of one person."""
         return int(self._settle().seen.max(initial=0))
 
     def refuse_spellings(self, column: str) -> None:
@@ -112,12 +112,12 @@ class FewOfEach:
         if self._several:
             fail(
                 f"column {column!r}: {len(self._several):,} ids are written in several ways: with and without capital "
-                "letters, spaces, leading zeros, a plus sign or .0. They are the same people, or nobody can tell. "
+                "letters, spaces, leading zeros, a plus sign or .0. Such ids may belong to the same person. "
                 "Write each id in one way; people whose ids differ in nothing else need other ids."
             )
 
     def _settle(self) -> _Held:
-        """Drop what is too much, and return what is kept."""
+        """Drop the records beyond the limit, and return the kept records."""
         if self._fresh:
             blocks = [vars(block) for block in self._held]
             held = _Held(**{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
@@ -128,6 +128,6 @@ class FewOfEach:
             seen[start] = np.add.reduceat(held.seen, start)
             whose = np.maximum.accumulate(np.where(first, np.arange(first.size), 0))
             self._several.update(held.whose[held.spelled != held.spelled[whose]].tolist())
-            kept = np.arange(first.size) - whose < self._most
-            self._held, self._fresh = [replace(held, seen=seen).taken(kept)], 0
+            within = np.arange(first.size) - whose < self._most
+            self._held, self._fresh = [replace(held, seen=seen).taken(within)], 0
         return self._held[0]

@@ -1,9 +1,9 @@
-"""Private columns: as codes and numbers in memory, or as codes some records at a time."""
+"""Loads private columns as codes: whole in memory, or in batches of records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
 from hushuffle.tables.reader import ID, Faults, Rule, TableReader, coded, labelled
+from hushuffle.tables.refused import Refused
 from hushuffle.tables.sources import Part, open_all, open_source
 
 BATCH: Final = 1 << 18
@@ -38,7 +39,7 @@ BATCH: Final = 1 << 18
 _MOST_LABELS: Final = 100_000
 _LABELS_FROM_DATA: Final = Warned(
     key="categories-from-data",
-    sentence="The categories were taken from the data: that a category exists says that somebody is in it.",
+    sentence="The categories were taken from the data: the existence of a category reveals that a record has it.",
     advice="List the categories beforehand, from the questionnaire rather than from the answers.",
 )
 _MISSING: Final = "Empty fields, blank lines and NaN count as missing."
@@ -100,6 +101,7 @@ def load_column(
     person: str | None = None,
     reports_per_person: int = 1,
     rng: Randomness | None = None,
+    quarantine: float | None = None,
 ) -> Column:
     """Return `column` of `source` as codes. Memory: 12 bytes for each record, and the chunks being read.
 
@@ -115,6 +117,8 @@ def load_column(
 
     Where the column `person` says whose each record is, at most `reports_per_person` of each person's are kept (of
     those that are not missing), chosen by `rng`, `secure()` unless given.
+
+    Records that do not fit are set aside, if they are at most `quarantine` per cent; None: they are refused.
 
     Raises:
         DataError: the data cannot be read or do not fit: the message says how many records and which, no value.
@@ -135,15 +139,22 @@ def load_column(
         rule, warnings = _coding_from_data(parts, column, tidying or Tidying(), where=where), (_LABELS_FROM_DATA,)
     else:
         rule = coding(categories, otherwise=otherwise, tidying=tidying)
-    answers = Answers.with_coding(rule, missing)
+    answers = replace(Answers.with_coding(rule, missing), quarantine=quarantine)
     domain = Domain(labels=answers.labels)
+    parts = parts if quarantine is None else tuple(part.tolerant() for part in parts)
     reader = TableReader(parts, {"code": (column, coded(rule))} | _whose(person))
-    table = reader.whole()
+    refused, fit, table = _read(reader, column, answers, person)
     codes = table["code"].to_numpy()
-    wrong = wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
-    refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person)])
-    values, kept = answers.settled(codes)
-    dropped = codes.size - values.size
+    if refused is None or refused.exceeds(codes.size):
+        wrong = wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
+        refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person), *_too_many(refused, codes.size)])
+    elif refused.count:
+        warnings += (refused.warning(codes.size),)
+    values, mask = answers.settled(codes[fit])
+    dropped = int(np.count_nonzero(fit)) - values.size
+    if not fit.all():
+        chosen = np.flatnonzero(fit) if mask is None else np.flatnonzero(fit)[mask]
+        mask = np.isin(np.arange(codes.size), chosen)
     coins = secure() if rng is None else rng
     if rule.grid is not None and values.size:
         clipped = int(np.count_nonzero(rule.grid.outside(values)))
@@ -153,14 +164,14 @@ def load_column(
         fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
     people, beyond = None, 0
     if person is not None:
-        persons = table["person"] if kept is None else table["person"].filter(pl.Series(kept))
+        persons = table["person"] if mask is None else table["person"].filter(pl.Series(mask))
         keep = FewOfEach(reports_per_person)
         keep.add(persons, coins.words(values.size), values, np.arange(values.size))
         keep.refuse_spellings(person)
         people, beyond, chosen = keep.people, keep.left_out, np.sort(keep.records)
         values = values[chosen]
-        places = np.arange(codes.size) if kept is None else np.flatnonzero(kept)
-        kept = np.isin(np.arange(codes.size), places[chosen])
+        places = np.arange(codes.size) if mask is None else np.flatnonzero(mask)
+        mask = np.isin(np.arange(codes.size), places[chosen])
     values.flags.writeable = False
     return Column(
         values=values,
@@ -168,7 +179,7 @@ def load_column(
         source=where,
         dropped=dropped,
         warnings=warnings,
-        kept=kept,
+        kept=mask,
         people=people,
         beyond=beyond,
     )
@@ -183,7 +194,7 @@ def _clipped(count: int, total: int) -> Warned:
 
 
 def _nobodys(reader: TableReader, answers: Answers, table: pl.DataFrame, person: str | None) -> list[str]:
-    """Return how many records that are kept do not say whose they are."""
+    """Return a problem with the number of kept records that name no person, if there are any."""
     if person is None:
         return []
     unnamed = table["person"].is_null().to_numpy()
@@ -202,8 +213,31 @@ def _whose(person: str | None) -> dict[str, tuple[str, Rule]]:
     return {} if person is None else {"person": (person, ID)}
 
 
+def _read(
+    reader: TableReader, column: str, answers: Answers, person: str | None
+) -> tuple[Refused | None, npt.NDArray[np.bool_], pl.DataFrame]:
+    """Return all records, and which of them fit."""
+    if answers.quarantine is None:
+        table = reader.whole()
+        return None, np.ones(table.height, dtype=np.bool_), table
+    refused, frames, fit = Refused(column, answers, percent=answers.quarantine), [], []
+    for block in reader.blocks():
+        unnamed = {} if person is None else {"person": block.frame["person"].is_null().to_numpy()}
+        marks = block.frame["code"].to_numpy()
+        fit.append(~refused.take(marks, unnamed, part=block.part, start=block.start))
+        frames.append(block.frame)
+    return refused, np.concatenate(fit), pl.concat(frames)
+
+
+def _too_many(refused: Refused | None, total: int) -> list[str]:
+    """Return a problem if more records do not fit than may be set aside."""
+    if refused is None:
+        return []
+    return [f"{refused.count:,} of {total:,} records do not fit ({share(refused.count, total)}). {refused.limit}"]
+
+
 class WrongRecords(DataError):  # noqa: N818 - what is the case
-    """Records of a file do not fit what was said of them."""
+    """Records of a file do not fit the specified categories or person column."""
 
 
 def refuse_all(where: str, problems: Sequence[str]) -> None:
@@ -217,7 +251,7 @@ def refuse_all(where: str, problems: Sequence[str]) -> None:
 def wrong_answers(
     reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
 ) -> list[str]:
-    """Return what is wrong with records of a column: how many of a `total`, and which are the first.
+    """Return the problems of a column's records: how many of `total`, and which are the first.
 
     What can be done about records without a category is said with `more` keys, where categories have names.
     """
@@ -253,7 +287,7 @@ def share(count: int, total: int) -> str:
 
 
 def _overlap(parts: Sequence[Part], column: str, rule: Coding) -> str:
-    """Return which two categories have the most records in common; the parts are read once more."""
+    """Return the names of two categories that share the most records; the parts are read again."""
     pairs = pl.DataFrame(schema={"first": pl.Int32, "last": pl.Int32, "len": pl.UInt32})
     for part in parts:
         wanted = rule.first_and_last(rule.reading(column, part.dtypes(column)[0]))
@@ -273,7 +307,7 @@ def _refuse_from_data(word: str, *, allowed: bool) -> None:
 
 
 def _coding_from_data(parts: tuple[Part, ...], column: str, tidying: Tidying, *, where: str) -> Coding:
-    """Return the labels that occur: integers in order, then text in order."""
+    """Return a coding by the labels that occur: integers in order, then text in order."""
     seen: set[str] = set()
     for texts in TableReader(parts, {"text": (column, labelled(tidying))}).distinct():
         seen.update(texts)
@@ -298,6 +332,7 @@ class Batch:
     ids: pl.Series | None = field(default=None, repr=False)
     persons: pl.Series | None = field(default=None, repr=False)
     dropped: int = 0
+    refused: int = 0
 
 
 class ColumnBatches:
@@ -307,7 +342,7 @@ class ColumnBatches:
     it. Messages call a source as `called` says; no message shows a value. CSV files are of this `form`.
 
     Records that do not fit are counted to the end of all files, and refused then (`WrongRecords`): after the first one
-    nothing more is given.
+    nothing more is given. With `answers.quarantine` they are set aside (`refused`) as long as they are few enough.
     """
 
     def __init__(
@@ -325,19 +360,23 @@ class ColumnBatches:
         self._column, self._answers, self._named = column, answers, {"id": ids, "person": person}
         wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)}) | _whose(person)
         parts = tuple(open_all(sources, base_folder=base_folder, called=called or {}, form=form))
+        self.refused: Refused | None = None
+        if answers.quarantine is not None:
+            parts = tuple(part.tolerant() for part in parts)
+            self.refused = Refused(column, answers, percent=answers.quarantine)
         self._reader = TableReader(parts, wanted)
 
     @property
     def grid(self) -> NumberGrid | None:
-        """What values are positions on; None: they are codes."""
+        """The grid whose positions the values are; None: the values are codes."""
         return self._answers.coding.grid
 
     def count(self) -> int:
-        """Return about how many records there are, to tell how far the reading is."""
+        """Return the approximate number of records, for progress messages."""
         return sum(part.count() for part in self._reader.parts)
 
     def check(self) -> None:
-        """Read everything for what is wrong with it alone."""
+        """Read all records only to check them."""
         for _ in self:
             pass
 
@@ -348,31 +387,37 @@ class ColumnBatches:
             total += block.frame.height
             marks = block.frame["code"].to_numpy()
             wrong = wrong or bool(np.any(marks < (MISSING if not self._answers.refuses_missing else 0)))
-            kept = None if not self._answers.drop else marks != MISSING
+            mask = None if not self._answers.drop else marks != MISSING
+            without = {name: block.frame[name].is_null().to_numpy() for name in nameless}
             for name, faults in nameless.items():
-                unnamed = block.frame[name].is_null().to_numpy() & (True if kept is None else kept)
+                unnamed = without[name] & (True if mask is None else mask)
                 faults.note(np.where(unnamed, MISSING, 0), part=block.part, start=block.start)
                 wrong = wrong or bool(unnamed.any())
-            if wrong:
+            if wrong and self.refused is None:
                 continue
-            values, kept = self._answers.settled(marks)
-            texts = {name: block.frame[name] for name in nameless}
-            if kept is not None:
-                texts = {name: text.filter(pl.Series(kept)) for name, text in texts.items()}
-            dropped = block.frame.height - values.size
-            yield Batch(values=values, ids=texts.get("id"), persons=texts.get("person"), dropped=dropped)
-        if wrong:
+            fit = np.ones(marks.size, dtype=np.bool_)
+            if self.refused is not None:
+                fit = ~self.refused.take(marks, without, part=block.part, start=block.start)
+            values, mask = self._answers.settled(marks[fit])
+            texts = {name: block.frame[name].filter(pl.Series(fit)) for name in nameless}
+            if mask is not None:
+                texts = {name: text.filter(pl.Series(mask)) for name, text in texts.items()}
+            refused = int(np.count_nonzero(~fit))
+            dropped = block.frame.height - values.size - refused
+            persons = texts.get("person")
+            yield Batch(values=values, ids=texts.get("id"), persons=persons, dropped=dropped, refused=refused)
+        if wrong if self.refused is None else self.refused.exceeds(total):
             self._refuse(nameless, total)
 
     def _refuse(self, nameless: Mapping[str, Faults], total: int) -> None:
-        """Say everything that is wrong with the records."""
+        """Raise an error that lists all problems of the records."""
         parts = self._reader.parts
         of = parts[0].name if len(parts) == 1 else f"{len(parts):,} files"
         where, problems = f"column {self._column!r} of {of}", []
         for name, faults in nameless.items():
             if faults.counts[MISSING]:
                 what, advice = _NAMELESS[name]
-                said = f"{what} in column {self._named[name]!r}"
-                problems.append(_sentence(self._reader, faults, MISSING, said, advice, total))
+                fault = f"{what} in column {self._named[name]!r}"
+                problems.append(_sentence(self._reader, faults, MISSING, fault, advice, total))
         wrong = wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
-        refuse_all(where, [*wrong, *problems])
+        refuse_all(where, [*wrong, *problems, *_too_many(self.refused, total)])

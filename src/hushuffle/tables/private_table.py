@@ -81,10 +81,10 @@ def load_table(
     n = int(np.count_nonzero(whole))
     if not n:
         fail(f"{source}: no record has all of the columns {', '.join((*answers, *numbers))}.")
-    kept = table if n == table.height else table.filter(pl.Series(whole))
+    complete = table if n == table.height else table.filter(pl.Series(whole))
     return PrivateTable(
-        groups={name: kept[f"group {name}"].to_numpy().astype(np.int64) for name in answers},
-        numbers={name: kept[f"number {name}"].to_numpy() for name in numbers},
+        groups={name: complete[f"group {name}"].to_numpy().astype(np.int64) for name in answers},
+        numbers={name: complete[f"number {name}"].to_numpy() for name in numbers},
         n=n,
         source=source,
         dropped=table.height - n,

@@ -1,4 +1,4 @@
-"""Public data: columns beside the private one, and what loaders of published data sets share."""
+"""Loads public columns of the same data set: numbers, labels, attributes and edges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_numbers(
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
     """
-    table = _read(source, columns, NUMBER, n=n, kept=kept, base_folder=base_folder, form=form)
+    table = _read(source, columns, NUMBER, n=n, mask=kept, base_folder=base_folder, form=form)
     _refuse(source, columns, NUMBER, table, "are missing or no finite numbers", kept)
     return np.column_stack([column.to_numpy() for column in table.iter_columns()])
 
@@ -59,7 +59,7 @@ def load_labels(
     ['3', '3', '0']
     """
     return np.asarray(
-        _texts(source, column, n=n, kept=kept, base_folder=base_folder, form=form).to_list(), dtype=np.str_
+        _texts(source, column, n=n, mask=kept, base_folder=base_folder, form=form).to_list(), dtype=np.str_
     )
 
 
@@ -89,7 +89,7 @@ def load_codes(
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
     """
-    texts = _texts(source, column, n=n, kept=kept, base_folder=base_folder, form=form)
+    texts = _texts(source, column, n=n, mask=kept, base_folder=base_folder, form=form)
     return (texts.cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1).to_numpy()
 
 
@@ -102,7 +102,7 @@ def load_attributes(
     base_folder: Path | None = None,
     form: CsvForm | None = None,
 ) -> Floats:
-    """Return what somebody knows about everybody, shape (n, d): numbers, or one column of 0 and 1 for each label.
+    """Return an adversary's background knowledge, shape (n, d): numbers, or one column of 0 and 1 per label.
 
     More than 100 different labels are refused.
 
@@ -110,7 +110,7 @@ def load_attributes(
     (6366, 1)
     """
     texts = load_labels(source, column, n=n, kept=kept, base_folder=base_folder, form=form)
-    numbers = _read(source, [column], NUMBER, n=n, kept=kept, base_folder=base_folder, form=form).to_numpy()
+    numbers = _read(source, [column], NUMBER, n=n, mask=kept, base_folder=base_folder, form=form).to_numpy()
     if np.isfinite(numbers).all():
         return numbers
     labels, codes = np.unique(texts, return_inverse=True)
@@ -135,9 +135,9 @@ def load_edges(
     records = n if kept is None else kept.size
     people = np.full(records, -1, dtype=np.int64)
     people[slice(None) if kept is None else kept] = np.arange(n)
-    known = np.arange(records).astype(np.str_) if names is None else names
-    order = np.argsort(known, kind="stable")
-    ranked = known[order]
+    labels = np.arange(records).astype(np.str_) if names is None else names
+    order = np.argsort(labels, kind="stable")
+    ranked = labels[order]
     if bool(np.any(ranked[1:] == ranked[:-1])):
         fail(f"{source}: two records have the same name, so that edges do not say whom they join.")
     ends = [_ends(part) for part in open_source(source, base_folder=base_folder or Path())]
@@ -147,8 +147,8 @@ def load_edges(
     if unknown:
         advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
         fail(f"{source}: {unknown:,} ends of edges are no records of the data. {advice}")
-    found = people[order[places]]
-    return found[(found >= 0).all(axis=1)]
+    pairs = people[order[places]]
+    return pairs[(pairs >= 0).all(axis=1)]
 
 
 def _ends(part: Part) -> npt.NDArray[np.str_]:
@@ -166,10 +166,10 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
 
 
 def _texts(
-    source: str, column: str, *, n: int, kept: Mask | None, base_folder: Path | None, form: CsvForm | None
+    source: str, column: str, *, n: int, mask: Mask | None, base_folder: Path | None, form: CsvForm | None
 ) -> pl.Series:
-    table = _read(source, [column], TEXT, n=n, kept=kept, base_folder=base_folder, form=form)
-    _refuse(source, [column], TEXT, table, "are missing", kept)
+    table = _read(source, [column], TEXT, n=n, mask=mask, base_folder=base_folder, form=form)
+    _refuse(source, [column], TEXT, table, "are missing", mask)
     return table.to_series()
 
 
@@ -179,23 +179,23 @@ def _read(
     rule: Rule,
     *,
     n: int,
-    kept: Mask | None,
+    mask: Mask | None,
     base_folder: Path | None,
     form: CsvForm | None,
 ) -> pl.DataFrame:
     """Return the columns of the people."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
     table = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted).whole()
-    if table.height != (n if kept is None else kept.size):
+    if table.height != (n if mask is None else mask.size):
         fail(f"{source} has changed while it was read: {table.height:,} records now.")
-    return table if kept is None else table.filter(pl.Series(kept))
+    return table if mask is None else table.filter(pl.Series(mask))
 
 
-def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, kept: Mask | None) -> None:
+def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, mask: Mask | None) -> None:
     """Say how many people lack a value, and which records they are, counted in the file."""
     wrong = np.logical_or.reduce([rule.marks(column) < 0 for column in table.iter_columns()])
-    marks = np.zeros(wrong.size if kept is None else kept.size, dtype=np.int8)
-    marks[slice(None) if kept is None else kept] = np.where(wrong, MISSING, 0)
+    marks = np.zeros(wrong.size if mask is None else mask.size, dtype=np.int8)
+    marks[slice(None) if mask is None else mask] = np.where(wrong, MISSING, 0)
     faults = Faults()
     faults.note(marks)
     where = f"{_quoted(columns)} of {source}"

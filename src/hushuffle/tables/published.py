@@ -1,4 +1,4 @@
-"""Published data sets of check-ins, ratings and digits, and what all loaders of published data share."""
+"""Loads published data sets of check-ins, ratings and digits, with functions that their loaders share."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def integers(part: Part, *columns: str) -> pl.DataFrame:
 
 
 def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
-    """Return the expressions `wanted`, each made of the column of its name, without nulls.
+    """Return the results of the expressions `wanted`, each on the column of its name; nulls are refused.
 
     Raises:
         DataError: the file cannot be read, lacks a column, has no records, or a field is not `what`.

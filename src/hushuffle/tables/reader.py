@@ -1,4 +1,4 @@
-"""The reader of tables: named columns, each read by a rule, some records at a time, and what is wrong with them."""
+"""Reads named columns of tables in blocks of records, each column by a rule, and collects all faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushuffle.tables.readings import Reading
 from hushuffle.tables.sources import Part, type_name
 
 Marks = npt.NDArray[np.integer]
-"""For each record 0 or more, or why it has no value: MISSING, UNSEEN, OVERLAP."""
+"""For each record 0 or more, or the reason why it has no value: MISSING, UNSEEN, OVERLAP."""
 
 _SHOWN: Final = 5
 
@@ -38,9 +38,9 @@ def _no_numbers(values: pl.Series) -> Marks:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How a column is read: `read` makes its values, of the types that it `takes`; `must` says which those are.
+    """How a column is read: `read` computes its values, `takes` tests its type, and `must` describes allowed types.
 
-    `marks` tells from the values which records have none, and why. `alike`: all files have one kind of values.
+    `marks` finds records without a value, and the reason. `alike`: the column has one type in all files.
     """
 
     read: Callable[[str, pl.DataType], pl.Expr]
@@ -79,20 +79,20 @@ def _plain(dtype: pl.DataType) -> bool:
 
 
 NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=_plain)
-"""Finite numbers; what is none is NaN or infinite, what is missing is null."""
+"""Finite numbers; a value that is no finite number becomes NaN or infinite, and a missing value becomes null."""
 
 TEXT: Final = Rule(read=_text, takes=_plain)
-"""Text, also for numbers; what is missing is null."""
+"""Text, also of numbers; a missing value becomes null."""
 
 ANYTHING: Final = Rule(read=_as_text)
-"""Text of whatever has one, dates too; what is missing is null."""
+"""Text of every type that can be written as text, also dates; a missing value becomes null."""
 
 ID: Final = Rule(
     read=_as_text,
     takes=lambda dtype: dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum),
     must="Ids must be text or integers.",
 )
-"""Who a record belongs to."""
+"""The person of a record, as text."""
 
 
 def coded(coding: Coding) -> Rule:
@@ -123,13 +123,13 @@ def given(expression: pl.Expr) -> Rule:
 
 @dataclass(kw_only=True)
 class Faults:
-    """Records of one column without a value: how many have each mark, and the first ones, all in one file."""
+    """Records of one column without a value: how many have each mark, and the first ones, which are all in one file."""
 
     counts: Counter[int] = field(default_factory=Counter)
     first: dict[int, tuple[Part | None, list[int]]] = field(default_factory=dict)
 
     def note(self, marks: Marks, *, part: Part | None = None, start: int = 0) -> None:
-        """Take the marks of records of a file, or of all; the first is number `start`, counted from 0."""
+        """Count the marks of records of a file, or of all records; the first is number `start`, counted from 0."""
         if not marks.size or int(marks.min()) >= 0:
             return
         for mark in np.unique(marks[marks < 0]).tolist():
@@ -153,7 +153,7 @@ class Faults:
         fail(f"{where}{sentence.format(count=f'{count:,}', first=f'{rows[0]:,}', numbers=numbers)}")
 
     def place(self, mark: int, *, name_file: bool = False) -> str:
-        """Say which the first records with this mark are: by their lines in a CSV file, by number in others."""
+        """Return words for the first records with this mark: line numbers in a CSV file, record numbers in others."""
         count = self.counts[mark]
         part, rows = self.first[mark]
         lines = None if part is None else part.lines(rows)
@@ -176,7 +176,7 @@ class Block:
 class TableReader:
     """Columns of tables, part by part: `columns` says by which name each comes, what it is called there, and its rule.
 
-    Whatever has no value by its rule is noted in `faults`, and is for the caller to refuse or to leave out.
+    Records without a value are counted in `faults`; the caller refuses them or leaves them out.
     """
 
     def __init__(self, parts: Sequence[Part], columns: Mapping[str, tuple[str, Rule]]) -> None:

@@ -1,4 +1,4 @@
-"""What is compared of a column: its values as numbers, as text, tidied if that is asked for, and which are missing."""
+"""Readings of a column: its values as numbers and as (tidied) text, and which values are missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushuffle.tables.labels import Tidying
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One column, read as numbers (null where it is none), as text, and where it is missing.
+    """One column, read as numbers (null if the value is no number), as text, and as a mask of missing values.
 
     Missing is: null (an empty CSV field, also when quoted), empty text, and NaN; text that spells NaN is
     missing where `numeric` says that numbers are asked for. With `dates`, numbers are days since 1970.

@@ -1,4 +1,4 @@
-"""Where a column comes from: files, globs, bundled data sets; opened lazily, errors in plain words.
+"""Opens the files, globs and bundled data sets that hold columns, lazily; errors are in plain words.
 
 No message shows what a file holds: neither a value nor the name of a column that was not asked for (without a line of
 names, or with a stray quotation mark in it, records are taken for names). Files are called by their names, also those
@@ -22,6 +22,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, NoReturn
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -33,7 +35,9 @@ from hushuffle.tables.csv_form import (
     KINDS,
     UTF8,
     CsvForm,
+    Irregular,
     first_irregular,
+    irregular_records,
     lines_of,
     pieces,
     record_ends,
@@ -41,6 +45,8 @@ from hushuffle.tables.csv_form import (
     text_blocks,
 )
 from hushuffle.tables.parquet import ROWS, UnreadableFile, read_parquet
+
+Records = npt.NDArray[np.intp]
 
 _BUNDLED: Final = "statsmodels"
 _SCHEME: Final = re.compile(r"(\w{2,}):(.*)", re.DOTALL)  # one letter before the colon is a drive
@@ -53,17 +59,19 @@ _SEPARATORS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
 class Part:
     """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file.
 
-    `form` is that of a CSV file; None: it is read as UTF-8, and nobody can say otherwise.
+    `form` is that of a CSV file; None: it is read as UTF-8, and `encoding` cannot change that. `irregular` are records
+    that do not fit the names, and are blank in `frame` (see `tolerant`).
     """
 
     name: str
     frame: pl.LazyFrame
     path: Path | None = None
     form: CsvForm | None = None
+    irregular: tuple[Irregular, ...] = ()
 
     @property
     def typed(self) -> bool:
-        """Whether its columns have types (those of a CSV file are text)."""
+        """Whether the columns of this part have types (columns of a CSV file are text)."""
         return self.path is None or self.path.suffix == ".parquet"
 
     def dtypes(self, *columns: str) -> list[pl.DataType]:
@@ -119,7 +127,7 @@ class Part:
 
     @property
     def _apart(self) -> bool:
-        """Whether another process reads the file, because it might end the one that does."""
+        """Whether a child process reads the file, because a damaged file might abort the process."""
         return self.path is not None and self.path.suffix == ".parquet"
 
     def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
@@ -132,11 +140,23 @@ class Part:
         return self.frame.select(*wanted, *(() if self.typed else (short.alias(_LOOKED),)))
 
     def _looked(self, frame: pl.DataFrame, *, before: bool = False) -> pl.DataFrame:
-        """Return what was wanted; refused if a row has too few fields, unless the file was looked through before."""
-        if _LOOKED in frame.columns and not before and frame[_LOOKED].any():
+        """Return the frame; refuse it if a row has too few fields, unless the file was checked before."""
+        if _LOOKED in frame.columns and not before and not self.irregular and frame[_LOOKED].any():
             with self.plainly():
                 self._refuse_irregular()
         return frame.drop(_LOOKED, strict=False)
+
+    def tolerant(self) -> Part:
+        """Return the same file with records that do not fit the names as blank records; `irregular` lists them."""
+        if self.path is None or self.typed:
+            return self
+        with self.plainly():
+            irregular = tuple(irregular_records(self.path, self._form))
+        if not irregular or irregular[-1].open:  # which is refused when it is read
+            return self
+        blank = np.array([each.record for each in irregular])
+        form = replace(self._form, separator=self._form.separator_of(self.path))
+        return replace(self, frame=_decoded(self.path, form, blank=blank), irregular=irregular)
 
     def _whole(self, query: pl.LazyFrame) -> pl.DataFrame:
         if self._apart:
@@ -150,14 +170,14 @@ class Part:
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
-        """Turn what the reader raises into a `DataError` that shows no value (the reader's own messages may)."""
+        """Turn errors of the libraries into a `DataError` that shows no value (their own messages may)."""
         try:
             yield
         except pl.exceptions.NoDataError:
             _unreadable(f"{self.name} is empty: not even a line with the names of the columns.", self.path)
         except OSError as error:
-            if known := cause(error, ""):
-                fail(f"{self.name} cannot be read: {known}.")
+            if reason := cause(error, ""):
+                fail(f"{self.name} cannot be read: {reason}.")
             _unreadable(f"{self.name} cannot be read: it may be cut off or damaged.", self.path)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeError, EOFError, zlib.error):
             stop_if_asked()  # what was interrupted is not damaged
@@ -177,19 +197,19 @@ class Part:
     def _refuse_irregular(self) -> None:
         """Raise `DataError` with the line of the first row that does not fit the names, if there is one."""
         assert self.path is not None
-        found = first_irregular(self.path, self._form)
-        if found is None:
+        irregular = first_irregular(self.path, self._form)
+        if irregular is None:
             return
-        here = f"the row that begins in line {found.line:,} has {found.fields:,} and {found.names:,}"
-        if found.open:
-            what = f"a quotation mark is never closed: the row that begins in line {found.line:,} does not end"
-        elif found.fields > found.names:
+        here = f"the row that begins in line {irregular.line:,} has {irregular.fields:,} and {irregular.names:,}"
+        if irregular.open:
+            what = f"a quotation mark is never closed: the row that begins in line {irregular.line:,} does not end"
+        elif irregular.fields > irregular.names:
             what = f"a row has more fields than the first line has names: {here}"
         else:
             what = f"a row has fewer fields than the first line has names: {here}"
-        if found.several and not found.open:
+        if irregular.several and not irregular.open:
             what += ", or a quotation mark is never closed in it"
-        if found.fields < found.names and not found.open:
+        if irregular.fields < irregular.names and not irregular.open:
             advice = f"Write all {self._separated} of a row, also where a value is missing."
         else:
             advice = f"Put quotation marks around fields that contain {self._separated}."
@@ -218,7 +238,7 @@ class Part:
 
 
 def _advice(column: str, names: list[str], *, typed: bool) -> str:
-    """Return why `column` may be missing, with no other name in it."""
+    """Return advice on why `column` may be missing, without another column's name."""
     plain = column.strip().casefold()
     if any(name.strip().casefold() == plain for name in names):
         return "One is called so but for capital letters or spaces around it, which matter."
@@ -242,7 +262,7 @@ def type_name(dtype: pl.DataType) -> str:
 def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
     """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
 
-    CSV files are of this form, which keys of a specification can say; without one they are UTF-8, and there are none.
+    CSV files have the given `form`; without one they are UTF-8, and messages name no key of a specification.
     """
     scheme = _SCHEME.fullmatch(source)
     if scheme is None:
@@ -254,7 +274,7 @@ def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) 
 
 @contextmanager
 def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None = None) -> Iterator[Part]:
-    r"""Give a CSV file of which the bytes were read, under the name `file`; it is on no disk, however this ends.
+    r"""Open the bytes of a CSV file as a part with the name `file`; nothing is written to disk.
 
     >>> with csv_in_memory(b"answer\nyes\n", file="answers.csv", name="answers") as part:
     ...     part.schema().names()
@@ -270,8 +290,8 @@ def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None 
         memory.write(plain)
         memory.flush()
         path = Path(f"/proc/self/fd/{memory.fileno()}")
-        known = replace(form or CsvForm(), separator=(form or CsvForm()).separator_of(Path(file)))
-        yield Part(name=name, frame=_scanned(path, known), path=path, form=known if form else None)
+        resolved = replace(form or CsvForm(), separator=(form or CsvForm()).separator_of(Path(file)))
+        yield Part(name=name, frame=_scanned(path, resolved), path=path, form=resolved if form else None)
 
 
 def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
@@ -337,7 +357,7 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
 
 
 def _where(base_folder: Path) -> str:
-    """Say where relative paths start, if it is not the current folder."""
+    """Return words for the folder of relative paths, if it is not the current folder."""
     return "" if base_folder == Path() else " Relative paths start at the folder of the specification."
 
 
@@ -356,26 +376,39 @@ def _scanned(path: Path, form: CsvForm) -> pl.LazyFrame:
         # Given names, the file is opened here and now, whose errors are for `plainly` to say: only where it helps.
         names = _unquoted if _quotes_in_names(path) else None
         return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator, with_column_names=names)
+    return _decoded(path, form)
+
+
+def _decoded(path: Path, form: CsvForm, *, blank: Records | None = None) -> pl.LazyFrame:
+    """Return a query of all columns of a file that is decoded here; records with the numbers `blank` are blank."""
+    separator = form.separator_of(path)
 
     def frames(columns: list[str] | None, predicate: object, rows: int | None, _: int | None) -> Iterator[pl.DataFrame]:
         assert predicate is None  # nothing that is asked of a file filters it
-        for frame in _frames(path, form.encoding, separator):
+        for frame in _frames(path, form.encoding, separator, blank=blank):
             part = frame if columns is None else frame.select(columns)
             yield part if rows is None else part.head(rows)
             if rows is not None and (rows := rows - part.height) <= 0:
                 return
 
     def schema() -> pl.Schema:
-        first = next(_frames(path, form.encoding, separator), None)
+        first = next(_frames(path, form.encoding, separator, blank=blank), None)
         return pl.Schema() if first is None else first.schema
 
     return register_io_source(frames, schema=schema)
 
 
-def _frames(path: Path, encoding: str, separator: str) -> Iterator[pl.DataFrame]:
-    """Yield the records of a file, whole ones, about a block at a time."""
-    header = b""
-    for piece in pieces(text_blocks(path, encoding)):
+def _frames(path: Path, encoding: str, separator: str, *, blank: Records | None = None) -> Iterator[pl.DataFrame]:
+    """Yield blocks of whole records of a file."""
+    header, records = b"", 0
+    for block in pieces(text_blocks(path, encoding)):
+        piece = block
+        if blank is not None:
+            piece = block if header else block.lstrip(b"\xef\xbb\xbf\r\n")
+            ends = record_ends(piece)
+            first = records if header else -1  # the number of the record before, or of the line of names
+            piece = _blanked(piece, ends, blank[(blank > first) & (blank <= first + ends.size)] - first - 1)
+            records = first + ends.size
         if not header:
             header = piece.lstrip(b"\r\n")
             header = header[: next(iter(record_ends(header)), len(header))]
@@ -385,6 +418,15 @@ def _frames(path: Path, encoding: str, separator: str) -> Iterator[pl.DataFrame]
         frame = pl.read_csv(BytesIO(content), infer_schema=False, separator=separator)
         frame.columns = _unquoted(frame.columns)
         yield frame
+
+
+def _blanked(text: bytes, ends: Records, places: Records) -> bytes:
+    """Return text in which the records at these places are blank lines."""
+    pieces, start = [], 0
+    for place in places.tolist():
+        pieces += [text[start : ends[place - 1] if place else 0], b"\n"]
+        start = int(ends[place])
+    return b"".join([*pieces, text[start:]])
 
 
 def _unquoted(names: list[str]) -> list[str]:
@@ -437,8 +479,8 @@ def _refuse_other_encodings(part: Part) -> None:
             part.path,
         )
     except OSError as error:
-        if known := cause(error, ""):
-            fail(f"{part.name} cannot be read: {known}.")
+        if reason := cause(error, ""):
+            fail(f"{part.name} cannot be read: {reason}.")
         _unreadable(f"{part.name} cannot be unpacked: it may be cut off or damaged.", part.path)
     except (EOFError, zlib.error):
         _unreadable(f"{part.name} cannot be unpacked: it may be cut off or damaged.", part.path)

@@ -1,4 +1,4 @@
-"""Run the checker alone: python -m verifying result.json, in a folder with a copy of this one."""
+"""Run the checker alone: `python -m verifying result.json`, in a folder that contains a copy of this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .table import verdict_of, written
 
 
 def main(file: str) -> int:
-    """Check a file, print a table; return the exit code."""
+    """Check the certificates in a file, print a table; return the exit code."""
     try:
         rows = list(check_document(read(Path(file).read_text(encoding="utf-8"))))
     except (MalformedError, OSError, UnicodeError) as error:

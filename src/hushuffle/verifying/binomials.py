@@ -1,4 +1,4 @@
-"""Binomial laws in ball arithmetic."""
+"""Binomial distributions in ball arithmetic."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from flint import arb, fmpq
 
 FAINT = 1e-40
-"""Counts rarer than this are left out."""
+"""Counts with a smaller probability are left out."""
 
 
 def ball(number: Fraction | int) -> Any:
-    """Return the ball of a rational."""
+    """Return the ball of a rational number."""
     return arb(fmpq(number.numerator, number.denominator))
 
 
 def masses_of(trials: int, chance: Fraction) -> tuple[int, list[Any]]:
-    """Return the first count, and the probabilities from it on, of Bin(trials, chance); what is faint is left out."""
+    """Return the first non-negligible count of Bin(trials, chance), and the probabilities from that count on."""
     if chance in {0, 1}:
         return (trials if chance else 0), [arb(1)]
     p, q = ball(chance), ball(1 - chance)

@@ -1,4 +1,4 @@
-"""Certificates as they stand in a file: what is claimed, of which law; refused with one sentence if malformed."""
+"""Certificates in a file: each claim and its distributions; a malformed certificate is refused with one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ends import Law
 VERSION = 1
 
 LARGEST = 4096
-"""Most entries of a matrix."""
+"""Largest number of entries of a matrix."""
 
 MOST_REPORTS = 2 * 10**9
 _LONGEST = 64 * 2**20
@@ -23,20 +23,19 @@ _ROUNDING = Fraction(1, 10**9)
 
 
 class MalformedError(ValueError):
-    """A file is no result, or a certificate in it is none."""
+    """Raised if a file is not a result, or if a certificate in it is not valid."""
 
 
 class NotCheckedError(Exception):
-    """The checker has no theorem, or no time, for this."""
+    """Raised if the checker has no theorem, or not enough time, for a certificate."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A claim: the smallest epsilon at `delta` lies in [`lower`, `upper`]; and what it is about.
+    """A claim that the smallest epsilon at `delta` lies in [`lower`, `upper`], with the distributions that it concerns.
 
-    Randomized response is (k, truth), `rows` None; any other law is a matrix, a row for each value, and the law of a
-    `dummy` where there are dummies.
-    """
+    Randomized response is given by (k, truth), with `rows` None. Any other randomizer is a matrix with a row for
+    each value, and the distribution of a `dummy` if there are dummies."""
 
     release: str
     n: int
@@ -54,7 +53,7 @@ class Certificate:
 
     @classmethod
     def of(cls, given: Any) -> Certificate:
-        """Read a certificate.
+        """Return the certificate in a JSON object.
 
         Raises:
             MalformedError: it is none.
@@ -101,7 +100,7 @@ class Certificate:
 
 
 def read(text: str) -> Any:
-    """Return a JSON document, its numbers exact.
+    """Return a JSON document, with its numbers as exact rationals.
 
     Raises:
         MalformedError: it is none.
@@ -155,12 +154,12 @@ def _law(given: Mapping[str, Any], k: int) -> tuple[Fraction | None, tuple[Law, 
         if not isinstance(truth, str) or len(truth) > _DIGITS or not set(truth) <= set("0123456789/"):
             _refuse("truth", "a fraction")
         try:
-            known = Fraction(truth)
+            probability = Fraction(truth)
         except (ValueError, ZeroDivisionError):
             _refuse("truth", "a fraction")
-        if not Fraction(1, k) <= known <= 1:
+        if not Fraction(1, k) <= probability <= 1:
             _refuse("truth", "between 1/values and 1")
-        return known, None
+        return probability, None
     if not isinstance(rows, list) or len(rows) != k or not all(isinstance(row, list) for row in rows):
         _refuse("rows", "a list for each value")
     if len({len(row) for row in rows}) != 1 or not rows[0]:
@@ -203,18 +202,18 @@ def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, in
 
 
 def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]:
-    """Return the pairs of values that differ by more than the names of reports and of other values."""
-    found: dict[Any, tuple[int, int]] = {}
+    """Return the pairs of values that remain after removing those equal up to renaming reports and other values."""
+    pairs: dict[Any, tuple[int, int]] = {}
     numbers: dict[Fraction, int] = {}
     named = [[numbers.setdefault(entry, len(numbers)) for entry in row] for row in (*rows, common)]
     for a, b in itertools.permutations(range(len(rows)), 2):
         alike = {tuple(sorted(zip(named[a], named[b], named[-1], row, strict=True))) for row in named[:-1]}
-        found.setdefault(frozenset(alike), (a, b))
-    return list(found.values())
+        pairs.setdefault(frozenset(alike), (a, b))
+    return list(pairs.values())
 
 
 def widened(certificate: Certificate) -> tuple[Fraction, Fraction | None]:
-    """Return the ends that are checked: of a figure called exact, 10**-9 apart from it."""
+    """Return the bounds to check: for an epsilon stated as exact, bounds that are wider by a relative 10**-9."""
     hair = _ROUNDING if certificate.exact else Fraction(0)
     upper = certificate.upper
     return certificate.lower * (1 - hair), None if upper is None else upper * (1 + hair)

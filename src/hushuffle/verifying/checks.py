@@ -1,4 +1,4 @@
-"""Check certificates: both ends of epsilon at delta, in ball arithmetic."""
+"""Check certificates: the lower and the upper bound on epsilon at delta, in ball arithmetic."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ AGREES, NOT_SHOWN, CONTRADICTED, NOT_CHECKED = "agrees", "not shown", "contradic
 
 _BITS = 256
 _SECONDS = 60.0
-"""Of a processor; a figure is not checked any further after so long."""
+"""Seconds of processor time after which a check stops."""
 
 _COARSE, _PLAIN, _FINER = 20.0, 60.0, (240.0, 2000.0, 10_000.0)
-"""How many times less than 1/t the normal numbers deviate that are added."""
+"""The standard deviation of the added normal noise is 1/t divided by these factors: coarse, plain, and finer ones."""
 
 _LIFTS = (0.5, -0.5, 0.2, -0.2)
-"""So far a sum of scores is moved, as `pair_below` counts, where others are not all alike."""
+"""Shifts of a sum of scores, in the unit of `pair_below`, if the other people differ in their values."""
 
 _SPARE = (8.0, 6.0, 4.0)
-"""An empty pool has probability e**-8 delta, or more."""
+"""Pools are tried that are empty with probability about e**-s delta, for each s of these numbers."""
 
 Attempts = Iterator[Callable[[Any], Any] | None]
-"""Attempts at an end, the quickest first; after None those that take long."""
+"""Functions that compute a bound, the fastest first; slow functions follow after a None."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came out for one figure: what is claimed, delta at both ends (rounded for the claim), a verdict, why."""
+    """The result for one certificate: the claim, delta at both bounds (rounded), a verdict and its reason."""
 
     question: str
     verdict: str
@@ -56,7 +56,7 @@ class Row:
 
 
 def check_document(document: Any) -> Iterator[Row]:
-    """Yield a row for each figure of a result, or of a list of certificates.
+    """Yield a row for each certificate of a result, or of a list of certificates.
 
     Raises:
         MalformedError: it is neither, or one of the certificates is malformed.
@@ -90,7 +90,7 @@ def check_document(document: Any) -> Iterator[Row]:
 
 
 def _other(document: Mapping[str, Any], bound: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
-    """Return what a result says otherwise than a certificate in it; None if nothing."""
+    """Return the name of a field in which a result and its certificate differ; None if they agree."""
     if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
         return "the unit or the kind of the figure"
     population = document.get("population")
@@ -98,10 +98,10 @@ def _other(document: Mapping[str, Any], bound: Mapping[str, Any], given: Mapping
         return "the number of people"
     text = document.get("specification")
     try:
-        asked = tomllib.loads(text) if isinstance(text, str) else {}
+        specification = tomllib.loads(text) if isinstance(text, str) else {}
     except tomllib.TOMLDecodeError:
         return "the specification, which is no TOML,"
-    targets = asked.get("targets")
+    targets = specification.get("targets")
     if isinstance(targets, Mapping) and "delta" in targets:
         try:
             same = given.get("release") != "shuffled" or Fraction(str(targets["delta"])) == Fraction(
@@ -115,7 +115,7 @@ def _other(document: Mapping[str, Any], bound: Mapping[str, Any], given: Mapping
 
 
 def check(given: Any, *, question: str) -> Row:
-    """Return what comes out for one certificate.
+    """Return the result for one certificate.
 
     Raises:
         MalformedError: it is none.
@@ -137,8 +137,8 @@ def _checked(certificate: Certificate, question: str, until: float) -> Row:
     at_lower, lower_word = (None, AGREES) if not low else ends.lower(ball(low).exp())
     at_upper, upper_word = (None, AGREES) if high is None else ends.upper(ball(high).exp())
     for word, end, doubt in (
-        (lower_word, "lower end: ", ("delta is smaller there", "the pair named does not attain it")),
-        (upper_word, "upper end: ", ("delta is larger there", "no theorem known here shows it")),
+        (lower_word, "lower bound: ", ("delta is smaller there", "the named pair does not attain it")),
+        (upper_word, "upper bound: ", ("delta is larger there", "no available theorem proves it")),
     ):
         if word != AGREES:
             verdicts.append(word)
@@ -149,13 +149,13 @@ def _checked(certificate: Certificate, question: str, until: float) -> Row:
 
 
 class _Ends:
-    """Is delta at an epsilon at least, or at most, what is claimed? What is shown, and a word."""
+    """Computes bounds on delta at an epsilon, to compare with the claim; a bound comes with one word on the method."""
 
     def __init__(self, law: _Law, delta: Any, until: float) -> None:
         self.law, self.delta, self.until = law, delta, until
 
     def lower(self, growth: Any) -> tuple[float, str]:
-        """Return what is shown of delta where epsilon is said to be larger."""
+        """Return the proven lower bound on delta, which shows that epsilon is larger."""
         for thorough in (False, True):
             best = self._at_least(growth, thorough=thorough)
             if best >= self.delta:
@@ -165,7 +165,7 @@ class _Ends:
         return float(best.lower()), NOT_SHOWN
 
     def upper(self, growth: Any) -> tuple[float, str]:
-        """Return what is shown of delta where epsilon is said to be smaller."""
+        """Return the proven upper bound on delta, which shows that epsilon is smaller."""
         for thorough in (False, True):
             largest = self._at_most(growth, thorough=thorough)
             if largest <= self.delta:
@@ -175,7 +175,7 @@ class _Ends:
         return float(largest.upper()), NOT_SHOWN
 
     def _at_least(self, growth: Any, *, thorough: bool) -> Any:
-        """Return the largest number that delta at the pair named is shown to reach, if need be up to the claim."""
+        """Return the largest proven lower bound on delta at the certificate's pair; slow attempts only if needed."""
         best = arb(0)
         for value in self._values(self.law.below(), growth, thorough=thorough):
             best = arb.max(best, value)
@@ -184,7 +184,7 @@ class _Ends:
         return best
 
     def _at_most(self, growth: Any, *, thorough: bool) -> Any:
-        """Return a number that delta at no pair exceeds; more than the claim as soon as a pair may."""
+        """Return an upper bound on delta over all pairs, or a number above the claim if one pair may exceed it."""
         largest = arb(0)
         for attempts in self.law.above(float(self.delta)):
             best = arb(1)
@@ -209,23 +209,23 @@ class _Ends:
 
 
 class _Law:
-    """What can be shown of delta: below at the pair named, above for each pair of values by one of several attempts."""
+    """The attempts at bounds on delta: lower bounds at the certificate's pair, upper bounds at each pair of values."""
 
     def __init__(self, certificate: Certificate) -> None:
         self.given = certificate
         self.people, self.dummies = certificate.n - 1, certificate.dummies
 
     def below(self) -> Attempts:
-        """Yield attempts at the pair that is named, the quickest first."""
+        """Yield functions for a lower bound at the certificate's pair, the fastest first."""
         raise NotImplementedError
 
     def above(self, delta: float) -> Iterator[Attempts]:
-        """Yield for each pair of values attempts at all datasets of the others, the quickest first."""
+        """Yield, for each pair of values, functions for an upper bound over all datasets, the fastest first."""
         raise NotImplementedError
 
 
 class _Senders(_Law):
-    """Every report is seen with its sender."""
+    """Reports that are released with their senders."""
 
     def __init__(self, certificate: Certificate, rows: Mapping[int, Law], pairs: list[tuple[int, int]]) -> None:
         super().__init__(certificate)
@@ -242,7 +242,7 @@ class _Senders(_Law):
 
 
 class _Coins(_Law):
-    """Binary randomized response."""
+    """Binary randomized response, shuffled."""
 
     def _at(self, ones: int, zeros: int) -> Callable[[Any], Any]:
         truth = self.given.truth
@@ -261,7 +261,7 @@ class _Coins(_Law):
             yield iter([self._at(ones, zeros), None, partial(self._every, inside)])
 
     def _every(self, inside: range, growth: Any) -> Any:
-        """Return the largest divergence at so many ones among the others."""
+        """Return the largest divergence if the number of ones among the other people is in `inside`."""
         largest = arb(0)
         for ones in inside:
             largest = arb.max(largest, self._at(ones, self.people - ones)(growth))
@@ -269,7 +269,7 @@ class _Coins(_Law):
 
 
 class _Reports(_Senders):
-    """Shuffled reports of a finite law: `rows` of the values that are looked at, by classes of reports."""
+    """Shuffled reports of a finite distribution: `rows` of the values to check, by classes of equivalent reports."""
 
     def __init__(
         self, certificate: Certificate, rows: Mapping[int, Law], pairs: list[tuple[int, int]], common: Law
@@ -298,9 +298,9 @@ class _Reports(_Senders):
 
     def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
         yield partial(alone, *pair)
-        few = FewAbove(pair, self.common, people=self.people, dummies=self.dummies)
-        if few.counts <= MOST:
-            yield few
+        counting = FewAbove(pair, self.common, people=self.people, dummies=self.dummies)
+        if counting.counts <= MOST:
+            yield counting
         else:
             yield self._blanket(pair, _PLAIN)
         if self.given.rows is not None:
@@ -308,9 +308,9 @@ class _Reports(_Senders):
             for fineness, spare in itertools.product((_COARSE, _PLAIN), _SPARE):
                 yield partial(pool.above, delta=delta, fineness=fineness, spare=spare)
         yield None
-        if MOST < few.counts <= PATIENT:
-            yield few
-        for fineness in () if few.counts <= PATIENT else _FINER:
+        if MOST < counting.counts <= PATIENT:
+            yield counting
+        for fineness in () if counting.counts <= PATIENT else _FINER:
             yield self._blanket(pair, fineness)
 
     def _blanket(self, pair: tuple[Law, Law], fineness: float) -> Callable[[Any], Any]:
@@ -326,7 +326,7 @@ def _below(
 
 
 class _Response(_Reports):
-    """Randomized response on three values or more: sums over all counts where there are few reports."""
+    """Randomized response with three or more values: sums over all counts if there are few reports."""
 
     def _few(self) -> Response | None:
         if self.people + self.dummies > FEW or self.given.truth is None or self.given.truth == 1:
@@ -334,16 +334,16 @@ class _Response(_Reports):
         return Response(k=self.given.k, truth=self.given.truth, people=self.people, dummies=self.dummies)
 
     def below(self) -> Attempts:
-        few, held, target = self._few(), [x for x, _ in self.given.others], self.given.target
-        if few is not None and len(held) == 1:
+        counting, held, target = self._few(), [x for x, _ in self.given.others], self.given.target
+        if counting is not None and len(held) == 1:
             third = held[0] not in target
-            yield lambda growth: few.below(growth, third=third, swapped=held[0] == target[1])
+            yield lambda growth: counting.below(growth, third=third, swapped=held[0] == target[1])
         yield from super().below()
 
     def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
-        few = self._few()
-        if few is not None:
-            yield few.above
+        counting = self._few()
+        if counting is not None:
+            yield counting.above
         yield from super()._attempts(pair, delta)
 
 
@@ -358,12 +358,12 @@ def _law_of(certificate: Certificate) -> _Law:
     if certificate.k == 2 and shuffled:
         return _Coins(certificate)
     named, least = _classes(certificate, certificate.truth)
-    pairs = [certificate.target]  # all pairs are alike
+    pairs = [certificate.target]  # all pairs are equivalent
     return _Response(certificate, named, pairs, least) if shuffled else _Senders(certificate, named, pairs)
 
 
 def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
-    """Return what all values' reports have in common: with dummies a multiple of their law."""
+    """Return the part that all values' report distributions have in common; with dummies, a multiple of theirs."""
     least = [min(column) for column in zip(*rows, strict=True)]
     if dummy is None:
         return least
@@ -372,7 +372,7 @@ def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
 
 
 def _classes(certificate: Certificate, truth: Fraction) -> tuple[Mapping[int, Law], Law]:
-    """Return the laws of randomized response over the values that are named and all others together; and the least."""
+    """Return the report distributions of the named values and of any other value, and the common part."""
     named = sorted({*certificate.target, *(x for x, _ in certificate.others)})
     if len(named) > 16:
         message = "others at more than 16 values"

@@ -1,8 +1,8 @@
-"""Two values: the divergence at every composition of the others, exactly.
+"""Two values: the divergence at every composition of the other people's values, exactly.
 
-X, the number of ones that the others and the dummies report, is a sum of independent coins. With A = mu - e**epsilon nu
-and B = e**epsilon - 1 the divergence is the largest A P(X = u) - B P(X > u), and the best u is a mode of the law tilted
-by (A + B)/A, so within 1 of that law's mean (Darroch 1964).
+X, the number of ones in the reports of the others and the dummies, is a sum of independent Bernoulli trials. With
+A = mu - e**epsilon nu and B = e**epsilon - 1 the divergence is the largest A P(X = u) - B P(X > u). The best u is a
+mode of the distribution tilted by (A + B)/A, so within 1 of that distribution's mean (Darroch 1964).
 
 Source: docs/theory/two-values.md, Theorem 1, Lemmas 2 and 3, Theorem 4.
 """
@@ -19,21 +19,21 @@ from flint import acb, arb
 from .binomials import ball
 
 BLOCKS = 2000
-"""Up to so many others every composition is looked at; beyond, so many blocks of them."""
+"""Up to this many other people, every composition is checked; above it, this many blocks of compositions."""
 
 Coins = Sequence[tuple[int, Fraction]]
-"""So many coins of each chance of a one."""
+"""Number of Bernoulli trials for each success probability."""
 
 
 def compositions(people: int) -> Iterator[tuple[int, int]]:
-    """Yield ones and zeros among the others: every dataset holds at least those of one of them."""
+    """Yield pairs (ones, zeros) such that every dataset of the others has at least the counts of one pair."""
     block = -(-(people + 1) // BLOCKS)
     for ones in range(0, people + 1, block):
         yield ones, max(people - ones - (block - 1), 0)
 
 
 def divergence(coins: Coins, truth: Fraction, growth: Any) -> Any:
-    """Return a ball that holds the divergence of the target at 1 against the target at 0."""
+    """Return a ball that contains the divergence between the target at 1 and the target at 0."""
     coins = [(count, chance) for count, chance in coins if count]
     up, price = ball(truth) - growth * ball(1 - truth), growth - 1
     if up.upper() <= 0:
@@ -47,15 +47,15 @@ def divergence(coins: Coins, truth: Fraction, growth: Any) -> Any:
     total = sum(count for count, _ in coins)
     middle = int(float(mean))
     places = [u for u in range(middle - 1, middle + 3) if 0 <= u <= total]
-    found = [grown * r ** (-u) * each for u, each in zip(places, _inner(tilted, r, up, price, places), strict=True)]
+    addends = [grown * r ** (-u) * each for u, each in zip(places, _inner(tilted, r, up, price, places), strict=True)]
     best = arb(0)
-    for each in found:
+    for each in addends:
         best = arb.max(best, each)
     return best
 
 
 def _inner(tilted: Sequence[tuple[int, Any]], r: Any, up: Any, price: Any, places: list[int]) -> list[Any]:
-    """Return up f(u) - price sum over j >= 1 of r**-j f(u + j), f the tilted law, for each u."""
+    """Return up f(u) - price sum over j >= 1 of r**-j f(u + j) for each u, where f is the tilted distribution."""
     total = sum(count for count, _ in tilted)
     variance = math.fsum(count * float(p) * (1 - float(p)) for count, p in tilted)
     size, outside = total + 1, arb(0)
@@ -85,7 +85,7 @@ def _inner(tilted: Sequence[tuple[int, Any]], r: Any, up: Any, price: Any, place
 
 
 def _outside(tilted: Sequence[tuple[int, Any]], reach: int, variance: float) -> Any:
-    """Return Chernoff's bound on the chance of being farther than `reach` from the mean."""
+    """Return Chernoff's bound on the probability that the sum differs from its mean by more than `reach`."""
     mean = sum((count * p for count, p in tilted), arb(0))
     bound = arb(0)
     for side in (1, -1):

@@ -1,6 +1,6 @@
-"""Ends of delta at one epsilon for a pair of values, in ball arithmetic: above for every dataset, below at one.
+"""Bounds on delta at one epsilon for a pair of values, in ball arithmetic: upper for all datasets, lower for one.
 
-A law is a list of rationals, one for each kind of report. `growth` is e**epsilon, a ball.
+A distribution is a list of rationals, one for each kind of report. `growth` is e**epsilon, a ball.
 
 Source: docs/theory/blanket.md, Theorem 1; docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5;
 docs/theory/index.md, Lemma 3.
@@ -21,19 +21,19 @@ from .sums import Grid, Scores, Transform, exceeds, least, positive_part
 Law = Sequence[Fraction]
 
 _ORDER = 10
-"""Terms of 1/N about its mean; even."""
+"""Number of terms in the expansion of 1/N around the mean of N; even."""
 
 _FEW = 500
-"""Where no more reports of the blanket are expected, they are counted one by one."""
+"""If at most this many reports of the blanket are expected, they are counted one by one."""
 
 
 def gains(first: Law, second: Law, growth: Any) -> list[Any]:
-    """Return Q_a - e**epsilon Q_b for each report."""
+    """Return Q_a - e**epsilon Q_b for each report, where Q_a and Q_b are the distributions `first` and `second`."""
     return [ball(a) - growth * ball(b) for a, b in zip(first, second, strict=True)]
 
 
 def alone(first: Law, second: Law, growth: Any) -> Any:
-    """Return the divergence of a report that is seen with its sender."""
+    """Return the divergence of a report that is released with its sender."""
     return sum((_plus(gain) for gain in gains(first, second, growth)), arb(0))
 
 
@@ -42,7 +42,7 @@ def _plus(number: Any) -> Any:
 
 
 def tilts(scores: Scores) -> tuple[float, float]:
-    """Return tilts between which the best one lies."""
+    """Return an interval of tilts that contains the best one."""
     size = max(abs(float(x)) for x in scores.x) or 1.0
     spread = math.sqrt(scores.variance(0.0)) or size
     return 1e-8 / spread, 600.0 / min(size, spread * 600)
@@ -51,7 +51,7 @@ def tilts(scores: Scores) -> tuple[float, float]:
 def blanket_above(
     pair: tuple[Law, Law], common: Law, *, people: int, dummies: int, growth: Any, fineness: float
 ) -> Any:
-    """Return a ball that holds a number >= delta for all others: `common` is no more than any value's law.
+    """Return a ball with a number >= delta for all values of the others; `common` is below every value's distribution.
 
     With dummies these are drawn from `common`, divided by its sum; `people` are the others.
     """
@@ -77,7 +77,7 @@ def blanket_above(
 
 
 class _Blanket:
-    """E (1/N) f**N, N = 1 + dummies + Bin(people, weight): a polynomial that is no less than 1/N instead of 1/N.
+    """E (1/N) f**N, N = 1 + dummies + Bin(people, weight), with a polynomial that is at least 1/N in place of 1/N.
 
     With x = (N - c)/c and even m, 1/(c (1 + x)) <= (sum over j < m of (-x)**j + x**m c/(1 + dummies))/c. Its mean is a
     sum of factorial moments. Without dummies it is E f**K/(n weight), K = Bin(n, weight), where K = 0 is an empty sum.
@@ -97,7 +97,7 @@ class _Blanket:
             self._factors = self._weights(Fraction(round(1 + dummies + people * weight)))
 
     def _weights(self, centre: Fraction) -> list[Any]:
-        """Return the polynomial in M = N - 1 - dummies by falling factorials, times falling factorials of people."""
+        """Return the polynomial in M = N - 1 - dummies, by falling factorials, times falling factorials of people."""
         shift = (1 + self.dummies - centre) / centre
         poly, power = [Fraction(0)], [Fraction(1)]
         for j in range(_ORDER + 1):
@@ -105,7 +105,7 @@ class _Blanket:
             poly = [a + factor * b for a, b in _padded(poly, power)]
             power = [a + b for a, b in _padded([shift * c for c in power], [Fraction(0), *(c / centre for c in power)])]
         falling = list[Fraction]()
-        for j in range(len(poly)):  # divide by M - j again and again: what is left over are the factors
+        for j in range(len(poly)):  # divide by M - j repeatedly: the remainders are the coefficients
             rest = Fraction(0)
             quotient = list[Fraction]()
             for c in reversed(poly):
@@ -113,14 +113,14 @@ class _Blanket:
                 quotient.append(rest)
             falling.append(quotient[-1])
             poly = quotient[-2::-1]
-        found, each = list[Any](), Fraction(1)
+        weights, each = list[Any](), Fraction(1)
         for j, c in enumerate(falling):
-            found.append(ball(c * each))
+            weights.append(ball(c * each))
             each *= max(self.people - j, 0)
-        return found
+        return weights
 
     def mean(self, f: Any) -> Any:
-        """Return E (1/N) f**N at the transform f, or what counts as more."""
+        """Return E (1/N) f**N at the transform f, or a larger number."""
         if not self.dummies:
             n = self.people + 1
             return (1 - self.weight + self.weight * f) ** n / (n * self.weight)
@@ -139,7 +139,7 @@ class _Blanket:
         return total * f ** (1 + self.dummies)
 
     def log_mean(self, scores: Scores, t: float) -> float:
-        """Return about ln E (1/N) f**N at a tilt."""
+        """Return approximately ln E (1/N) f**N at the tilt t."""
         each = scores.log_mean(t)
         if each > 500:
             return math.inf
@@ -159,12 +159,12 @@ def _padded(first: list[Fraction], second: list[Fraction]) -> list[tuple[Fractio
 def pair_below(
     pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float, lift: float = 0.0
 ) -> Any:
-    """Return a ball that holds a number <= delta at this pair, the others' reports (so many of each law) being known.
+    """Return a ball with a number <= delta at this pair, for given numbers of other people of each distribution.
 
-    The test: is there a report that no other person can have sent, or is the sum of (Q_a - e**epsilon Q_b)/(mean law
-    of the others) positive, up to a normal number of standard deviation tau? Where others are not all alike a sum
-    that is lifted, by so many times its standard deviation over the root of the number of others, may tell more.
-    """
+    The test accepts if there is a report that no other person can have sent, or if the sum of
+    (Q_a - e**epsilon Q_b)/(mean distribution of the others), plus a normal number of standard deviation tau,
+    is positive. If the others differ in their values, a shift of the sum may give a better test: by `lift`
+    times its standard deviation over the root of the number of others."""
     first, second = pair
     gain, crowd = gains(first, second, growth), sum(count for count, _ in others)
     if not crowd:
@@ -179,8 +179,8 @@ def pair_below(
     own = [Scores(x, [ball(law[y]) for y in inside]) for law in pair]
 
     def log_mean(t: float) -> float:
-        known = sum(count * scores.log_mean(t) for count, scores in parts)
-        return known + own[0].log_mean(t, whole=False) if known < 1e6 else math.inf
+        total = sum(count * scores.log_mean(t) for count, scores in parts)
+        return total + own[0].log_mean(t, whole=False) if total < 1e6 else math.inf
 
     low, high = tilts(parts[0][1])
     t = least(lambda t: log_mean(t) - math.log(t), low / math.sqrt(crowd), high)
@@ -200,14 +200,14 @@ def pair_below(
         return [Transform(scores, at, grid.h) for scores in (*(scores for _, scores in parts), *own)]
 
     def start(at: float) -> list[Any]:
-        *crowd_here, one, other = made(at)
+        *crowd_here, first, second = made(at)
         whole = known(crowd_here, acb(at)).real
-        return [whole * one.here().real, whole * other.here().real]
+        return [whole * first.here().real, whole * second.here().real]
 
-    *crowd_here, one, other = made(t)
+    *crowd_here, first_here, second_here = made(t)
     both = start(t)
     hidden = exceeds(
-        lambda m: known(crowd_here, acb(grid.t, arb(grid.h) * m)) * (one.here() - growth * other.here()),
+        lambda m: known(crowd_here, acb(grid.t, arb(grid.h) * m)) * (first_here.here() - growth * second_here.here()),
         both[0] + growth * both[1],
         (s, start(s)[0]),
         grid,

@@ -1,4 +1,4 @@
-"""Few reports of few kinds: all counts of reports, one after the other.
+"""Few reports with few distinct values: sums over all counts of reports.
 
 Source: docs/theory/blanket.md, Theorem 1 and Corollary 2; docs/theory/index.md, Lemma 3.
 """
@@ -18,24 +18,24 @@ from .binomials import FAINT, ball, masses_of
 from .ends import Law
 
 MOST = 150_000
-"""More counts than about this are not gone through."""
+"""The largest number of counts that is enumerated."""
 
 PATIENT = 20 * MOST
-"""The same where nothing else helps."""
+"""The largest number of counts that is enumerated if no other method gives a bound."""
 
 RARE = 1e-32
-"""Counts rarer than this are left out, and counted in full above."""
+"""Counts with a smaller probability are left out; upper bounds include them in full."""
 
 Counts = tuple[int, ...]
 
 
 def number_of(reports: int, kinds: int) -> int:
-    """Return how many counts of so many reports there are."""
+    """Return the number of possible counts of `reports` reports with `kinds` distinct values."""
     return math.comb(reports + kinds - 1, kinds - 1)
 
 
 def counts_of(reports: int, kinds: int) -> Iterator[Counts]:
-    """Yield all counts of so many reports of so many kinds."""
+    """Yield all possible counts of `reports` reports with `kinds` distinct values."""
     if kinds == 1:
         yield (reports,)
         return
@@ -45,15 +45,15 @@ def counts_of(reports: int, kinds: int) -> Iterator[Counts]:
 
 
 def classes(*laws: Law) -> list[tuple[tuple[Fraction, ...], int]]:
-    """Return the different columns of some laws, and how often each occurs."""
-    found: dict[tuple[Fraction, ...], int] = defaultdict(int)
+    """Return the distinct columns of some distributions, and how often each occurs."""
+    counts: dict[tuple[Fraction, ...], int] = defaultdict(int)
     for column in zip(*laws, strict=True):
-        found[column] += 1
-    return list(found.items())
+        counts[column] += 1
+    return list(counts.items())
 
 
 class FewAbove:
-    """The privacy blanket's bound, as `ends.blanket_above`."""
+    """The privacy blanket's upper bound on delta, as `ends.blanket_above`, by enumeration."""
 
     def __init__(self, pair: tuple[Law, Law], common: Law, *, people: int, dummies: int) -> None:
         self.kinds = classes(*pair, common)
@@ -61,7 +61,7 @@ class FewAbove:
 
     @property
     def counts(self) -> float:
-        """About how many counts there are; infinite where there is no blanket."""
+        """Approximate number of counts; infinite if the distributions have no common part."""
         if not self.weight:
             return math.inf
         inside = [float(column[-1] * times) for column, times in self.kinds if column[-1]]
@@ -72,7 +72,7 @@ class FewAbove:
         return numbers * _cells([p / float(self.weight) for p in inside], math.ceil(reports))
 
     def __call__(self, growth: Any) -> Any:
-        """Return a ball that holds a number >= delta."""
+        """Return a ball that contains a number >= delta."""
         gain = [times * (ball(a) - growth * ball(b)) for (a, b, _), times in self.kinds]
         part = [times * column[-1] for column, times in self.kinds]
         certain = sum((arb.max(g, arb(0)) for g, p in zip(gain, part, strict=True) if not p), arb(0))
@@ -90,20 +90,20 @@ class FewAbove:
 
 
 class Walk:
-    """Scores with their masses, which add up to 1: through all counts but those that are too rare."""
+    """Scores with probabilities that sum to 1: enumerates all counts that are not too rare."""
 
     def __init__(self, scores: Sequence[tuple[Any, Fraction]]) -> None:
-        known = sorted((score for score in scores if score[1]), key=lambda score: score[1])
-        self.x, self.most = [x for x, _ in known], arb(0)
+        positive = sorted((score for score in scores if score[1]), key=lambda score: score[1])
+        self.x, self.most = [x for x, _ in positive], arb(0)
         for x in self.x:
             self.most = arb.max(self.most, x)
         rest, self.chances = Fraction(1), list[Fraction]()
-        for _, p in known:
+        for _, p in positive:
             self.chances.append(min(p / rest, Fraction(1)))
             rest -= p
 
     def mean(self, reports: int, *, whole: bool = True) -> Any:
-        """Return a ball that holds E [sum of so many scores]_+; what is left out counts in full, or not at all."""
+        """Return a ball with E [sum of `reports` scores]_+; omitted counts are included if `whole`, else not."""
         self._known: dict[tuple[int, int], tuple[int, list[Any]]] = {}
         self._left_out = 0
         total = self._from(0, reports, arb(1), arb(0))
@@ -132,12 +132,12 @@ def _width(trials: int, chance: float) -> float:
 
 
 def _cells(chances: Sequence[float], reports: int) -> float:
-    """Return about how many counts there are."""
+    """Return the approximate number of counts."""
     return math.prod(_width(reports, chance) for chance in sorted(chances)[:-1]) / 2.0 ** max(len(chances) - 2, 0)
 
 
 class FewAlike:
-    """The divergence of a pair of values among others who all report by one law, without dummies."""
+    """The divergence of a pair of values if all other people report by the same distribution, without dummies."""
 
     def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
         self.alike = len(others) == 1
@@ -146,11 +146,11 @@ class FewAlike:
 
     @property
     def feasible(self) -> bool:
-        """Whether the counts are few enough."""
+        """Whether there are few enough counts to enumerate."""
         return self.alike and _cells([float(c[-1] * times) for c, times in self.kinds if c[-1]], self.reports) <= MOST
 
     def __call__(self, growth: Any) -> Any:
-        """Return a ball that holds a number <= delta."""
+        """Return a ball that contains a number <= delta."""
         gained = [(ball(a) - growth * ball(b), held, times) for (a, b, held), times in self.kinds]
         certain = sum((arb.max(gain * times, arb(0)) for gain, held, times in gained if not held), arb(0))
         walk = Walk([(gain / ball(held), held * times) for gain, held, times in gained if held])
@@ -158,7 +158,7 @@ class FewAlike:
 
 
 class FewBelow:
-    """The divergence at one pair of datasets, exactly."""
+    """The divergence at one pair of datasets, exactly, by enumeration."""
 
     def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
         self.kinds = classes(*pair, *(law for _, law in others))
@@ -166,35 +166,35 @@ class FewBelow:
 
     @property
     def feasible(self) -> bool:
-        """Whether the counts are few enough."""
+        """Whether there are few enough counts to enumerate."""
         return math.prod(number_of(size, len(self.kinds)) for size in self.sizes) <= MOST
 
     def __call__(self, growth: Any) -> Any:
-        """Return a ball that holds the divergence."""
+        """Return a ball that contains the divergence."""
         laws = [[ball(column[place] * times) for column, times in self.kinds] for place in range(2 + len(self.sizes))]
-        known: dict[Counts, Any] = defaultdict(lambda: arb(0))
+        chances: dict[Counts, Any] = defaultdict(lambda: arb(0))
         tables = [_law(law, size) for law, size in zip(laws[2:], self.sizes, strict=True)]
         for parts in product(*tables):
             counts = tuple(map(sum, zip(*(counts for counts, _ in parts), strict=True)))
             chance = arb(1)
             for _, each in parts:
                 chance *= each
-            known[counts or (0,) * len(self.kinds)] += chance
+            chances[counts or (0,) * len(self.kinds)] += chance
         first, second = laws[:2]
         gain: dict[Counts, Any] = defaultdict(lambda: arb(0))
-        for counts, chance in known.items():
+        for counts, chance in chances.items():
             for y, (a, b) in enumerate(zip(first, second, strict=True)):
                 gain[(*counts[:y], counts[y] + 1, *counts[y + 1 :])] += chance * (a - growth * b)
         return sum((value for value in gain.values() if value.lower() > 0), arb(0))
 
 
 def _law(law: Sequence[Any], reports: int) -> list[tuple[Counts, Any]]:
-    """Return all counts of so many independent reports with their probabilities."""
+    """Return all counts of `reports` independent reports, with their probabilities."""
     powers = [[p**count / math.factorial(count) for count in range(reports + 1)] for p in law]
-    found, ways = [], math.factorial(reports)
+    outcomes, ways = [], math.factorial(reports)
     for counts in counts_of(reports, len(law)):
         chance = arb(ways)
         for place, count in enumerate(counts):
             chance *= powers[place][count]
-        found.append((counts, chance))
-    return found
+        outcomes.append((counts, chance))
+    return outcomes

@@ -1,4 +1,4 @@
-"""Any finite randomizer: delta for every dataset of the others, by a pool of reports that all values have in common.
+"""Upper bounds on delta for any finite randomizer and all datasets, by a pool of reports that all values share.
 
 Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5.
 """
@@ -20,18 +20,18 @@ from .ends import Law, alone, gains, tilts
 from .sums import Grid, Scores, Transform, least, moduli
 
 _TAIL = 1e-7
-"""More in the pool than expected, with this chance times delta, counts as no pool at all."""
+"""A pool larger than expected, of this probability times delta, counts as no pool."""
 
 _HOPELESS = 100.0
-"""No bound is as large as e to that."""
+"""No useful bound exceeds e to this power."""
 
 _SIZES, _MANY, _BINS = 64, 3000, 16
-"""Up to so many numbers in the pool are told apart; among so many others, they are counted in bins."""
+"""Pool sizes are grouped into at most 64 bins; if there are 3000 other reports or more, into at most 16."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What a pair of values may hide in: `people` others, each of one of `kinds`, and dummies of the law `dummy`."""
+    """The crowd of a pair: `people` other people, each with a distribution of `kinds`, and dummies from `dummy`."""
 
     pair: tuple[Law, Law]
     kinds: Sequence[Law]
@@ -41,7 +41,7 @@ class Pool:
     dummy: Law
 
     def above(self, growth: Any, delta: float, *, fineness: float, spare: float) -> Any:
-        """Return a ball that holds a number >= delta for all others; infinite if the pool hides nothing."""
+        """Return a ball with a number >= delta for all values of the others; infinite if the pool is too small."""
         others = self.people + self.dummies
         weight = sum(self.common, Fraction(0))
         beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
@@ -58,7 +58,7 @@ class Pool:
         return total
 
     def _share(self, beta: Fraction) -> Law:
-        """Return what the pool takes of each report: where the pair differs least, alike where it differs alike."""
+        """Return the probability of each report in the pool: more where the two values differ least."""
         first, second = self.pair
         there = [y for y, part in enumerate(self.common) if part]
         away = {y: (abs(first[y] - second[y]) + (first[y] + second[y]) / 20) / self.common[y] for y in there}
@@ -71,7 +71,7 @@ class Pool:
         return [part * self.common[y] if y in taken else Fraction(0) for y in range(len(first))]
 
     def _bounds(self, growth: Any, share: Law, sizes: list[int], fineness: float) -> list[Any]:
-        """Return (1/N) E [sum of N scores]_+ at its largest for each number in the pool."""
+        """Return upper bounds on (1/N) E [sum of N scores]_+ for each pool size; N reports are outside the pool."""
         gain = gains(*self.pair, growth)
         kinds = {_signature(self.pair, law, share): law for law in self.kinds}
         groups = [
@@ -85,23 +85,23 @@ class Pool:
         )
         extra = [(dummies, groups[-1][0])] if self.dummies else []
         grid = _grid([[(people, scores), *extra] for scores, _ in groups[: len(kinds)]], fineness)
-        if grid is None:  # floats do not hold it
+        if grid is None:  # too large for floats
             return [arb(math.inf) for _ in sizes]
         here, starts = ([Transform(scores, grid.t, grid.h) for scores, _ in groups] for _ in range(2))
         dummy = len(kinds) if self.dummies else None
-        found = moduli(lambda _: _powers(here, plans, dummy), _powers(starts, plans, dummy), grid)
+        bounds = moduli(lambda _: _powers(here, plans, dummy), _powers(starts, plans, dummy), grid)
         lonely = groups[dummy][1] if dummy is not None else arb(0)
         best = dict.fromkeys(sizes, arb(0))
         for kind in range(len(kinds)):
             whole = dict.fromkeys(sizes, arb(0))
             for place, plan in enumerate(plans):
-                each = found[kind * len(plans) + place] + plan.people * groups[kind][1] + plan.dummies * lonely
+                each = bounds[kind * len(plans) + place] + plan.people * groups[kind][1] + plan.dummies * lonely
                 whole[plan.size] += plan.share * each / (plan.people + plan.dummies)
             best = {size: arb.max(best[size], whole[size]) for size in sizes}
         return [best[size] for size in sizes]
 
     def _vertices(self, size: int) -> list[_Plan]:
-        """Return how many reports outside a pool of this size are people's and dummies', at the ends of what may be."""
+        """Return the extreme numbers of reports that people and dummies can have outside a pool of this size."""
         reports = self.people + self.dummies + 1 - size
         if not self.dummies:
             return [_Plan(size, arb(1), reports, 0)]
@@ -119,7 +119,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """So many reports of people and of dummies outside a pool of this `size`; its `share` of the mean."""
+    """Numbers of reports of people and of dummies outside a pool of this `size`; its `share` of the mean."""
 
     size: int
     share: Any
@@ -128,7 +128,7 @@ class _Plan:
 
 
 def _powers(transforms: Sequence[Transform], plans: Sequence[_Plan], dummy: int | None) -> list[Any]:
-    """Return the modulus of the sum's transform for every kind of people and every plan."""
+    """Return the modulus of the sum's transform for every distribution of a person and every plan."""
     each = [abs(transform.here()) for transform in transforms]
     if dummy is None:
         return [power for value in each for power in _each(value, [plan.people for plan in plans])]
@@ -141,21 +141,21 @@ def _powers(transforms: Sequence[Transform], plans: Sequence[_Plan], dummy: int 
 
 
 def _each(value: Any, exponents: Sequence[int]) -> list[Any]:
-    """Return powers whose exponents lie close to each other."""
+    """Return the powers of `value` with these exponents, which are close to each other."""
     ascending = sorted(set(exponents))
-    known = {ascending[0]: value ** ascending[0]}
+    powers = {ascending[0]: value ** ascending[0]}
     for before, after in pairwise(ascending):
-        known[after] = known[before] * value ** (after - before)
-    return [known[exponent] for exponent in exponents]
+        powers[after] = powers[before] * value ** (after - before)
+    return [powers[exponent] for exponent in exponents]
 
 
 def _signature(pair: tuple[Law, Law], law: Law, share: Law) -> frozenset[Any]:
-    """Return a name that laws have in common if they are alike to the pair and to the pool."""
+    """Return a key that is equal for distributions that are equivalent with respect to the pair and the pool."""
     return frozenset(Counter(zip(*pair, share, law, strict=True)).items())
 
 
 def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) -> tuple[Scores, Any]:
-    """Return the scores of a report outside the pool, those alike together; and what only the target may report."""
+    """Return the scores of a report outside the pool, equal ones merged, and the mass that only the target reports."""
     rest, certain = 1 - sum(share, Fraction(0)), arb(0)
     masses: dict[tuple[Fraction, ...], Fraction] = {}
     gained: dict[tuple[Fraction, ...], Any] = {}
@@ -171,7 +171,7 @@ def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) ->
 
 
 def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Grid | None:
-    """Return nodes for the sum that is largest, each of so many scores of each law; None if floats do not hold it."""
+    """Return the nodes for the largest sum with these numbers of scores; None if floats cannot represent it."""
 
     def log_mean(t: float) -> float:
         return max(math.fsum(count * scores.log_mean(t) for count, scores in parts) for parts in sums)
@@ -180,14 +180,16 @@ def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Gr
         return math.sqrt(max(math.fsum(count * scores.variance(t) for count, scores in parts) for parts in sums))
 
     def about(t: float) -> float:
-        """Return about the logarithm of the bound where moduli fall as a normal law's do."""
+        """Return approximately the logarithm of the bound, if moduli decrease as those of a normal distribution."""
         if not log_mean(t) < _HOPELESS:
             return math.inf
-        found = []
+        exponents = []
         for parts in sums:
             deviation = math.sqrt(math.fsum(count * scores.variance(t) for count, scores in parts))
-            found.append(math.fsum(count * scores.log_mean(t) for count, scores in parts) + _log_tail(t * deviation))
-        return max(found) - math.log(t)
+            exponents.append(
+                math.fsum(count * scores.log_mean(t) for count, scores in parts) + _log_tail(t * deviation)
+            )
+        return max(exponents) - math.log(t)
 
     reports, first = sum(count for count, _ in sums[0]), sums[0][0][1]
     low, high = tilts(first)
@@ -196,20 +198,20 @@ def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Gr
 
 
 def _log_tail(x: float) -> float:
-    """Return about ln of e**(x**2/2) P(normal > x)."""
+    """Return approximately ln of e**(x**2/2) P(normal > x)."""
     return math.log(math.erfc(x / math.sqrt(2))) + x * x / 2 if x < 20 else -math.log(x)
 
 
 def _pooled(others: int, weight: Any, delta: float) -> tuple[list[tuple[int, Any]], Any]:
-    """Return numbers in the pool with their probabilities, the largest of each bin; and the chance of more."""
-    mean, found, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
+    """Return pool sizes with their probabilities, the largest size of each bin, and the probability of larger sizes."""
+    mean, masses, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
     mass, number = total, 0
     while number < others and not (number > mean and float(mass) < _TAIL * delta):
         mass = mass * weight * (others - number) / ((1 - weight) * (number + 1))
         number += 1
         total += mass
-        found.append((number, mass))
-    width = -(-len(found) // (_SIZES if others < _MANY else _BINS))
-    bins = [found[start : start + width] for start in range(0, len(found), width)]
+        masses.append((number, mass))
+    width = -(-len(masses) // (_SIZES if others < _MANY else _BINS))
+    bins = [masses[start : start + width] for start in range(0, len(masses), width)]
     joined = [(part[-1][0], sum((each for _, each in part), arb(0))) for part in bins]
     return joined, (1 - total).abs_upper() if number < others else arb(0)

@@ -1,4 +1,4 @@
-"""Randomized response on three values or more among few people: sums over all counts of reports.
+"""Randomized response with three or more values among few people: sums over all counts of reports.
 
 Source: docs/theory/blanket.md, Theorem 3; docs/theory/datasets.md (all others alike).
 """
@@ -13,11 +13,11 @@ from flint import arb, arb_poly
 from .binomials import FAINT, ball, masses_of
 
 FEW = 1500
-"""Up to so many reports all counts are gone through."""
+"""Up to this many reports, all counts are enumerated."""
 
 
 class Response:
-    """So many `people` beside the target, and dummies; k values, the true one reported with probability `truth`."""
+    """Randomized response of the target and `people` others, with dummies: k values, `truth` to report truthfully."""
 
     def __init__(self, *, k: int, truth: Fraction, people: int, dummies: int) -> None:
         self.k, self.truth, self.people, self.dummies = k, truth, people, dummies
@@ -26,13 +26,13 @@ class Response:
         self._known: dict[tuple[int, Fraction], tuple[int, list[Any]]] = {}
 
     def above(self, growth: Any) -> Any:
-        """Return a ball that holds the privacy blanket's bound, for every dataset."""
+        """Return a ball that contains the privacy blanket's upper bound, for every dataset."""
         n, covered = self.people + 1, self.k * self.lie
         pull, own = ball(self.k * (self.truth - self.lie)), ball(covered)
         first, masses = masses_of(n if not self.dummies else self.people, covered)
-        total, kept = arb(0), arb(0)
+        total, included = arb(0), arb(0)
         for number, mass in enumerate(masses, first):
-            kept += mass
+            included += mass
             reports = number + (1 + self.dummies if self.dummies else 0)
             if not reports:
                 continue
@@ -43,11 +43,11 @@ class Response:
                 price = pull * growth * s + own * (growth - 1) * reports
                 inner += chance * self._fair(s, pull * (1 + growth), price)
             total += weight * inner
-        left_out = (2 - kept - 1) + arb(FAINT) * (n + self.dummies + 1) ** 2
+        left_out = (2 - included - 1) + arb(FAINT) * (n + self.dummies + 1) ** 2
         return total + pull * left_out.abs_upper()
 
     def below(self, growth: Any, *, third: bool, swapped: bool) -> Any:
-        """Return a ball that holds a number <= delta, all others at one value: a third one, or the target's first.
+        """Return a ball with a number <= delta if all others have one value: a third one, or the target's first.
 
         `swapped`: the target's second value against the first. Given C reports at the value held, m others are spread
         evenly over the other values.
@@ -70,12 +70,12 @@ class Response:
             else:
                 here, there = even + mu * before, even + nu * before
                 total += self._other(m, bend, here, there, growth, swapped=swapped)
-        if not third and not swapped:  # all reports are at the value held
+        if not third and not swapped:  # all reports show the value of the others
             total += arb.max(held[others] * (mu - growth * nu), arb(0))
         return total
 
     def _other(self, m: int, bend: Any, here: Any, there: Any, growth: Any, *, swapped: bool) -> Any:
-        """Return E [P - growth P']_+ over B ~ Bin(m, 1/(k-1)), where P' (P if swapped) grows by `bend` with each."""
+        """Return E [P - growth P']_+ over B ~ Bin(m, 1/(k-1)); P' (P if swapped) grows by `bend` with each success."""
         low, masses = self._binomial(m, Fraction(1, self.k - 1))
         total = arb(0)
         for b, chance in enumerate(masses, low):
@@ -86,13 +86,13 @@ class Response:
         return total
 
     def _binomial(self, trials: int, chance: Fraction) -> tuple[int, list[Any]]:
-        """Return `masses_of`, computed once."""
+        """Return `masses_of` for these arguments, cached."""
         if (trials, chance) not in self._known:
             self._known[trials, chance] = masses_of(trials, chance)
         return self._known[trials, chance]
 
     def _held(self) -> list[Any]:
-        """Return the law of how many of the others' and dummies' reports are at the value held."""
+        """Return the distribution of the number of reports by others and dummies that show the value of the others."""
         parts = []
         for count, chance in ((self.people, self.truth), (self.dummies, Fraction(1, self.k))):
             first, masses = masses_of(count, chance)
@@ -101,7 +101,7 @@ class Response:
         return [whole[c] for c in range(self.people + self.dummies + 1)]
 
     def _fair(self, s: int, slope: Any, price: Any) -> Any:
-        """Return a ball that holds E [slope A - price]_+, A the heads of s fair coins; slope > 0."""
+        """Return a ball that contains E [slope A - price]_+, where A is Bin(s, 1/2); slope > 0."""
         level = price / slope
         if level.lower() >= s:
             return arb(0)
@@ -109,11 +109,11 @@ class Response:
             return slope * s / 2 - price
         cut = level.floor().unique_fmpz()
         starts = [int(cut) + 1] if cut is not None else [round(float(level)), round(float(level)) + 1]
-        found = [slope * s / 2 * self._tail(s - 1, a - 1) - price * self._tail(s, a) for a in starts]
-        return found[0] if len(found) == 1 else found[0].union(found[1])
+        values = [slope * s / 2 * self._tail(s - 1, a - 1) - price * self._tail(s, a) for a in starts]
+        return values[0] if len(values) == 1 else values[0].union(values[1])
 
     def _tail(self, s: int, least: int) -> Any:
-        """Return P(heads of s fair coins >= least)."""
+        """Return P(Bin(s, 1/2) >= least)."""
         if least <= 0:
             return arb(1)
         if least > s:

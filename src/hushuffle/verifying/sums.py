@@ -1,4 +1,4 @@
-"""Sums of independent scores in ball arithmetic: what every check comes to.
+"""Sums of independent scores in ball arithmetic, on which every check rests.
 
 V = S + Z, S a sum of independent scores, Z an independent normal number of standard deviation tau. With w = t + iu,
 t > 0, and nodes u = 2 pi m/L, the trapezoidal rule for (1/2 pi) integral E e**(wV)/w**2 du gives exactly
@@ -6,7 +6,8 @@ t > 0, and nodes u = 2 pi m/L, the trapezoidal rule for (1/2 pi) integral E e**(
     sum over all integers m of e**(t m L) E[V - m L]_+ ,
 
 all of whose terms are positive; with 1/w in place of 1/w**2 the same with P(V > m L). And E[S]_+ <= E[V]_+ since [.]_+
-is convex. Every number here is a ball that holds the true one; floats only choose t, L and tau, which may be anything.
+is convex. Every number here is a ball that holds the true one; floats only choose t, L and tau,
+for which any values are valid.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ from flint import acb, arb
 Float = Callable[[float], float]
 
 _CUT = 6.5
-"""Nodes end where the normal number's transform is e**(-21)."""
+"""Nodes end where the transform of the normal variable is e**(-21)."""
 
 _ALIASES = 45.0
-"""What is folded in is about e**-45 of what is wanted."""
+"""Aliasing terms are about e**-45 relative to the wanted quantity."""
 
 _MOST = 600_000
-"""The most nodes that are evaluated."""
+"""Largest number of nodes that are evaluated."""
 
 _FRESH = 48
-"""So many nodes in a row are each computed from the one before."""
+"""This many consecutive nodes are each computed from the node before."""
 
 _FARTHEST = 700.0
-"""No exponent of a float is larger."""
+"""Largest exponent whose exponential a float can represent."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores `x` with masses `p`, balls; the masses need not add up to 1."""
+    """Scores `x` with masses `p`, both balls; the masses need not sum to 1."""
 
     x: Sequence[Any]
     p: Sequence[Any]
 
     def log_mean(self, t: float, *, whole: bool = True) -> float:
-        """Return about ln E e**(t x); infinity where floats do not hold it."""
+        """Return approximately ln E e**(t x); infinity if it is too large for floats."""
         try:
             grown = [
                 (float(p), math.expm1(t * float(x)) if whole else math.exp(t * float(x)))
@@ -56,7 +57,7 @@ class Scores:
             return math.inf
 
     def variance(self, t: float) -> float:
-        """Return about the variance under the law tilted by t."""
+        """Return approximately the variance of the score under the distribution tilted by t."""
         weights = [float(p) * math.exp(min(t * float(x), _FARTHEST)) for x, p in zip(self.x, self.p, strict=True)]
         whole = math.fsum(weights)
         mean = math.fsum(w * float(x) for w, x in zip(weights, self.x, strict=True)) / whole
@@ -64,7 +65,7 @@ class Scores:
 
 
 class Transform:
-    """E e**(wx) of some scores at the nodes w = t + i h m, m = 0, 1, ..., one after the other."""
+    """The transform E e**(wx) of some scores at the nodes w = t + i h m, m = 0, 1, ..., computed in sequence."""
 
     def __init__(self, scores: Scores, t: float, h: float) -> None:
         live = [(x, p) for x, p in zip(scores.x, scores.p, strict=True) if not p.is_zero()]
@@ -74,10 +75,10 @@ class Transform:
         self._node = 0
 
     def here(self) -> Any:
-        """Return the value at this node, and go on to the next."""
+        """Return the value at this node, and move to the next node."""
         if self._node % _FRESH:
             self._terms = [term * turn for term, turn in zip(self._terms, self._turns, strict=True)]
-        else:  # a turned ball grows by up to the square root of 2
+        else:  # a rotated ball grows by a factor of up to the square root of 2
             self._terms = [acb(0, angle * self._node).exp() * size for size, angle in self._starts]
         self._node += 1
         return sum(self._terms, acb(0))
@@ -85,7 +86,7 @@ class Transform:
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes t + i h m, m = 0 .. count - 1, and the normal number's tau."""
+    """Nodes t + i h m, m = 0 .. count - 1, and the standard deviation tau of the normal variable."""
 
     t: float
     h: float
@@ -94,7 +95,7 @@ class Grid:
 
     @classmethod
     def of(cls, t: float, log_mean: float, spread: float, fineness: float) -> Grid:
-        """Return the nodes for a sum of this spread (under the tilted law); tau = 1/(t fineness).
+        """Return the nodes for a sum of this spread (under the tilted distribution); tau = 1/(t fineness).
 
         Raises:
             OverflowError: there are too many.
@@ -108,24 +109,24 @@ class Grid:
         return cls(t=t, h=h, tau=tau, count=math.ceil(count) + 1)
 
     def normal(self, m: int) -> tuple[Any, Any]:
-        """Return w at a node and the normal number's transform there."""
+        """Return w at node m, and the transform of the normal variable there."""
         w = acb(self.t, arb(self.h) * m)
         return w, (w * w * arb(self.tau) ** 2 / 2).exp()
 
     @property
     def beyond(self) -> Any:
-        """Return a bound on |the normal number's transform| beyond the last node, and that node's u."""
+        """Return a bound on the transform of the normal variable beyond the last node, and u at that node."""
         last = arb(self.h) * (self.count - 1)
         return ((arb(self.t) ** 2 - last**2) * arb(self.tau) ** 2 / 2).exp(), last
 
     @property
     def length(self) -> Any:
-        """L: the distance of what is folded in."""
+        """The period L: the distance between aliases."""
         return 2 * arb.pi() / arb(self.h)
 
 
 def positive_part(value: Callable[[int], Any], at_start: Any, grid: Grid) -> Any:
-    """Return a ball that holds a number >= E[S]_+; its upper end counts.
+    """Return a ball with a number >= E[S]_+; use its upper bound.
 
     `value(m)` is E e**(wS) at node m, asked for in order, `at_start` the same at m = 0, or more.
     """
@@ -139,10 +140,10 @@ def positive_part(value: Callable[[int], Any], at_start: Any, grid: Grid) -> Any
 
 
 def moduli(values: Callable[[int], Sequence[Any]], at_start: Sequence[Any], grid: Grid) -> list[Any]:
-    """Return the same for several sums, with moduli instead of transforms: what is larger still.
+    """Return upper bounds on E[S]_+ for several sums at once, with moduli in place of transforms.
 
-    At every node a modulus is log-linear in how many scores are of which law, so the largest is where all are alike.
-    """
+    At every node a modulus is log-linear in how many scores are of which distribution, so the largest is where all
+    are alike."""
     totals = [arb(0) for _ in at_start]
     for m in range(grid.count):
         w, normal = grid.normal(m)
@@ -154,7 +155,7 @@ def moduli(values: Callable[[int], Sequence[Any]], at_start: Sequence[Any], grid
 
 
 def exceeds(value: Callable[[int], Any], at_start: Any, above: tuple[float, Any], grid: Grid) -> Any:
-    """Return a ball that holds a number <= P(V > 0) - c Q(V > 0); its lower end counts.
+    """Return a ball with a number <= P(V > 0) - c Q(V > 0); use its lower bound.
 
     `value(m)` is E_P e**(wS) - c E_Q e**(wS) at node m, `at_start` the sum of both at m = 0, or more; `above` is a
     tilt s > t and E_P e**(sS) there, or more.
@@ -174,7 +175,7 @@ def exceeds(value: Callable[[int], Any], at_start: Any, above: tuple[float, Any]
 
 
 def least(function: Float, low: float, high: float) -> float:
-    """Return about where a function of t is least, between two positive t: by thirds of the logarithm.
+    """Return approximately the minimizer of a function of t between two positive numbers, by ternary search in ln t.
 
     >>> round(least(lambda t: (t - 2) ** 2, 0.1, 50.0), 4)
     2.0

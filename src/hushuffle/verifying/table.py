@@ -1,4 +1,4 @@
-"""What came out, as a table of plain text and as an exit code."""
+"""Results of the checks as a table of plain text, as JSON, and as an exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DONE, FAILED, REFUTED = 0, 1, 3
 
 
 def verdict_of(rows: Sequence[Row]) -> int:
-    """Return the exit code: 3 if a figure is contradicted or not shown, 1 if none was checked, else 0."""
+    """Return the exit code: 3 if a claim is contradicted or not proven, 1 if none was checked, else 0."""
     verdicts = {row.verdict for row in rows}
     if verdicts & {CONTRADICTED, NOT_SHOWN}:
         return REFUTED
@@ -20,8 +20,16 @@ def verdict_of(rows: Sequence[Row]) -> int:
 
 
 def written(rows: Sequence[Row]) -> str:
-    """Return the table."""
-    heads = ("figure", "claimed epsilon", "at delta", "delta shown at lower end", "at upper end", "verdict", "seconds")
+    """Return the results as a table of plain text."""
+    heads = (
+        "figure",
+        "claimed epsilon",
+        "at delta",
+        "delta shown at lower bound",
+        "at upper bound",
+        "verdict",
+        "seconds",
+    )
     cells = [heads, *(_cells(row) for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(heads))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
@@ -32,7 +40,7 @@ def written(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """Return a list of objects; infinity is the text "infinity"."""
+    """Return the results as a JSON list of objects; infinity is written as the text "infinity"."""
 
     def plain(value: object) -> object:
         if isinstance(value, tuple):

@@ -91,7 +91,7 @@ def test_the_least_noise_of_sets_keeps_the_promise() -> None:
 def test_noise_that_is_no_mixture_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     law = MATRIX.law()
     monkeypatch.setattr(hs.SubsetSelection, "law", lambda _: law)
-    with pytest.raises(UnsupportedProtocolError, match="no mixture of the truth and a dummy's report"):
+    with pytest.raises(UnsupportedProtocolError, match="not a mixture of the true value and a dummy's report"):
         pie.calibrate(survey(SETS), bayes_error=0.5)
 
 

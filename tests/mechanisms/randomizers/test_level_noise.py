@@ -67,7 +67,7 @@ def test_central_guarantees_are_narrow_brackets() -> None:
         ({"levels": 129}, "`levels` must be an integer from 2 to 128, got levels=129"),
         ({"epsilon": math.inf}, "`epsilon` must be finite and > 0, got epsilon=inf. Without noise"),
         ({"epsilon": 41.0}, "`epsilon` must be from 0.001 to 40, got epsilon=41.0"),
-        ({"epsilon": 1e-4}, "`epsilon` must be from 0.001 to 40, got epsilon=0.0001. Reports would say nothing"),
+        ({"epsilon": 1e-4}, "`epsilon` must be from 0.001 to 40, got epsilon=0.0001. Reports would not depend"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(noise: type, changed: dict[str, float], message: str) -> None:

@@ -258,3 +258,15 @@ def test_hardly_any_noise_is_the_least_that_is_drawn(kind: Kind, epsilon: float)
     assert device.channel().matrix.min() > 0
     survey = hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=10)
     assert 0 <= hs.dp.epsilon(survey, delta=1e-6).upper < 100
+
+
+def test_names_and_defaults_are_those_of_a_specification() -> None:
+    for encoding in ("symmetric", "optimized"):
+        device = hs.UnaryEncoding(k=5, epsilon=1.0, encoding=encoding)
+        assert device == hs.UnaryEncoding(k=5, epsilon=1.0, kind=encoding)
+        assert device == hs.UnaryEncoding.from_settings(5, {"epsilon": 1.0, "encoding": encoding})
+        assert device.with_epsilon(2.0).encoding == encoding
+    assert hs.LocalHashing(k=100, epsilon=3.0) == hs.LocalHashing.from_settings(100, {"epsilon": 3.0})
+    assert hs.SubsetSelection(k=20, epsilon=1.0) == hs.SubsetSelection.from_settings(20, {"epsilon": 1.0})
+    with pytest.raises(InvalidInputError, match="`encoding` must be symmetric or optimized"):
+        hs.UnaryEncoding(k=5, epsilon=1.0, encoding="x")  # type: ignore[arg-type]

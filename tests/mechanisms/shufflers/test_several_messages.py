@@ -68,13 +68,13 @@ def test_a_known_number_of_messages_is_a_number_of_dummies() -> None:
         with pytest.raises(InvalidInputError, match=rule):
             one.with_dummies(number)
     known = survey(replace(BLANKET, honest=0.5)).with_dummies(31)
-    with pytest.raises(UnsupportedProtocolError, match="come from honest people is not known"):
+    with pytest.raises(UnsupportedProtocolError, match="how many come from honest people"):
         hs.dp.epsilon(known, delta=1e-3)
 
 
 @pytest.mark.parametrize("shuffler", [BLANKET, FAKES])
 def test_it_belongs_to_a_protocol(shuffler: Shuffler) -> None:
-    with pytest.raises(UnsupportedProtocolError, match=r"read it from `Protocol\(\.\.\.\)\.shuffler`"):
+    with pytest.raises(UnsupportedProtocolError, match=r"Read it from `Protocol\(\.\.\.\)\.shuffler`"):
         _ = shuffler.expected_dummies
     with pytest.raises(UnsupportedProtocolError):
         _ = survey(shuffler).shuffler.dummies
@@ -105,7 +105,7 @@ def test_more_messages_take_more_coins_where_one_is_not_enough() -> None:
         (lambda: hs.BlanketMessages(p=1.5), "`p` must be"),
         (lambda: hs.BlanketMessages(p=0.5, trials=0), "`trials` must be"),
         (lambda: hs.BlanketMessages(p=0.5, honest=2.0), "`honest` must be"),
-        (lambda: survey(hs.BlanketMessages(p=0.5, trials=10_000), n=10**6), "coins of all people"),
+        (lambda: survey(hs.BlanketMessages(p=0.5, trials=10_000), n=10**6), "in total over all people"),
         (lambda: hs.FakesPerValue(p=-0.1), "`p` must be"),
         (lambda: hs.FakesPerValue(p=0.1, honest=-1.0), "`honest` must be"),
         (lambda: survey(hs.FakesPerValue(p=1e-9), n=10**9 + 1), "`n` must be at most"),
@@ -156,10 +156,10 @@ def test_tables_say_how_often_a_number_is_reached() -> None:
 @pytest.mark.parametrize("shuffler", [BLANKET, FAKES, replace(BLANKET, honest=0.5), replace(FAKES, honest=0.5)])
 def test_it_is_described(shuffler: Shuffler) -> None:
     words = survey(shuffler).describe()
-    assert ("keep that to themselves" in words) == (shuffler.honest < 1)  # type: ignore[attr-defined]
+    assert ("is honest" in words) == (shuffler.honest < 1)  # type: ignore[attr-defined]
     one, two = (survey(hs.BlanketMessages(p=0.25, trials=trials)).shuffler.describe() for trials in (1, 2))
-    assert one.startswith("each person sends a blanket message besides with probability 0.25, and")
-    assert two.startswith("each person sends up to 2 blanket messages besides, each with probability 0.25, and")
+    assert one.startswith("each person sends an additional blanket message with probability 0.25, and")
+    assert two.startswith("each person sends up to 2 additional blanket messages, each with probability 0.25, and")
     assert "keeps all reports" in hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 1.0})).describe()
 
 

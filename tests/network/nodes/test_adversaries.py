@@ -85,8 +85,8 @@ def chosen(tmp_path: Path, way: str, *, dummies: int = 4) -> tuple[RunResult, di
     [
         ("nothing", "has 1 messages for 12 sources and 4 dummies"),
         ("fewer", "has 1 messages for 10 sources and 4 dummies"),
-        ("one target only", "came whole to 1 of 3 compute nodes"),
-        ("different", "was said to have 11 sources at one compute node, 12 at another"),
+        ("one target only", "arrived whole at 1 of 3 compute nodes"),
+        ("different", "has 11 sources at one compute node, 12 at another"),
     ],
 )
 def test_a_scrambler_that_keeps_messages_back_is_refused(way: str, words: str, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_centroid_that_is_missing_fails_the_run() -> None:
                 assert await tell(one, name, 1) == ACCEPTED
             assert await tell(one, "compute-2", 2) == ACCEPTED
 
-        words = r"iteration 2: no word from 2 of 3 compute nodes \(compute-1, compute-3\)"
+        words = r"iteration 2: 2 of 3 compute nodes did not report \(compute-1, compute-3\)"
         with pytest.raises(RunFailedError, match=words):
             gathered(one, play, hurry=True)
 

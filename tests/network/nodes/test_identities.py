@@ -85,7 +85,7 @@ def test_damaged_identities_are_refused_without_showing_the_key(change: dict[str
 
 def test_a_key_of_somebody_else_is_refused() -> None:
     good, other = identity("source-1"), identity("source-2")
-    with pytest.raises(DataError, match="not belonging together"):
+    with pytest.raises(DataError, match="not a pair"):
         Identity(name="source-1", certificate=good.certificate, authority=good.authority, key=other.key).server()
 
 

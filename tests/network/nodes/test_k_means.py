@@ -138,7 +138,10 @@ def test_a_scrambler_that_is_missing_fails_the_run_where_too_few_are_left(tmp_pa
 
 
 def test_a_node_of_a_centroid_that_is_missing_fails_the_run(tmp_path: Path) -> None:
-    text, words = plan_text(iterations=1, traffic="", collect=30.0, patience=40.0), "no word from 1 of 3 compute nodes"
+    text, words = (
+        plan_text(iterations=1, traffic="", collect=30.0, patience=40.0),
+        "1 of 3 compute nodes did not report",
+    )
     with clusters(text) as one, pytest.raises(RunFailedError, match=rf"{words} \(compute-2\)"):
         bounded(played(one, tmp_path, absent="compute-2"))
 
@@ -148,7 +151,7 @@ def test_hidden_centroids_are_not_run_over_a_network(iterations: int) -> None:
     text = plan_text(iterations=iterations, traffic="").replace("public-centroids", "hidden")
     specification = parse_plan(text)
     records = specification.query.records(Path())
-    words = "everybody who takes part reads the centroids" if iterations == 1 else "no guarantee is not run"
+    words = "every node reads the centroids" if iterations == 1 else "no guarantee, so it runs on no"
     with pytest.raises(UnsupportedProtocolError, match=words):
         deploy(
             specification,
@@ -226,7 +229,7 @@ def test_a_source_goes_to_the_centroid_that_is_nearest_then(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Reason.STEP, r"centroids of step 2 could not be had \(step\)"),
+        (Reason.STEP, r"centroids of step 2 could not be fetched \(step\)"),
         (np.zeros((2, 2)), None),
         (np.zeros((60, 2)), None),
     ],
@@ -429,7 +432,7 @@ def test_a_node_that_the_result_refuses_fails() -> None:
                 assert await said(one, name, end(1, 0, 0)) == ACCEPTED
             del node
 
-        with pytest.raises(ConnectionLostError, match=r"result refused what compute-1 found \(step\)"):
+        with pytest.raises(ConnectionLostError, match=r"result refused the numbers of compute-1 \(step\)"):
             told(one, play, answer=Control(Kind.REFUSED, RESULT, Reason.STEP))
 
 
@@ -482,7 +485,7 @@ def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> No
         (tmp_path / "file").write_text("")  # where it cannot be kept, nothing is released
         with pytest.raises(DataError, match=r"file/.* cannot be read"):
             bounded(released(one, told, tmp_path / "file"))
-        with pytest.raises(DataError, match="cannot keep what it releases, and releases nothing"):
+        with pytest.raises(DataError, match=r"cannot store its release: .* Nothing was released"):
             bounded(released(one, told, tmp_path / "third", lost=2))
         assert len(told) == 6
 

@@ -142,7 +142,7 @@ def test_a_missing_node_means_no_result(over: list[bool]) -> None:
             await one.say(NAMES[1], "result", told(one, part(one, 1)))
             over.append(True)
 
-        words = r"no word from 2 of 3 compute nodes \(compute-1-1, compute-1-3\): their groups are lost"
+        words = r"2 of 3 compute nodes did not report \(compute-1-1, compute-1-3\), so their groups are lost"
         with pytest.raises(RunFailedError, match=words):
             gathered(one, play)
         assert one.journal("r").state == "failed"
@@ -217,7 +217,7 @@ def test_a_result_that_is_stopped_has_no_result() -> None:
             await until(lambda: node.journal.state == "gathering")
             node.stop()
 
-        with pytest.raises(RunFailedError, match="no word from 3 of 3"):
+        with pytest.raises(RunFailedError, match="3 of 3 compute nodes did not report"):
             gathered(one, play)
 
 

@@ -207,7 +207,7 @@ def test_what_is_refused_is_counted_and_not_sent_again(tmp_path: Path) -> None:
 
             async with one.played("scrambler-1-1", refuses):
                 node = one.source("source-1", tmp_path)
-                with pytest.raises(NotDeliveredError, match=r"nobody took any of its 1 messages \(late\)"):
+                with pytest.raises(NotDeliveredError, match=r"none of its 1 messages was accepted \(late\)"):
                     await node.run()
             assert (heard, node.journal.sent) == (1, 0)
             assert node.journal.rejected == {Reason.LATE: 1}
@@ -219,7 +219,7 @@ def test_a_source_gives_up_in_time_or_when_it_is_stopped(tmp_path: Path) -> None
     with case(collect=0.01) as one:
         one.sockets["scrambler-1-1"].close()
         node = one.source("source-1", tmp_path)
-        with pytest.raises(NotDeliveredError, match=r"nobody took any of its 1 messages \(slow\)"):
+        with pytest.raises(NotDeliveredError, match=r"none of its 1 messages was accepted \(slow\)"):
             bounded(node.run())
         assert node.journal.rejected == {Reason.SLOW: 1}
     with case(collect=3000.0) as one:
@@ -305,7 +305,7 @@ def test_state_of_another_document_is_refused(tmp_path: Path) -> None:
         other = RunDocument.model_validate_json(one.document.text.replace('"people": 3', '"people": 4'))
         assert (other.run, other.digest == one.document.digest) == (one.document.run, False)
         one.document = other
-        fails(one, tmp_path, "was written for another document of the same run: nothing is sent for it")
+        fails(one, tmp_path, "was written for another document of the same run: nothing was sent for it")
         assert kept.exists()
 
 
@@ -315,12 +315,12 @@ def test_damaged_state_is_refused(tmp_path: Path, cut: int) -> None:
         kept = written(one, tmp_path)
         whole = kept.read_bytes()
         kept.write_bytes(whole[:cut])
-        fails(one, tmp_path, "is damaged: nothing is sent")
+        fails(one, tmp_path, "is damaged: nothing was sent")
         kept.write_bytes(whole[:32] + b"\xff" + whole[33:])
-        fails(one, tmp_path, "is damaged: nothing is sent")
+        fails(one, tmp_path, "is damaged: nothing was sent")
         for kind in (Kind.END, 99):  # a frame of another kind, and none of the protocol
             kept.write_bytes(whole[:101] + bytes([kind]) + whole[102:])
-            fails(one, tmp_path, "is damaged: nothing is sent")
+            fails(one, tmp_path, "is damaged: nothing was sent")
         kept.write_bytes(whole)
         written(one, tmp_path)
 

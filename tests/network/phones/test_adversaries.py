@@ -223,7 +223,7 @@ def test_a_scrambler_that_replaces_all_but_one_loses_the_batch(name: str, tmp_pa
     assert len(whose) <= 8
     result, _ = asyncio.run(run(tmp_path / "more", 0.6))
     assert "only 8 of 16 sources came through" in result["failed"]
-    assert "valid tokens for 8 sources, at least 5 are asked for; messages were replaced" in result["failed"]
+    assert "valid tokens for 8 sources, at least 5 are required; messages were replaced" in result["failed"]
 
 
 def test_a_last_scrambler_that_drops_messages_is_named(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_last_scrambler_that_drops_messages_is_named(tmp_path: Path) -> None:
             await stage.start_all()
             cheat(stage, "scrambler-2", lambda messages: messages[2:])
             result = await run_all(stage, stage.sendings())
-            assert "scrambler-2 has sent 14 messages, targets have 12" in result["failed"]
+            assert "scrambler-2 has sent 14 messages, but targets have 12" in result["failed"]
 
     asyncio.run(run())
 
@@ -244,7 +244,7 @@ def test_a_last_scrambler_that_sends_one_twice_is_refused_by_the_target(tmp_path
             cheat(stage, "scrambler-2", lambda messages: [*messages[1:], messages[1]])
             result = await run_all(stage, stage.sendings(), until="not a batch")
             assert refused(stage, "target-1-1", "target-1-2", "target-1-3")["not a batch"] == 1
-            assert "batch 1 came to 2 of 3 targets" in result["failed"]
+            assert "batch 1 arrived at 2 of 3 targets" in result["failed"]
 
     asyncio.run(run())
 
@@ -322,10 +322,10 @@ def test_a_batch_of_somebody_else_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("counts", "why"),
     [
-        ((8, 8, 12), "got 8 messages and sent 12, with 3 dummies"),
-        ((9, 9, 12), "says that 9 sources are behind 9 messages"),
-        ((4, 4, 7), "says that 4 sources are behind 4 messages"),
-        ((9, 8, 12), "says that 8 sources are behind 9 messages"),
+        ((8, 8, 12), "got 8 messages, sent 12, and should add 3 dummies"),
+        ((9, 9, 12), "reports 9 sources behind 9 messages"),
+        ((4, 4, 7), "reports 4 sources behind 4 messages"),
+        ((9, 8, 12), "reports 8 sources behind 9 messages"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int], why: str, tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_a_loss_between_two_scramblers_names_both(tmp_path: Path) -> None:
     head = batches.head_of(document, 1, 1, "scrambler-2", "target-1-1", [], trail=tuple(trail))
     with pytest.raises(ValueError, match="between scrambler-1 and scrambler-2: 11 messages of 8 sources were sent, 10"):
         batches.check_trail(document, head, hops=2)
-    with pytest.raises(ValueError, match="has the counts of 2 scramblers, and passed 1"):
+    with pytest.raises(ValueError, match="passed 1 scramblers, but has the counts of 2"):
         batches.check_trail(document, head, hops=1)
     for one in stage.sockets.values():
         one.close()

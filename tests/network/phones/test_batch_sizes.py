@@ -15,11 +15,13 @@ from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.sizes import held_back, last_sizes
 from hushuffle.network.phones.target import Target
-from hushuffle.queries import parse_plan
+from hushuffle.queries import load_plan, parse_plan
 from hushuffle.queries.analyse import analyse_plan
+from hushuffle.queries.specification import describes_plan
 from network.phones.phone_cases import plan_text
 from network.phones.phone_stage import PhoneStage
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 ONE = plan_text(sets='[["age"]]')
 
 
@@ -38,6 +40,23 @@ def test_what_finds_no_room_is_less_than_a_batch_may_have(batch: int, least: int
         sizes = last_sizes(waiting, batch, least)
         assert all(least <= size <= batch for size in sizes)
         assert waiting - sum(sizes) < max(least, 1)
+
+
+PLANS = [path for path in sorted(EXAMPLES.glob("*.toml")) if describes_plan(path)]
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_no_example_has_sizes_that_lose_people(path: Path) -> None:
+    """6,366 people in batches of 500, of at least 400: 366 found no room."""
+    specification = load_plan(path)
+    plan = specification.plan(specification.query.records(path.parent).n)
+    for cluster in plan.clusters:
+        if not cluster.reads or cluster.batch is None:
+            continue
+        waiting, batch, least = cluster.sources, cluster.batch, cluster.min_batch or cluster.batch
+        while waiting >= batch + held_back(batch, least):
+            waiting -= batch
+        assert sum(last_sizes(waiting, batch, least)) == waiting, (cluster.name, cluster.sources, batch, least)
 
 
 async def _sources(stage: PhoneStage) -> list[int]:
@@ -127,7 +146,7 @@ def test_a_result_that_calls_nearly_all_batches_lost_gets_no_numbers(tmp_path: P
                 return lost_answer(body, [1, 2], stage.keys["result"].sign)
 
             target.deliver = deliver  # type: ignore[method-assign, assignment]
-            with pytest.raises(DataError, match="so many batches lost that too few people are left"):
+            with pytest.raises(DataError, match="so many batches lost that too few people remain"):
                 await target._told(task, inbox)
             assert set(asked) == {"counts"}
 
@@ -140,7 +159,7 @@ def test_what_is_lost_is_signed_by_the_result_for_what_it_was_told(tmp_path: Pat
     answer = lost_answer(b"counts", [3, 5], sign)
     assert lost_in(answer, b"counts", place) == {3, 5}
     for wrong, body in ((answer, b"other counts"), (answer.replace(b"3", b"4"), b"counts"), (b"", b"counts")):
-        with pytest.raises(DataError, match="not signed which batches are lost"):
+        with pytest.raises(DataError, match="list of lost batches is not signed"):
             lost_in(wrong, body, place)
     for one in with_keys.sockets.values():
         one.close()

@@ -71,7 +71,7 @@ def test_what_a_task_promises_is_said_when_it_is_drawn_up(
         assert main(["plan", "run", "plan.toml", "--phones", "--hosts", "hosts.toml", "--out", out]) == Exit.DONE
         said, figures = capsys.readouterr().out, read_task(folder / out / "task.json").figures
         assert f"Epsilon for one person: at most {figures.epsilon:g} at delta = 1e-06" in said
-        assert "If the issuer makes people up and one scrambler" in said
+        assert "If the issuer invents people and one scrambler" in said
         assert f"at most {figures.issuer:g}." in said
         assert ("needs all of its 8 people (min_batch)" in said) == (min_batch == 8)
 
@@ -120,7 +120,7 @@ def test_what_is_missing_or_too_much_is_named(folder: Path) -> None:
     with pytest.raises(SpecificationError, match="got target-3-1"):
         prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
     hosts(folder, NAMES, "first_step = 2")
-    with pytest.raises(DataError, match="the issuer has keys for 0 steps from number 2 on; this task takes 1"):
+    with pytest.raises(DataError, match="the issuer has keys for 0 steps from number 2 on, but this task takes 1"):
         prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
     (folder / "keys" / "target-1-1.public.json").write_text("[]")
     hosts(folder, NAMES)
@@ -135,7 +135,7 @@ def test_what_is_missing_or_too_much_is_named(folder: Path) -> None:
 def test_a_folder_that_is_not_empty_is_left_alone(folder: Path) -> None:
     (folder / "task").mkdir()
     (folder / "task" / "mine").touch()
-    with pytest.raises(DataError, match="is there already, and not empty"):
+    with pytest.raises(DataError, match="exists, and is not empty"):
         prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task")
 
 
@@ -165,12 +165,15 @@ def test_keys_and_codes_are_made_and_never_overwritten(tmp_path: Path, capsys: p
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ('role = "relay"\nname = "relay"\nlisten = "a:1"', "gateway: must be there for a relay"),
-        ('role = "target"\nname = "t"\nlisten = "a:1"', "keys: must be there"),
-        ('role = "issuer"\nname = "i"\nlisten = "a:1"\nkeys = "k"', "codes: must be there for an issuer"),
+        ('role = "relay"\nname = "relay"\nlisten = "a:1"', "gateway: must be given for a relay"),
+        ('role = "target"\nname = "t"\nlisten = "a:1"', "keys: must be given"),
+        ('role = "issuer"\nname = "i"\nlisten = "a:1"\nkeys = "k"', "codes: must be given for an issuer"),
         ('role = "target"\nname = "t"\nlisten = "here"\nkeys = "k"', "listen"),
         ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ncertificate = "c"', "certificate_key, or neither"),
-        ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ngateway = "g"', "must be left out but for a relay"),
+        (
+            'role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ngateway = "g"',
+            "must be left out except for a relay",
+        ),
         ('role = "cook"\nname = "t"\nlisten = "a:1"', "role"),
     ],
 )

@@ -96,10 +96,10 @@ def test_what_a_phone_says_when_it_cannot_go_on(folder: Path, world: Services) -
     other = run(folder, *SEND)
     assert (other.returncode, other.stderr) == (
         1,
-        "another answer was given for this task before: only that one is sent.\n",
+        "another answer was given for this task before: only that one is sent. Send it again unchanged.\n",
     )
     (folder / "answers.json").write_text("[3]")
-    assert run(folder, *SEND).stderr == "what was read or answered has not the right form.\n"
+    assert run(folder, *SEND).stderr == "a file or an answer does not have the required form.\n"
     assert "expected id" in run(folder, *SEND, "--id", "00" * 32).stderr
     for wrong in ((), ("--check", "more"), ("--id", "zz", "--check"), ("--nonsense",)):
         asked = run(folder, *wrong)
@@ -114,7 +114,7 @@ def test_the_owner_s_limits(folder: Path, world: Services) -> None:
     given = folder / "limits.json"
     for text, why in (
         ('{"max_epsilon": 0.5}', "above max_epsilon = 0.5: this phone takes no part"),
-        ('{"max_epsilonn": 9}', "max_epsilonn, which is no limit"),
+        ('{"max_epsilonn": 9}', "invalid names or values: max_epsilonn"),
         ('{"recompute": true}', "is no document of a task"),
     ):
         given.write_text(text)
@@ -151,7 +151,8 @@ def test_no_redirection_is_followed(folder: Path, world: Services) -> None:
 def test_nobody_there(folder: Path, world: Services) -> None:
     (folder / "task.json").write_bytes(world.content.replace(world.host.encode(), b"http://127.0.0.1:9"))
     failed = run(folder, *SEND)
-    assert (failed.returncode, failed.stderr) == (75, "there is no connection, or no answer in time.\n")
+    words = "there is no connection, or no answer in time: try again later.\n"
+    assert (failed.returncode, failed.stderr) == (75, words)
 
 
 def test_a_phone_that_is_killed_sends_the_same_bytes(folder: Path, world: Services) -> None:

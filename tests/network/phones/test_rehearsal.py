@@ -42,7 +42,7 @@ def test_services_that_are_killed_in_the_middle_and_started_again(tmp_path: Path
     assert read_task(tmp_path / "task.json").id == run.document.id
     assert json.loads((tmp_path / "result.json").read_bytes()) == run.result
     study = phone_study(specification, run)
-    assert study.answers[0] == "120 of 120 messages of phones came through to the result, each with a valid token."
+    assert study.answers[0] == "120 of 120 messages of phones arrived at the result, each with a valid token."
     services = next(table for table in study.tables if table.key == "services")
     assert [row[0] for row in services.rows] == ["relay", "scrambler", "target", "result", "issuer"]
 
@@ -56,7 +56,7 @@ def test_one_command_rehearses_a_plan(
     assert main(["plan", "run", "small.toml", "--phones"]) == Exit.DONE
     out = tmp_path / "hushuffle-out" / "plan-small-phones"
     assert {path.name for path in out.iterdir()} == {"result.json", "task.json", "study.html", "study.json"}
-    assert "40 of 40 messages of phones came through" in " ".join(capsys.readouterr().out.split())
+    assert "40 of 40 messages of phones arrived" in " ".join(capsys.readouterr().out.split())
 
 
 def test_plans_that_phones_cannot_run_start_nothing(tmp_path: Path) -> None:

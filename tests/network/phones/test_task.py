@@ -44,7 +44,7 @@ def test_a_document_that_would_be_too_large_is_refused() -> None:
     text = plan_text(sets='[["age", "sex"], ["sex", "age"]]', partitions=18, more="# " + "x" * 100)
     assert len(drawn(text, partitions=18).content) < MOST
     many = plan_text(sets='[["age"]]', partitions=90).replace("intervals = 6", "intervals = 90")
-    with pytest.raises(DataError, match="20,000 are allowed: take fewer partitions"):
+    with pytest.raises(DataError, match="at most 20,000 are allowed: choose fewer partitions"):
         drawn(many, steps=1, partitions=90)
 
 
@@ -76,7 +76,7 @@ def test_bytes_that_are_no_document_are_refused(bad: bytes, why: str, tmp_path: 
 
 def test_a_document_laid_out_anew_is_refused(tmp_path: Path) -> None:
     content = json.dumps(json.loads(drawn().content), indent=1).encode()
-    with pytest.raises(DataError, match="was laid out anew"):
+    with pytest.raises(DataError, match="was reformatted"):
         parse_task(content)
     with pytest.raises(DataError, match="cannot be read: No such file"):
         read_task(tmp_path / "none.json")
@@ -162,7 +162,7 @@ def test_a_document_that_does_not_keep_its_plan_is_refused(change: dict[str, Any
 
 
 def test_a_chain_of_another_length_is_refused() -> None:
-    with pytest.raises(DataError, match="its plan has 2 scramblers one after the other, the document 1"):
+    with pytest.raises(DataError, match="its plan has a chain of 2 scramblers, the document one of 1"):
         draw_task(parse_plan(plan_text()), 24, services(2, chain=1))
 
 
@@ -186,7 +186,7 @@ def test_a_plan_that_misses_its_own_epsilon_is_refused() -> None:
         (plan_text(traffic="dummies = 3\nbatch = 8\ncapped = true"), "capped"),
         (
             plan_text(network="message = 512"),
-            "make network.message = 512 larger",
+            "raise network.message from 512",
         ),
     ],
 )
@@ -206,7 +206,7 @@ generated = { people = 900 }
 centroids = 4
 iterations = 2
 """
-    with pytest.raises(UnsupportedProtocolError, match="everybody who takes part reads the centroids"):
+    with pytest.raises(UnsupportedProtocolError, match="every node reads the centroids"):
         draw_task(parse_plan(text), 900, services(2))
 
 

@@ -100,7 +100,7 @@ def test_an_issuer_refuses_a_step_with_one_key_for_both(tmp_path: Path) -> None:
             for changed in ({"ticket_key": first.token_key}, {"ticket_key": second.ticket_key}):
                 steps = (first.model_copy(update=changed), second)
                 document = stage.document.model_copy(update={"steps": steps})
-                with pytest.raises(DataError, match="must have two keys of its own"):
+                with pytest.raises(DataError, match="needs two keys of its own"):
                     issuer.check(Task(document, stage.promise))
             issuer.check(Task(stage.document, stage.promise))
 

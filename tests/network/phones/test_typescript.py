@@ -39,10 +39,10 @@ TOO_LITTLE = {
     "if the issuer work": {"max_epsilon_with": {"issuer": 1.5}},
     "if the scramblers work": {"max_epsilon_with": {"scramblers": 3.4}},
     "no scrambler of its chain": {"scramblers": ["00" * 32]},
-    "none of the collectors": {"collectors": []},
-    "not those of the issuers": {"issuers": ["00" * 32]},
-    "the limits have colectors": {"colectors": []},
-    "the limits have budget": {"budget": "3"},
+    "not a trusted collector": {"collectors": []},
+    "not those of the trusted issuers": {"issuers": ["00" * 32]},
+    "the limits have invalid names or values: colectors": {"colectors": []},
+    "the limits have invalid names or values: budget": {"budget": "3"},
     "max_epsilon_with.targets": {"max_epsilon_with": {"targets": 1}},
 }
 GIVEN = [17.9, 18, 64, 65, 99, -1, "no answer", "18", None, True, 0.5, "other", [18]]

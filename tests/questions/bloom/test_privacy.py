@@ -75,7 +75,7 @@ def test_the_published_example() -> None:
 def test_where_the_published_pair_is_not_the_worst(
     p: float, bits: int, epsilon: float, published: str, worst: str, alike: bool
 ) -> None:
-    """The table of docs/explanation/bloom-privacy.md: all datasets of two filters."""
+    """The table of docs/explanation/adversaries.md#bloom-filters: all datasets of two filters."""
     growth, flip = Fraction(math.exp(epsilon)), Fraction(p)
     value, found, pair = oracle.worst(2, bits, flip, growth)
     seen = oracle.pair_delta(oracle.channel(2, flip), [0] * (bits - 1), (0, 3), growth)

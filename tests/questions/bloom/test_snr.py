@@ -120,7 +120,7 @@ def test_bad_counts(counts: list[float]) -> None:
 
 
 def test_bad_parameters() -> None:
-    with pytest.raises(InvalidInputError, match="two different logos"):
+    with pytest.raises(InvalidInputError, match="two different bit patterns"):
         coefficients([1, 2], p=0.1, change=(1, 1))
     with pytest.raises(InvalidInputError, match="`change` must be"):
         coefficients([1, 2], p=0.1, change=(0, 2))

@@ -213,13 +213,13 @@ def test_rounds_are_what_compose_says(k: int, epsilon_0: float, n: int, target: 
 
 def test_rounds_that_cannot_be() -> None:
     weekly = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=1.0), shuffler=hs.UniformShuffle(), n=200)
-    with pytest.raises(InvalidInputError, match="Not even one round"):
+    with pytest.raises(InvalidInputError, match="A single round already exceeds"):
         hs.dp.calibrate(weekly, parameter="rounds", epsilon=0.01, delta=1e-6)
 
 
 def test_rounds_that_nothing_limits() -> None:
     faint = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1e-10), shuffler=hs.NoShuffle(), n=1)
-    with pytest.raises(InvalidInputError, match="nothing to limit"):
+    with pytest.raises(InvalidInputError, match="no limit of rounds is needed"):
         hs.dp.calibrate(faint, parameter="rounds", epsilon=2.0, delta=1e-3)
 
 
@@ -276,6 +276,16 @@ def test_messages_that_nobody_sends_are_not_looked_for() -> None:
         hs.dp.calibrate(few, parameter="messages", epsilon=0.01, delta=1e-9)
 
 
+@pytest.mark.parametrize("shuffler", [hs.BlanketMessages(p=1.0), hs.BlanketMessages(p=0.25, trials=4)])
+def test_where_reports_hide_enough_next_to_no_messages_are_needed(shuffler: hs.BlanketMessages) -> None:
+    """The noise of the reports meets the target alone: there is no number of messages that misses it."""
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=4, epsilon=1.0), shuffler=shuffler, n=200)
+    least = hs.dp.calibrate(survey, parameter="messages", epsilon=2.0, delta=1e-4)
+    assert 0 < least.value < 1e-10
+    assert (least.beyond, least.beyond_bound) == (0.0, None)
+    assert least.bound.upper <= 1.0  # at most the local epsilon of a report
+
+
 def test_more_fakes_of_each_value_than_hide_most_are_not_tried() -> None:
     """Privacy is best at p = 1/2, and the same at 1 - p: everybody knows that everything is there at p = 1."""
     truth = hs.RandomizedResponse(k=10, epsilon=math.inf)
@@ -319,7 +329,7 @@ def test_dummies_of_the_shuffler_hide_as_much_in_any_crowd() -> None:
     few = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=50)
     figures = [hs.dp.epsilon(replace(few, n=n), delta=1e-4) for n in (1, 50, 10**6)]
     assert figures[0].upper == figures[1].upper == figures[2].upper
-    with pytest.raises(InvalidInputError, match="Dummies of the shuffler hide as much among few people as among many"):
+    with pytest.raises(InvalidInputError, match="shuffler's dummies does not grow with n"):
         hs.dp.calibrate(few, parameter="n", epsilon=0.5, delta=1e-6)
 
 

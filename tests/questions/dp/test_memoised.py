@@ -190,7 +190,7 @@ def test_what_cannot_be_meant_is_refused(changed: dict[str, Any], message: str) 
 @pytest.mark.parametrize("shuffler", [hs.Scrambler(dummies=3), hs.SecureAggregation(coins=8)])
 def test_noise_that_is_fresh_in_every_wave_is_refused(shuffler: Any) -> None:
     randomizer = hs.UnaryEncoding(k=2, epsilon=1.0, kind="symmetric")
-    with pytest.raises(UnsupportedProtocolError, match="without dummies and servers without coins"):
+    with pytest.raises(UnsupportedProtocolError, match="without dummies, and servers without random bits"):
         hs.dp.waves(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=10), waves=3, delta=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_a_mechanism_without_matrix_has_no_figure_of_changes() -> None:
 def test_a_second_coin_on_bits_of_which_only_sums_leave_is_refused() -> None:
     """It is thrown on the whole report, whose waves tell more than the sum of the bits."""
     sums = hs.Protocol(randomizer=hs.UnaryEncoding(k=2, epsilon=1.0), shuffler=hs.SecureAggregation(), n=10)
-    with pytest.raises(UnsupportedProtocolError, match="tells more than their sums"):
+    with pytest.raises(UnsupportedProtocolError, match="reveals more than sums"):
         hs.dp.waves(sums, waves=3, delta=1e-6, instantaneous=hs.RandomizedResponse(k=4, epsilon=1.0))
     one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.SecureAggregation(), n=10)
     coin = hs.RandomizedResponse(k=2, epsilon=1.0)

@@ -218,7 +218,7 @@ def test_what_is_hidden_by_nothing() -> None:
         (lambda p: p.false_negatives(1.5), r"`false_positives` must be in \[0, 1\]"),
         (lambda p: p.guess(1.0), r"`prior` must be in \(0, 1\)"),
         (lambda p: p.posterior(0.5, delta=0.0), r"`delta` must be in \(0, 1\)"),
-        (lambda p: p.posterior(0.5, delta=1e-12), "down to which this curve is known"),
+        (lambda p: p.posterior(0.5, delta=1e-12), "of this profile"),
         (lambda p: p.chart(points=1), "`points` must be an integer >= 2"),
         (lambda _: hs.dp.profile([]), "`rounds` must be at least one protocol"),
         (lambda _: hs.dp.profile(survey(2, 1.0, 3), points=2), "`points` must be an integer >= 3"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -207,3 +208,29 @@ def test_what_they_do_not_speak_about(function: Callable[..., hs.Bound]) -> None
 def test_bad_epsilon_is_refused(function: Callable[..., hs.Bound]) -> None:
     with pytest.raises(InvalidInputError, match="`epsilon` must be finite and >= 0"):
         function(protocol(3, 2.0, 100), epsilon=-1.0)
+
+
+def test_every_published_bound_is_compared_with_the_certified_one() -> None:
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
+    found = hs.dp.published.compare(survey, delta=1e-6)
+    assert found.certified == hs.dp.epsilon(survey, delta=1e-6)
+    assert found.published["Hoeffding"] == hs.dp.published.hoeffding_epsilon(survey, delta=1e-6)
+    assert found.published["clones, summed exactly"] == hs.dp.published.clones_epsilon(survey, delta=1e-6)
+    assert len(found.published) == 6
+    assert found.refused == {}
+    assert all(bound.upper >= found.certified.lower for bound in found.published.values())
+    ratios = [float(ratio) for _, _, ratio in found.rows]
+    assert ratios == sorted(ratios)
+    assert "<td>Bennett</td>" in found._repr_html_()
+
+
+def test_bounds_that_do_not_apply_say_why() -> None:
+    matrix = [[0.7, 0.2, 0.1], [0.15, 0.7, 0.15], [0.1, 0.2, 0.7]]
+    survey = hs.Protocol(randomizer=hs.MatrixRandomizer(matrix), shuffler=hs.UniformShuffle(), n=2000)
+    found = hs.dp.published.compare(survey, delta=1e-6)
+    assert set(found.refused) == {"Hoeffding", "Bennett"}
+    assert "needs randomized response" in str(found)
+    with pytest.raises(InvalidInputError, match="delta"):
+        hs.dp.published.compare(survey, delta=0.0)
+    with pytest.raises(UnsupportedProtocolError, match="uniform shuffle"):
+        hs.dp.published.compare(replace(survey, shuffler=hs.NoShuffle()), delta=1e-6)

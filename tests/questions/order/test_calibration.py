@@ -112,7 +112,7 @@ def test_bad_input() -> None:
     alone = [[0], [1]]
     with pytest.raises(InvalidInputError, match=r"`groups` must be such that one holds two people or more"):
         order.theta_for_alpha(1.0, reference=[0, 1], groups=alone)
-    with pytest.raises(InvalidInputError, match=r"any theta keeps alpha = 0"):
+    with pytest.raises(InvalidInputError, match=r"alpha is 0 for every theta"):
         order.alpha_for_groups(1.0, reference=[0, 1], groups=alone, others=[[0, 1]])
     with pytest.raises(InvalidInputError, match=r"`alpha` must be finite and >= 0"):
         order.theta_for_alpha(math.inf, reference=[0, 1], groups=[[0, 1]])

@@ -143,7 +143,7 @@ def test_findings_in_words() -> None:
     belief, chance = order.findings(0.5, epsilon=0.2, group=60, wanted=4)
     assert belief.sentence.endswith("the order moves a belief of 50 % to at most 62.3 %.")
     assert chance.sentence == (
-        "Somebody who knows all values finds most of the reports of 4 people in a group of 60 "
+        "An adversary who knows all values finds most of the reports of 4 people in a group of 60 "
         "with probability at most 36.9 %."
     )
     assert "1 person in a group of 3" in order.findings(0.5, epsilon=0.2, group=3, wanted=1)[1].sentence

@@ -125,5 +125,5 @@ def test_bad_input() -> None:
         order.mallows_law(range(3), theta=math.inf)
     with pytest.raises(InvalidInputError, match=r"`distance` must be one of"):
         order.mallows_law(range(3), theta=1.0, distance="cayley")  # type: ignore[arg-type]
-    with pytest.raises(NumericalError, match=r"use fewer people, values or orders"):
+    with pytest.raises(NumericalError, match=r"Use fewer people, values or orders"):
         order.inferential_loss(np.full((2,) * 16, 2.0**-16), channel=channel)

@@ -55,7 +55,7 @@ def test_one_grouping_set_per_person_counts_once() -> None:
 def test_hidden_centroids_are_refused_with_the_reason() -> None:
     plan = k_means(people=200, centroids=2, iterations=2, variant="hidden", sigma=0.2)
     for question in (hs.traffic.plan_guarantee, hs.traffic.theorem_one):
-        with pytest.raises(UnsupportedProtocolError, match="contents that nobody sees"):
+        with pytest.raises(UnsupportedProtocolError, match="hidden contents"):
             question(plan, delta=1e-5)
 
 

@@ -1,1 +1,1 @@
-"""The chapter on the order of the messages."""
+"""Assesses shuffles whose order of release depends on public data (Mallows shuffles)."""

@@ -1,4 +1,4 @@
-"""Pictures of the order of release: other promises, other groups, and everybody's place for whoever holds the data."""
+"""Pictures about the order of release: charts for other alpha and other groups, and a map for the data holder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _RADII: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 _MOST_MEMBERSHIPS: Final = 4_000_000
 _MANY: Final = 100_000
 MOST_SHOWN: Final = 10_000
-"""So many people are shown on a map at most, evenly chosen."""
+"""The largest number of people on a map; of more people, an evenly spaced selection is shown."""
 
 
 def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
-    """Return displacement against alpha, and alpha of smaller and larger groups where they are made from numbers."""
+    """Return charts of displacement against alpha and, if groups are made from numbers, of alpha against the radius."""
     charts = [_displacement(arrangement, rng)]
     if asked_for.radius:
         charts.append(_other_radii(arrangement, asked_for.radius))
@@ -47,12 +47,12 @@ def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
     series.append(Series.through("uniform shuffle", alphas, uniform))
     return Chart(
         key="displacement-against-alpha",
-        title="How far reports move, against what the order may say",
+        title="Displacement of reports against alpha",
         caption=(
-            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned of places. "
-            "For the same promise, the exact sensitivity moves them less than the published one."
+            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places. "
+            "At the same alpha, the exact sensitivity moves them less than the published one."
             if len(series) > 2
-            else "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned of places."
+            else "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places."
         ),
         x_label="alpha (nats)",
         y_label="places that a report moves, mean",
@@ -80,7 +80,7 @@ def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensit
 
 
 def _other_radii(arrangement: Arrangement, radius: float) -> Chart:
-    """Return alpha for groups of other radii; larger ones only where there is room for them."""
+    """Return a chart of alpha against the radius of the groups; large radii only if memory suffices."""
     factors = [
         factor for factor in _RADII if factor <= 1 or arrangement.groups.members.size * factor**3 <= _MOST_MEMBERSHIPS
     ]
@@ -111,8 +111,8 @@ def _alpha(arrangement: Arrangement, groups: Groups) -> float:
 def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: float) -> Chart:
     return Chart(
         key="alpha-against-groups",
-        title="What the same shuffle promises to other groups",
-        caption="Alpha of smaller and larger groups, exact: whoever is close together is told apart least.",
+        title="Alpha of the same shuffle for other groups",
+        caption="Exact alpha of smaller and larger groups: close people are the hardest to distinguish.",
         x_label=label,
         y_label="alpha (nats)",
         series=(Series.through("this shuffle", x, alphas),),
@@ -129,9 +129,9 @@ def people_map(
     labels: tuple[str, ...],
     rng: Randomness,
 ) -> PointMap:
-    """Return four pictures of the people: true values, reports, and what two shuffles release in their places.
+    """Return four maps of the people: true values, reports, and the reports that two shuffles release in their place.
 
-    The groups are made from two columns; with the great-circle metric the first, the latitude, points up.
+    The groups are made from two columns. With the great-circle metric, the first column is the latitude and points up.
 
     Source: Meehan et al. 2022, figure 1.
     """
@@ -151,7 +151,7 @@ def people_map(
     return PointMap(
         key="people",
         title="What a release shows of places",
-        caption=f"Everybody at their own place, in the colour of what the release says there; one run.{more}",
+        caption=f"Each person at their own place, coloured by the value released there; one run.{more}",
         x_label=arrangement.names[across],
         y_label=arrangement.names[up],
         labels=labels,

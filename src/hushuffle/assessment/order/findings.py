@@ -1,4 +1,4 @@
-"""What the order of release says: one finding for each question, and what the shuffle does to groups."""
+"""Findings on the order of release, one for each question, and a table of how much of each group stays in place."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hushuffle.randomness import Randomness
 from hushuffle.specification.order_setup import Arrangement
 
 DELTA: Final = 0.01
-"""Groups keep their share but for one release in a hundred: the published choice."""
+"""The probability that a group keeps less than its stated share of places; the value of the paper."""
 
 _READERS: Final = {
-    "order-inference": "Somebody who knows all but the order inside your group",
-    "order-reidentification": "Somebody who knows everybody's true answer",
+    "order-inference": "An adversary who knows all but the order inside your group",
+    "order-reidentification": "An adversary who knows all true answers",
 }
 _DRAWS: Final = 600
 _MOST_RECORDS: Final = 60_000_000
@@ -35,28 +35,28 @@ _SAFE: Final = 1 + 1e-8
 _MANY_PEOPLE: Final = 10**9
 
 
-def central(found: Finding) -> Finding:
-    """Return the central guarantee with the word that the order is another question."""
+def central(finding: Finding) -> Finding:
+    """Return the finding on the central guarantee, with the remark that it does not cover the order."""
     addition = (
-        " The figure lies between that of a uniform shuffle and that of none; what the order says about who sent what "
-        "is another question."
+        " The figure lies between that of a uniform shuffle and that of none. It does not cover what the order reveals "
+        "about senders."
     )
-    return replace(found, sentence=found.sentence + addition)
+    return replace(finding, sentence=finding.sentence + addition)
 
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return how often one guesser is right: no less than after a uniform shuffle, no more than without any."""
-    found = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
+    """Return the finding for one adversary: its success rate, bounded by those with a uniform and with no shuffle."""
+    unshuffled = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
     hidden = qif.vulnerability(replace(protocol, shuffler=UniformShuffle()), adversary=adversary)
-    upper = found.bound.upper
+    upper = unshuffled.bound.upper
     least = min(hidden.lower, upper)
-    bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=found.bound.sources)
-    proof = f"{found.proof}; between a uniform shuffle, which says less, and none, which says more"
-    return replace(found, bound=bound, proof=proof)
+    bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=unshuffled.bound.sources)
+    proof = f"{unshuffled.proof}; between a uniform shuffle, which reveals less, and none, which reveals more"
+    return replace(unshuffled, bound=bound, proof=proof)
 
 
 def identified(protocol: Protocol) -> Finding:
-    """Return how often one report and its place name the sender."""
+    """Return the finding on re-identification: the probability to name the sender from a report and its place."""
     n, most = protocol.n, likeliest(protocol)
     content = 1 - pie.bayes_error(replace(protocol, shuffler=NoShuffle())).lower
     right = min(1.0, n * most * content * _SAFE)
@@ -66,8 +66,8 @@ def identified(protocol: Protocol) -> Finding:
         adversary=findings.LINKER,
         sentence=(
             f"From a report and its place in the release, names the sender correctly at most "
-            f"{percent(right, up=True)} of the time, even if each answer told as much as can be about its owner; "
-            f"{percent(1 / n)} by blind guessing."
+            f"{percent(right, up=True)} of the time, {percent(1 / n)} by blind guessing. This holds for any relation "
+            "between people and answers."
         ),
         bound=error,
         shown=error.complement,
@@ -76,7 +76,7 @@ def identified(protocol: Protocol) -> Finding:
 
 
 def identity_information(protocol: Protocol) -> Finding:
-    """Return how many bits one report and its place say about who sent it."""
+    """Return the finding on the information (bits) that a report and its place reveal about the sender."""
     n, most = protocol.n, likeliest(protocol)
     carried = pie.alpha(replace(protocol, shuffler=NoShuffle(), n=max(n, _MANY_PEOPLE))).upper
     bits = min(math.log2(n), max(0.0, math.log2(n * most)) + carried) * _SAFE
@@ -84,8 +84,8 @@ def identity_information(protocol: Protocol) -> Finding:
         question="identity-information",
         adversary=findings.LINKER,
         sentence=(
-            f"Learns at most {number(bits, up=True)} bits about who sent a report, from it and its place; "
-            f"{number(math.log2(n))} bits name one person."
+            f"A report and its place reveal at most {number(bits, up=True)} bits about the sender; identifying one of "
+            f"{n:,} people takes {number(math.log2(n))} bits."
         ),
         bound=Bound(lower=0.0, upper=bits, kind="upper", unit="bits", sources=(SHANNON,)),
         proof="the bits of the place (at most log2 of n times its likeliest sender) and the capacity of one report",
@@ -95,10 +95,10 @@ def identity_information(protocol: Protocol) -> Finding:
 def likeliest(protocol: Protocol) -> float:
     """Return the largest probability that a given place holds a given person's report, rounded up.
 
-    Kendall: (1 - q) / (1 - q**n), q = e**-theta. Given the order of all others, the places of one person cost numbers
-    of inversions that change by one from place to place: if c is the least of them, the weights add up to
-    q**c (1 + q + ... + q**(n-1)) or more, so that no place has more than q**c over that. The first person attains it at
-    the first place. Hamming: to stay where one is.
+    Kendall distance: (1 - q) / (1 - q**n), q = e**-theta. Fix the order of all other people. The number of inversions
+    then changes by one from each place of the person to the next. If c is the least number, the weights add up to
+    q**c (1 + q + ... + q**(n-1)) or more, so no place has a probability above q**c over that sum. The first person
+    attains this bound at the first place. Hamming distance: the most probable place of a person is the own place.
 
     Source: argued above; docs/theory/order.md, Theorem 1.
 
@@ -118,41 +118,43 @@ def likeliest(protocol: Protocol) -> float:
 
 
 def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, moved: Displacement) -> list[Finding]:
-    """Return what somebody learns who knows the public data and reads the order."""
+    """Return the findings on an adversary who combines public data with the order of release."""
     alpha = arrangement.alpha.upper
-    told = "The order of release may say everything about who of a group sent which report."
+    sentence = "The order of release may fully reveal which member of a group sent which report."
     if factor(alpha):
         times = number(math.exp(alpha), up=True)
-        told = f"Exchanging the reports of people in one group makes no release more than {times} times as likely."
+        sentence = f"Exchanging the reports of people in one group makes no release more than {times} times as likely."
     sizes = arrangement.groups.sizes
-    # The weakest promise is that of the smallest group that the theorem reads.
+    # The guarantee is weakest for the smallest group to which the theorem applies.
     smallest = int(min(sizes[sizes > 2 * household], default=1))
     rows = order.findings(alpha, epsilon=local_epsilon, group=smallest, wanted=household)
     mean, uniform = moved.mean, uniform_mean(arrangement.n)
     return [
         Finding(
             question="order-privacy",
-            adversary="Somebody who reads the order of release",
-            sentence=told,
+            adversary="An adversary who sees the order of release",
+            sentence=sentence,
             bound=arrangement.alpha,
             proof=_proof(arrangement),
         ),
         *(replace(row, adversary=_READERS[row.question]) for row in rows),
         Finding(
             question="order-displacement",
-            adversary="Somebody who looks for a report near its sender's rank",
+            adversary="An adversary who looks for a report near its sender's rank",
             sentence=(
-                f"A report moves {_between(mean)} places on average, 95 % of the reports at most "
-                f"{moved.quantile(0.95):,}; after a uniform shuffle {number(uniform)} on average."
+                f"A report moves {_between(mean)} places on average, and 95 % of the reports move at most "
+                f"{moved.quantile(0.95):,}. In a uniform shuffle the average is {number(uniform)}."
             ),
             bound=mean,
-            proof="exact law of the displacement" if mean.kind == "exact" else "simulated orders, Student's interval",
+            proof="exact distribution of the displacement"
+            if mean.kind == "exact"
+            else "simulated orders, Student's interval",
         ),
     ]
 
 
 def uniform_mean(n: int) -> float:
-    """Return by how many places a report moves on average in a uniform shuffle of n: (n**2 - 1) / (3 n).
+    """Return the average number of places by which a uniform shuffle of n reports moves one: (n**2 - 1) / (3 n).
 
     >>> uniform_mean(2)
     0.5
@@ -161,7 +163,7 @@ def uniform_mean(n: int) -> float:
 
 
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
-    """Return what is left of groups, the smallest to the largest, and of stretches of the public order."""
+    """Return a table of the share of places that reports of a group, or of a stretch of the public order, keep."""
     sets = _sets(arrangement)
     shares = order.preserved_share(
         arrangement.shuffler,
@@ -176,7 +178,7 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
         title="What stays together",
         caption=(
             f"In {1 - DELTA:.0%} of the releases at least this share of the places of a set hold reports of "
-            "the set: what is true of the set can be learned as far as it is preserved."
+            "the set. To that extent, properties of the set can be learned."
         ),
         columns=("set of people", "people", "share preserved", "after a uniform shuffle, mean"),
         rows=tuple(
@@ -187,14 +189,14 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
 
 
 def _sets(arrangement: Arrangement) -> dict[str, npt.NDArray[np.int64]]:
-    """Return groups by size (one of each size), and stretches from the middle of the public order."""
+    """Return sets of people by name: one group of each size, and stretches from the middle of the public order."""
     sizes, n = arrangement.groups.sizes, arrangement.n
     by_size = np.argsort(sizes, kind="stable")
-    found = {}
+    groups = {}
     for name, place in (("largest", sizes.size - 1), ("middle", sizes.size // 2), ("smallest", 0)):
         group = int(by_size[place])
-        found[int(sizes[group])] = (f"{name} group", arrangement.groups[group])
-    sets = {name if len(found) > 1 else "a group": members for _, (name, members) in sorted(found.items())}
+        groups[int(sizes[group])] = (f"{name} group", arrangement.groups[group])
+    sets = {name if len(groups) > 1 else "a group": members for _, (name, members) in sorted(groups.items())}
     for name, parts in (("a tenth of the public order", 10), ("half of the public order", 2)):
         start, count = (n - n // parts) // 2, n // parts
         if count:

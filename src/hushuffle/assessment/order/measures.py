@@ -1,4 +1,4 @@
-"""The attack and the learner, run on the data: reports with their senders, this shuffle, a uniform one."""
+"""Measure an attack and a learner on the data: with unshuffled reports, the Mallows shuffle and a uniform shuffle."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _NAMES: Final = ("no shuffle", "this shuffle", "uniform shuffle")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """What an attack is run on.
+    """The data of an attack.
 
-    `near`: who is nearby, a group for each person; `known`, shape (n, d): what the attacker knows beyond public data
-    (None: nothing); `places`, shape (n, d): what a learner sees of a person (None: nothing is learned).
+    `near`: the group of nearby people of each person. `known`, shape (n, d): what the attacker knows in addition to
+    public data (None: nothing). `places`, shape (n, d): the features that a learner sees of each person (None: no
+    learner is run).
     """
 
     values: Integers
@@ -49,7 +50,7 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Everything that came of it."""
+    """The findings, tables and warnings on the attack and the learner."""
 
     findings: tuple[Finding, ...]
     tables: tuple[Table, ...]
@@ -58,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class _Score:
-    """Shares of vulnerable people: all, and by value; lambda, or None where nothing was learned."""
+    """The share of vulnerable people, in total (`rho`) and by value, and lambda (`error`; None without a learner)."""
 
     rho: Bound
     by_value: tuple[Bound, ...]
@@ -68,11 +69,12 @@ class _Score:
 def measured(
     protocol: Protocol, scene: Scene, *, confidence: float, rng: Randomness, done: Callable[[float], None]
 ) -> Measured:
-    """Return how often the attack succeeds and how well places are learned, before and after the shuffle.
+    """Return the success of the attack and the accuracy of the learner, without and with each shuffle.
 
-    The attack: of the people nearby the 25 most alike vote on a person's value; a person is vulnerable if that is right
-    in 90 % of 50 releases. The learner: gradient-boosted trees on one release, noise taken out; lambda is their mean
-    total variation to the true shares nearby, over that of the uniform guess. Both three times, Student's intervals.
+    The attack: the reports of the 25 most similar people nearby vote on a person's value. A person is vulnerable if the
+    vote is right in 90 % of 50 releases. The learner: gradient-boosted trees trained on one release, corrected for the
+    noise. Lambda is the mean total variation distance between the learned and the true shares nearby, relative to that
+    of the uniform guess. Attack and learner are repeated three times, with Student's confidence intervals.
 
     Source: Meehan et al. 2022, section 5.
     """
@@ -103,7 +105,7 @@ def measured(
 
 
 def _released(protocol: Protocol, values: Integers, rng: Randomness) -> Integers:
-    """Return what so many collections release in everybody's place, shape (n, DRAWS)."""
+    """Return the reports that `DRAWS` simulated collections release in each person's place, shape (n, DRAWS)."""
     return np.stack([protocol.collect(values, rng=rng).reports for _ in range(DRAWS)], axis=1)
 
 
@@ -128,7 +130,7 @@ def _score(runs: Sequence[tuple[npt.NDArray[np.bool_], float | None]], scene: Sc
 
 
 def _interval(each: Sequence[float], confidence: float, *, most: float) -> Bound:
-    """Return Student's interval of the mean over the repetitions."""
+    """Return Student's confidence interval for the mean over the repetitions."""
     mean = float(np.mean(each))
     half = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * float(np.std(each, ddof=1)) / math.sqrt(len(each))
     return Bound(
@@ -145,10 +147,10 @@ def _finding(scores: Sequence[_Score]) -> Finding:
     before, here, uniform = ((score.rho.lower + score.rho.upper) / 2 for score in scores)
     return Finding(
         question="order-attack",
-        adversary="Somebody who lets the 25 people most alike vote",
+        adversary="An adversary who lets the 25 most similar people vote",
         sentence=(
-            f"Is right about {percent(here)} of the people in nine of ten releases; about {percent(before)} if reports "
-            f"come with their senders, {percent(uniform)} after a uniform shuffle."
+            f"Infers the values of {percent(here)} of the people in nine of ten releases; of {percent(before)} if "
+            f"reports come with their senders, and of {percent(uniform)} after a uniform shuffle."
         ),
         bound=scores[1].rho,
         proof=f"the attack, run on the data: {DRAWS} releases, {REPETITIONS} times, Student's interval",
@@ -157,7 +159,7 @@ def _finding(scores: Sequence[_Score]) -> Finding:
 
 def _table(scores: Sequence[_Score], scene: Scene) -> Table:
     k = len(scene.labels)
-    # The rarest value first: a blind guess of the commonest is right about all who hold that.
+    # The rarest value comes first: guessing the commonest value without data is right for everyone who has it.
     shown = np.argsort(np.bincount(scene.values, minlength=k), kind="stable").tolist() if k <= _FEW_VALUES else []
     learned = all(score.error is not None for score in scores)
     rows: list[tuple[Cell, ...]] = []
@@ -166,15 +168,13 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         cells += [score.error] if learned and score.error is not None else []
         rows.append((*cells, *(score.by_value[value] for value in shown)))
     last = (
-        " Error of what is learned of places: 0 is perfect, 1 no better than to guess all values equally likely."
-        if learned
-        else ""
+        " Error of what is learned about places: 0 is perfect, 1 is no better than a uniform guess." if learned else ""
     )
     return Table(
         key="order-attack",
         title="Attack and learner, run on the data",
         caption=(
-            "Vulnerable: the vote of the 25 people most alike is right in nine of ten releases. A blind guess of the "
+            "Vulnerable: the vote of the 25 most similar people is right in nine of ten releases. A blind guess of the "
             f"most frequent value is right about all who hold it: compare with the uniform shuffle.{last}"
         ),
         columns=(
@@ -190,6 +190,6 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
 def _not_learned(trouble: str) -> Warned:
     return Warned(
         key="learnability-not-measured",
-        sentence="What can be learned of places was not measured.",
+        sentence="What can be learned about places was not measured.",
         advice=trouble,
     )

@@ -1,4 +1,4 @@
-"""What an assessment says about a Mallows shuffle: findings, tables, charts, maps and warnings."""
+"""The assessment of a Mallows shuffle: findings, tables, charts, maps and warnings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NEARLY: Final = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class OrderReport:
-    """The parts of an assessment that a Mallows shuffle adds; `findings` are all of them."""
+    """The parts of the assessment of a Mallows shuffle; `findings` are all findings of the assessment."""
 
     findings: tuple[Finding, ...]
     tables: tuple[Table, ...] = ()
@@ -49,7 +49,7 @@ def order_report(
     base_folder: Path,
     done: Callable[[float], None],
 ) -> OrderReport:
-    """Return every adversary's figure for a protocol with a Mallows shuffle, and what else there is to say."""
+    """Return the findings on every adversary of a Mallows shuffle, with tables, charts, maps and warnings."""
     run, delta = specification.run, specification.targets.delta
     adversaries = build_adversaries(specification)
     rows = _learned(questions, protocol, adversaries, delta)
@@ -85,7 +85,7 @@ def order_report(
 
 
 def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> tuple[Finding, ...]:
-    """Return what the reports say, and their places where those matter."""
+    """Return the findings on what the reports reveal, including the places of reports where they matter."""
     rows = [
         questions.ask(
             "central-dp", findings.RELEASE, lambda: order_findings.central(findings.central(protocol, delta=delta))
@@ -119,7 +119,7 @@ def _attack(
     base_folder: Path,
     done: Callable[[float], None],
 ) -> Measured | None:
-    """Return what came of the attack that is asked for, if one is."""
+    """Return the results of the attack that the specification names, if any."""
     wanted = adversary.attack
     if wanted is None:
         return None
@@ -127,13 +127,13 @@ def _attack(
     from hushuffle.tables.public_columns import load_attributes  # noqa: PLC0415 - Polars is for those who have files
 
     source = Source.of(specification, people, base_folder)
-    known = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
+    attributes = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
     near = arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius)
     scene = Scene(
         values=people.values,
         labels=people.population.labels,
         near=near,
-        known=known,
+        known=attributes,
         places=arrangement.features,
     )
     return measured(
@@ -152,38 +152,38 @@ def _grouping(specification: Specification) -> asked.Groups:
 
 def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> Iterator[Warned]:
     groups, n = arrangement.groups, arrangement.n
-    assert groups.group_of is not None  # all are made from public data of each person
+    assert groups.group_of is not None  # every group is made from the public data of a person
     alone = int(np.count_nonzero(groups.sizes[groups.group_of] == 1))
     alpha = arrangement.alpha.upper
     if alpha > LARGE_ALPHA:
         yield Warned(
             key="large-alpha",
-            sentence=f"Alpha is {number(alpha, up=True)}, above {LARGE_ALPHA:g}: the order may say a lot.",
-            advice="Lower the alpha of [shuffler], or make groups smaller, which costs less of the order.",
+            sentence=f"Alpha is {number(alpha, up=True)}, above {LARGE_ALPHA:g}: the order may reveal senders.",
+            advice="Lower the alpha of [shuffler], or use smaller groups, which preserves more of the order.",
         )
     if alone:
         yield Warned(
             key="alone-in-a-group",
             sentence=(
-                f"{alone:,} of {n:,} people ({percent(alone / n)}) are alone in their group: alpha promises them "
-                "nothing."
+                f"{alone:,} of {n:,} people ({percent(alone / n)}) are alone in their group: alpha does not protect "
+                "them."
             ),
-            advice="Take a larger radius or coarser labels, so that everybody has somebody to be confused with.",
+            advice="Use a larger radius or coarser labels, so that each group has at least two people.",
         )
     if moved.mean.lower > _NEARLY * order_findings.uniform_mean(n):
         yield Warned(
             key="nearly-uniform",
-            sentence="Reports move almost as far as in a uniform shuffle: what could be learned of places is lost.",
-            advice='Take smaller groups or a larger alpha; or kind = "uniform", which hides more for the same loss.',
+            sentence="Reports move almost as far as in a uniform shuffle: little can be learned about places.",
+            advice='Use smaller groups or a larger alpha. Or use kind = "uniform", which hides more at the same loss.',
         )
     yield Warned(
         key="public-columns",
-        sentence=f"The order of release is made from {', '.join(arrangement.names)}: taken to be public, of everybody.",
-        advice="If it is not, the order of release gives it away: no figure here protects it.",
+        sentence=f"The order of release reveals {', '.join(arrangement.names)}, assumed to be public for all people.",
+        advice="If they are not public, use another order: no figure here covers them.",
     )
     if shown:
         yield Warned(
             key="people-shown",
             sentence="The map shows every person's true value at that person's place.",
-            advice="Nobody but the holder of the data may see this report: leave run.show_people out for any other.",
+            advice="Show this report only to the data holder. Omit run.show_people for any other report.",
         )

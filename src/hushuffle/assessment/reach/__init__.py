@@ -1,1 +1,1 @@
-"""The chapter on reach: how many people, counted with flipped Bloom filters."""
+"""Assesses reach studies, which count the people in audiences with randomly flipped Bloom filters."""

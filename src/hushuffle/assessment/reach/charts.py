@@ -1,4 +1,4 @@
-"""A reach study with other noise and other sizes of filters: the charts of its assessment."""
+"""The charts of a reach study (with Bloom filters): other flip probabilities and other sizes of the filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEWEST, _MOST = 100, 10**8
 def charts(
     questions: Questions, audiences: Audiences, design: Design, *, progress: Callable[[float], None]
 ) -> tuple[Chart, ...]:
-    """Return privacy and accuracy against the flip probability; both again against the bits, epsilon kept."""
+    """Return charts of privacy and accuracy against the flip probability and, at fixed epsilon, against filter size."""
     noises = sorted({*_NOISES, design.p})
     sizes = sorted({min(max(round(design.bits * each), _FEWEST), _MOST) for each in _FACTORS} - {design.bits})
     steps = len(noises) + 2 * len(sizes)
@@ -52,18 +52,18 @@ def charts(
 def _size_charts(
     audiences: Audiences, design: Design, sizes: Sequence[int], done: Callable[[int], None]
 ) -> tuple[Chart, ...]:
-    """Return the flips and the errors of filters of other sizes that keep epsilon."""
-    kept = central(design).upper
-    if kept == 0:  # any flips at all will do at this delta
+    """Return charts of the flip probability and the errors against the size of the filters, at fixed epsilon."""
+    epsilon = central(design).upper
+    if epsilon == 0:  # at this delta, every flip probability suffices
         return ()
     other_sizes = [design]
     for step, size in enumerate(sizes):
         done(step)
-        other_sizes.append(_as_private(replace(design, bits=size), kept))
+        other_sizes.append(_as_private(replace(design, bits=size), epsilon))
     other_sizes.sort(key=lambda other: other.bits)
     bits = [other.bits for other in other_sizes]
     return (
-        _flips_chart(other_sizes, design, kept),
+        _flips_chart(other_sizes, design, epsilon),
         _errors(
             audiences, other_sizes, bits, "bits", "bits of each filter, epsilon kept", here=design.bits, x_log=True
         ),
@@ -71,18 +71,18 @@ def _size_charts(
 
 
 def _as_private(design: Design, epsilon: float) -> Design:
-    """Return the design with the least flip probability for this epsilon."""
-    found = bloom.estimate_flip_prob(
+    """Return the design with the smallest flip probability that meets this epsilon."""
+    estimate = bloom.estimate_flip_prob(
         filters=design.filters, bits=design.bits, epsilon=epsilon, delta=design.delta, hashes=design.hashes
     )
-    return replace(design, p=found.p)
+    return replace(design, p=estimate.p)
 
 
 def _noise_chart(noises: Sequence[float], figures: Sequence[Bound], design: Design) -> Chart:
     return Chart(
         key="privacy-against-flips",
         title="Privacy against the flip probability",
-        caption=f"More flips protect better: epsilon at delta = {design.delta:g}, smaller is more private.",
+        caption=f"Epsilon at delta = {design.delta:g} falls as p grows; smaller is more private.",
         x_label="flip probability p",
         y_label="epsilon (nats)",
         series=(Series.through("one person added or removed", noises, figures),),
@@ -96,7 +96,7 @@ def _flips_chart(designs: Sequence[Design], design: Design, epsilon: float) -> C
     return Chart(
         key="flips-against-bits",
         title="Flips that filters of other sizes need",
-        caption=f"More columns hide each one better, and need fewer flips for the same epsilon of {number(epsilon)}.",
+        caption=f"Larger filters need fewer flips for the same epsilon of {number(epsilon)}.",
         x_label="bits of each filter",
         y_label="flip probability p",
         series=(Series.through("least p", (other.bits for other in designs), noises),),
@@ -115,7 +115,7 @@ def _errors(
     here: float,
     x_log: bool = False,
 ) -> Chart:
-    """Return the standard errors of the reach of all, and of the largest overlap; where refused there is no point."""
+    """Return a chart of the standard errors of total reach and of the largest overlap, where estimates exist."""
     everyone = tuple(range(designs[0].filters))
     lines = [_line("reach of all together", audiences.people, designs, x, "reach", everyone)]
     if len(everyone) > 1:
@@ -125,7 +125,7 @@ def _errors(
     return Chart(
         key=f"accuracy-against-{key}",
         title=f"Accuracy against the {'flip probability' if not x_log else 'size of the filters'}",
-        caption="Predicted standard errors. No point where the filters would be too full, or too noisy, for an answer.",
+        caption="Predicted standard errors. Points are missing where filters are too full or noisy for an estimate.",
         x_label=x_label,
         y_label="standard error (people)",
         series=tuple(line for line in lines if line.x),
@@ -146,17 +146,17 @@ def _line(
     points = []
     for place, design in zip(x, designs, strict=True):
         try:
-            found = planned(
+            plan = planned(
                 people, protocol=design.protocol, question=question, publishers=publishers, hashes=design.hashes
             )
         except NumericalError:
             continue
-        points.append((float(place), found.standard_error))
+        points.append((float(place), plan.standard_error))
     return Series.through(label, (place for place, _ in points), (error for _, error in points))
 
 
 def _largest_pair(people: npt.NDArray[np.int64], k: int) -> tuple[int, int]:
-    """Return the two publishers with the most people in common."""
+    """Return the positions of the two publishers whose audiences have the most people in common."""
     sets = np.arange(people.size)
     pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
     return max(pairs, key=lambda pair: int(people[(sets >> pair[0] & sets >> pair[1] & 1) == 1].sum()))

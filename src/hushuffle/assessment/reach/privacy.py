@@ -1,4 +1,4 @@
-"""The `Design` of a reach study, and what its release says about one person: findings, and a table of figures."""
+"""The `Design` of a reach study (with Bloom filters), and findings on what its release reveals about one person."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hushuffle.model.bound import percent
 from hushuffle.questions import bloom, dp
 
 _RELEASE: Final = "Anyone who sees the released counts"
-_STRONG: Final = "Somebody who knows everyone else's audiences, and the key"
-_SHUFFLER: Final = "A broken or dishonest shuffler that has the key"
+_STRONG: Final = "An adversary who knows all other audiences, and the key"
+_SHUFFLER: Final = "A compromised shuffler that has the key"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """Filters of the publishers `names`, their bits and hash functions, the flip probability, and delta."""
+    """The parameters of a reach study: publishers, bits and hash functions of the Bloom filters, flips, and delta."""
 
     names: tuple[str, ...]
     bits: int
@@ -34,19 +34,19 @@ class Design:
 
     @property
     def filters(self) -> int:
-        """Number of filters."""
+        """Number of Bloom filters, one for each publisher."""
         return len(self.names)
 
     @property
     def protocol(self) -> Protocol:
-        """The collection of columns: each of them is what a person's report is elsewhere."""
+        """The protocol whose reports are the columns: the bits of all filters at one position."""
         return Protocol(randomizer=BitFlipping(width=self.filters, p=self.p), shuffler=UniformShuffle(), n=self.bits)
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:
-    """Return epsilon for what `touched` columns change (None: those of one person).
+    """Return the central epsilon if `touched` columns may change (default: as many columns as one person sets).
 
-    The witness of the lower bound is left out: its values are columns, which no label names.
+    The witness of the lower bound is left out, because its values are columns, which have no labels.
     """
     return replace(_epsilon(design, touched or design.hashes), witness=None)
 
@@ -57,7 +57,7 @@ def _epsilon(design: Design, touched: int) -> Bound:
 
 
 def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
-    """Return one row for each adversary; the first is the central guarantee of one person."""
+    """Return a finding for each adversary; the first finding is the central guarantee for one person."""
     rows = (
         questions.ask("central-dp", _RELEASE, lambda: _central(design)),
         questions.ask("membership", _STRONG, lambda: _member(design)),
@@ -67,7 +67,7 @@ def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
 
 
 def table(design: Design) -> Table:
-    """Return epsilon of one column, of one person added, of one exchanged, and of the published pair."""
+    """Return a table of epsilon by relation: one column, one person added, one exchanged, and the paper's pair."""
     column = central(design, touched=1)
     pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
     rows: list[tuple[Cell, ...]] = [("one column of bits", 1, column)]
@@ -82,8 +82,8 @@ def table(design: Design) -> Table:
         title="What the guarantee is for",
         caption=(
             f"Epsilon at delta = {design.delta:g}. {first}Where several columns change, the upper bound is group "
-            "privacy. The paper's pair has all columns empty, against one of them full: often the worst, no guarantee. "
-            "Nobody sends a column, so that no figure says whose one is."
+            "privacy. The paper's pair (all columns empty, or one of them full) is often the worst, but no guarantee. "
+            "A column has no sender, so no figure is about linking."
         ),
         columns=("What changes", "Columns", "Epsilon"),
         rows=tuple(rows),
@@ -107,23 +107,26 @@ def _central(design: Design) -> Finding:
 
 
 def _attained(design: Design) -> str:
-    """Say in words at which pair of datasets the lower bound is attained; logos as bits, first publisher first."""
+    """Return the datasets that attain the lower bound, in words; bit patterns start with the first publisher."""
     witness = _epsilon(design, design.hashes).witness
     return "" if witness is None else f"; lower bound at {_columns(witness, design.filters)}"
 
 
 def _columns(witness: Witness, filters: int) -> str:
-    held = [f"{count:,} at {_logo(value, filters)}" for value, count in enumerate(witness.others) if count]
-    first, second = (_logo(value, filters) for value in witness.target)
+    held = [f"{count:,} at {_pattern(value, filters)}" for value, count in enumerate(witness.others) if count]
+    first, second = (_pattern(value, filters) for value in witness.target)
     return f"one column {first} against {second}, others {', '.join(held) or 'none'}"
 
 
-def _logo(value: int, filters: int) -> str:
+def _pattern(value: int, filters: int) -> str:
     return "".join(str(value >> place & 1) for place in range(filters))
 
 
 def _member(design: Design) -> Finding:
-    """Return how often membership is guessed right: 1/2 + TV/2; TV over h columns is at most h times that of one."""
+    """Return the finding on membership: the adversary's success rate is 1/2 + TV/2 (TV: total variation distance).
+
+    The TV of h columns is at most h times the TV of one column.
+    """
     distance = min(dp.delta(design.protocol, epsilon=0.0).upper * design.hashes, 1.0)
     bound = Bound(
         lower=0.5,
@@ -141,26 +144,26 @@ def _member(design: Design) -> Finding:
         ),
         bound=bound,
         proof=(
-            "1/2 + (total variation distance)/2 for a fair coin, the distance being delta at epsilon = 0"
+            "1/2 + (total variation distance)/2 for a uniform prior, the distance being delta at epsilon = 0"
             f"{f', {design.hashes} times that of one column' if design.hashes > 1 else ''}"
         ),
     )
 
 
 def _local(design: Design) -> Finding:
-    """Return what is left if the columns are seen in their order: every touched bit tells."""
-    one = dp.local_epsilon(design.protocol)
-    whole = one.upper if design.hashes == 1 else math.nextafter(design.hashes * one.upper, math.inf)
+    """Return the finding on the guarantee that remains if an observer sees the columns in their original order."""
+    local = dp.local_epsilon(design.protocol)
+    whole = local.upper if design.hashes == 1 else math.nextafter(design.hashes * local.upper, math.inf)
     times = factor(whole)
     return Finding(
         question="local-dp",
         adversary=_SHUFFLER,
         sentence=(
-            "Who sees all filters with their columns in order, and looks up yours, changes the odds that you are in "
-            f"any audience by at most {times}: the flips alone protect you there."
+            "Seeing all filters with their columns in order changes the odds that you are in any audience by at most "
+            f"{times}: only the flips protect you there."
             if times
-            else "Who sees all filters with their columns in order, and looks up yours, can practically read them."
+            else "Seeing all filters with their columns in order practically reveals your audiences."
         ),
-        bound=Bound.exact(whole, unit="nats", sources=one.sources),
+        bound=Bound.exact(whole, unit="nats", sources=local.sources),
         proof=f"{design.filters} x {design.hashes} bits of one person, each flipped with the implemented p, rounded up",
     )

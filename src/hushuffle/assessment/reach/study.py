@@ -1,4 +1,4 @@
-"""Assess a reach study: what the released counts of columns say about people, and about audiences."""
+"""Assess a reach study (with Bloom filters): what its release reveals about people, and the accuracy of the reach."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def assess_reach(
     tell: Progress,
     software: tuple[tuple[str, str], ...],
 ) -> Report:
-    """Return everything there is to say about one reach study; see `hushuffle.assessment.assess`."""
+    """Return the report on one reach study; see `hushuffle.assessment.assess`."""
     tell("reading the audiences", 0.0)
     audiences = population.meet(base_folder)
     tell("looking for the flip probability", 0.1)
@@ -102,6 +102,6 @@ def _filters(count: int, bits: int) -> str:
 
 
 def _design(specification: Specification, population: ReachPopulation) -> Design:
-    """Return the design, with the least p for targets.epsilon if none is given."""
+    """Return the design; without a specified flip probability, use the smallest that meets targets.epsilon."""
     p, delta = population.flips(specification.randomizer, specification.targets), specification.targets.delta
     return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)

@@ -1,4 +1,4 @@
-"""Reach and overlaps of a reach study: true, estimated, with errors predicted and measured."""
+"""The accuracy of a reach study (with Bloom filters): true and estimated reach, predicted and measured errors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from hushuffle.specification.specification import Run
 
 _ASK: Final = {"reach": reach, "overlap": overlap, "exclusive": exclusive}
 _MOST_FOR_ALL: Final = 4
-"""Up to so many publishers the overlap of every set of them is asked for."""
+"""Up to this number of publishers, the overlap of every set of publishers is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One question to the study, and how a table calls it."""
+    """A question that the study answers, for example the reach of some publishers, and its label in tables."""
 
     question: Question
     publishers: tuple[int, ...]
@@ -37,11 +37,12 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What came out for one question, in people.
+    """The results for one question, in people.
 
-    `truth` is the number itself and `predicted` the standard error of an estimate of it; `refused` says why there is
-    none ("" if there is). `estimate` is that of the run shown; `measured` the root mean square error over the runs and
-    `z` by how many standard deviations it is off (None: not run, or a run gave no answer).
+    `truth` is the true number and `predicted` the standard error of its estimate. `refused` is the reason if no
+    estimate is possible, else "". `estimate` is the estimate of the run that the report shows. `measured` is the root
+    mean square error over all runs, and `z` its difference from the prediction in standard deviations (None: the study
+    was not run, or a run gave no answer).
     """
 
     asked: Asked
@@ -54,7 +55,7 @@ class Figure:
 
 
 def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
-    """Return what is asked: all together, each publisher, what each adds alone, and who is in several audiences.
+    """Return the questions: total reach, reach of each publisher, people of one publisher alone, and overlaps.
 
     >>> [asked.label for asked in questions(("tv", "web"))]
     ['tv or web', 'tv', 'web', 'tv alone', 'web alone', 'tv and web']
@@ -75,10 +76,10 @@ def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
 
 
 def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callable[[float], None]) -> tuple[Figure, ...]:
-    """Return the answer to every question, with the study run once or `run.repetitions` times.
+    """Return the results for every question, from a single run or `run.repetitions` runs of the study.
 
-    People are hashed anew in every run, by uniform positions, and every filter is flipped anew: the errors measured
-    are those predicted, over hash functions and flips. With files the run shown is one of the filters themselves.
+    Every run draws new uniform hash positions for the people and new flips, so measured and predicted errors are both
+    over hash functions and flips. If the publishers' files are given, the run that the report shows uses their filters.
     """
     plan = [_planned(asked, audiences.people, design) for asked in questions(design.names)]
     answerable = [figure.asked for figure in plan if not figure.refused]
@@ -95,17 +96,17 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
 
 
 def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram:
-    """Return the counts of columns of one simulated study: each person sets bits at uniform positions."""
-    logos = np.zeros(design.bits, dtype=np.int64)
+    """Return the column counts of one simulated study, in which each person sets bits at uniform positions."""
+    patterns = np.zeros(design.bits, dtype=np.int64)
     sets = np.repeat(np.arange(people.size), people * design.hashes)
-    np.bitwise_or.at(logos, rng.integers(design.bits, sets.size), sets)
-    # Counting does not look at the order: shuffling would change nothing here.
-    flipped = design.protocol.randomizer.randomize(logos, rng=rng)
+    np.bitwise_or.at(patterns, rng.integers(design.bits, sets.size), sets)
+    # Counts do not depend on the order of the columns, so the columns are not shuffled.
+    flipped = design.protocol.randomizer.randomize(patterns, rng=rng)
     return Histogram(counts=np.bincount(flipped, minlength=people.size))
 
 
 def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
-    """Return the answers side by side; what was refused is left out."""
+    """Return a table of true and estimated numbers with their errors, without questions that have no estimate."""
     rows = [figure for figure in figures if not figure.refused]
     columns: list[tuple[str, list[Cell]]] = [
         ("Audience", [figure.asked.label for figure in rows]),
@@ -124,7 +125,7 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
             ("z", ["" if figure.z is None else f"{figure.z:.2f}" for figure in rows]),
         ]
     several = (
-        '"Alone" is what the reach of all would lose without a publisher, "and" who is in all of these audiences. '
+        '"Alone" counts people whom only this publisher reaches, "and" those in all of these audiences. '
         if design.filters > 1
         else ""
     )
@@ -141,42 +142,42 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
 
 
 def relative_error(figures: tuple[Figure, ...]) -> float | None:
-    """Return the predicted standard error of the reach of all, relative to it; None if it was refused."""
+    """Return the predicted standard error of total reach relative to total reach; None if it has no estimate."""
     return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
 def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
-    """Say whether the target of accuracy is met ("" without one)."""
+    """Return a sentence on whether the accuracy target is met ("" without a target)."""
     if target is None:
         return ""
     relative = relative_error(figures)
     size = "unknown" if relative is None else number(relative, up=True)
     met = relative is not None and relative <= target
     word = "met" if met else "missed"
-    return f"Target {word}: the predicted error of all together is {size} of the reach; {target:g} was asked for. "
+    return f"Target {word}: the predicted error of all together is {size} of the reach; the target is {target:g}. "
 
 
-def _planned(asked: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
+def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
     try:
-        found = planned(
+        plan = planned(
             people,
             protocol=design.protocol,
-            question=asked.question,
-            publishers=asked.publishers,
+            question=query.question,
+            publishers=query.publishers,
             hashes=design.hashes,
         )
     except NumericalError as error:
-        return Figure(asked=asked, truth=0.0, predicted=0.0, refused=str(error))
-    return Figure(asked=asked, truth=found.estimate, predicted=found.standard_error)
+        return Figure(asked=query, truth=0.0, predicted=0.0, refused=str(error))
+    return Figure(asked=query, truth=plan.estimate, predicted=plan.standard_error)
 
 
-def _answers(counts: Histogram, asked: list[Asked], design: Design) -> dict[Asked, Reach]:
-    """Return the estimates; a question that a run refuses is missing."""
-    return dict(_answered(counts, asked, design))
+def _answers(counts: Histogram, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
+    """Return the estimates by question; questions without an estimate in this run are left out."""
+    return dict(_answered(counts, queries, design))
 
 
-def _answered(counts: Histogram, asked: list[Asked], design: Design) -> Iterator[tuple[Asked, Reach]]:
-    for each in asked:
+def _answered(counts: Histogram, queries: list[Asked], design: Design) -> Iterator[tuple[Asked, Reach]]:
+    for each in queries:
         ask = _ASK[each.question]
         try:
             yield each, ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
@@ -185,7 +186,7 @@ def _answered(counts: Histogram, asked: list[Asked], design: Design) -> Iterator
 
 
 def _flipped(audiences: Audiences, design: Design, rng: Randomness) -> Histogram:
-    """Return the counts of columns that the publishers' own filters give, each flipped once."""
+    """Return the column counts of the publishers' filters after each filter is flipped once."""
     assert audiences.filters is not None
     flips = BitFlipping(width=1, p=design.p)
     return logo_counts([each.flip(randomizer=flips, rng=rng) for each in audiences.filters])
@@ -201,7 +202,7 @@ def _with_runs(figure: Figure, shown: Reach | None, runs: list[Reach | None]) ->
 
 
 def _rough(value: float) -> float:
-    """Return a size with three digits."""
+    """Return `value` with three significant digits."""
     return float(f"{value:.3g}")
 
 

@@ -1,4 +1,4 @@
-"""The warnings that matter in a reach study: what a reviewer would ask about first."""
+"""The warnings on a reach study (with Bloom filters), the gravest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hushuffle.specification import Audiences, Specification
 from hushuffle.specification.warnings import SMALL_CROWD
 
 _WIDE: Final = 1.5
-_BLURRED: Final = 2.0  # standard errors: an overlap of fewer is not told from none
+_BLURRED: Final = 2.0  # standard errors: an overlap of fewer is not statistically significant
 _NAMED: Final = 3
 
 
@@ -49,16 +49,16 @@ def _about_privacy(
         yield Warned(
             key="large-delta",
             sentence=(
-                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: it would allow to "
-                "give somebody away."
+                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: such a delta "
+                "allows a release that reveals one person's data."
             ),
-            advice="Take a delta well below one over the number of people.",
+            advice="Use a delta well below one over the number of people.",
         )
     if design.hashes > 1:
         yield Warned(
             key="several-hash-functions",
             sentence=f"A person touches {design.hashes} columns, one by each hash function; all count for epsilon.",
-            advice="Use hashes = 1 for counting people: the same filters then say more and protect better.",
+            advice="Use hashes = 1 to count people: the same filters are then more accurate and more private.",
         )
     if people < SMALL_CROWD:
         yield Warned(
@@ -73,14 +73,14 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
     if central.upper > LARGE_EPSILON:
         yield Warned(
             key="large-epsilon",
-            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise by itself.",
+            sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
             advice="Flip more bits, use larger filters, or read fewer publishers together.",
         )
     if wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
             sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
-            advice="Leave out the p of [randomizer]: the least one that meets the target is found.",
+            advice="Omit the p of [randomizer]: then assess uses the smallest p that meets the target.",
         )
     if central.upper > _WIDE * central.lower:
         yield Warned(
@@ -111,10 +111,10 @@ def _about_answers(figures: tuple[Figure, ...], specification: Specification) ->
         )
     target, relative = specification.targets.standard_error, relative_error(figures)
     if target is not None and (relative is None or relative > target):
-        found = "is not even defined" if relative is None else f"is {number(relative, up=True)} of the reach"
+        description = "is not defined" if relative is None else f"is {number(relative, up=True)} of the reach"
         yield Warned(
             key="target-missed",
-            sentence=f"The standard error of the reach of all together {found}, above the {target:g} asked for.",
+            sentence=f"The standard error of the reach of all together {description}, above the {target:g} asked for.",
             advice="Use fewer flips, or filters of another size: the charts show both.",
         )
     blurred = [figure for figure in figures if not figure.refused and figure.truth < _BLURRED * figure.predicted]
@@ -122,7 +122,7 @@ def _about_answers(figures: tuple[Figure, ...], specification: Specification) ->
         yield Warned(
             key="noise-above-signal",
             sentence=f"The noise hides {_some(blurred)}: fewer people than two standard errors.",
-            advice="Read such a figure as nothing seen. Fewer flips, or filters of another size, may show it.",
+            advice="Such a figure is not statistically significant. Use fewer flips, or filters of another size.",
         )
 
 
@@ -161,13 +161,13 @@ def _about_the_run(audiences: Audiences, specification: Specification) -> Iterat
     if specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",
-            sentence="The coins came from a fixed seed: whoever knows it can undo the flips of this run.",
+            sentence="The randomness came from a fixed seed: an adversary who knows it can undo the flips of this run.",
             advice='Use seed = "secure" for anything but tests.',
         )
     yield Warned(
         key="true-values-shown",
-        sentence="This report was made with all publishers' identifiers and shows their true audiences.",
-        advice="Keep it inside. Real publishers flip their own filters, once, and release only those.",
+        sentence="This report uses all publishers' identifiers and shows their true audiences.",
+        advice="Internal use only. Real publishers flip their own filters once, and release only those.",
     )
 
 

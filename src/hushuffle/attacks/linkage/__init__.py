@@ -1,4 +1,4 @@
-"""Linkage: whose reports are these? Markov models of past events, or visits, against (randomized) later ones."""
+"""Linkage attacks: match reports to users by Markov models, or numbers of visits, learned from past events."""
 
 from hushuffle.attacks.linkage.attackers import Knowledge, Scene, Split, scene
 from hushuffle.attacks.linkage.hidden import report_scores

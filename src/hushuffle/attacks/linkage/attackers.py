@@ -1,4 +1,4 @@
-"""What the attacker has learnt before, and what is reported afterwards."""
+"""The events that the attacker learned from beforehand, and the events that are reported afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scene(
     of which only the first `training` events are known. The one with "maximum" knowledge was trained on X itself.
     `training` limits either to the first so many events; None: no limit.
 
-    In the paper: halves for check-ins; no split and the first 1 to 5 events known for ratings, because nobody
+    In the paper: halves for check-ins; no split and the first 1 to 5 events known for ratings, because no user
     rates a movie twice.
 
     Raises:
@@ -69,8 +69,8 @@ def scene(
         half = traces.lengths // 2
         former, rest = traces.split(half)
         personal = rest.split(half)[0]
-    known = personal if knowledge == "maximum" else former
-    return Scene(training=_first("training", known, training), reported=_first("events", personal, events))
+    background = personal if knowledge == "maximum" else former
+    return Scene(training=_first("training", background, training), reported=_first("events", personal, events))
 
 
 def _first(name: str, traces: Traces, number: int | None) -> Traces:

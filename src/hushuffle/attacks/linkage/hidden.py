@@ -42,12 +42,12 @@ def report_scores(
     The sum over all true events x_1..x_t of pi_j(x_1) Lambda_j(x_1, x_2) ... times Q(y_1|x_1) ... Q(y_t|x_t), up to
     a term that is the same for every user (the likelihood of the hashes).
 
-    `noise_known`: Q is the law of the randomizer, and the floored profiles are normalised to probabilities: the
+    `noise_known`: Q is the randomizer's distribution, and the floored profiles are normalised to probabilities: the
     exact likelihood. Otherwise reports are believed, as if Q had no noise, and the floored weights stay as they
     are, as the paper has it: for randomized response that is `trace_scores` of the reported values. A bucket that no
-    value is sent to cannot be believed: it is taken to say nothing.
+    value is sent to cannot be believed: it is ignored.
 
-    Work: for each user, places visited times reports. `tell` is told the share done.
+    Work: for each user, places visited times reports. `tell` is called with the fraction done.
 
     Raises:
         InvalidInputError: a person without reports, or over another number of values than the profiles.
@@ -78,7 +78,7 @@ def report_scores(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Seen:
-    """The reports, `people` in order of falling length, `totals` of likelihoods over all k values, shape (total,)."""
+    """Reports of all people: `people` by decreasing length, `totals` of likelihoods over k values, shape (total,)."""
 
     reports: TraceReports
     people: npt.NDArray[np.int64]
@@ -91,14 +91,14 @@ class _Seen:
         return cls(reports=reports, people=people, believed=believed, totals=reports.totals(believed=believed))
 
     def steps(self) -> Iterator[npt.NDArray[np.int64]]:
-        """Yield the positions of everybody's first report, second report, ...: of those who have one."""
+        """Yield the positions of all first reports, then of all second reports, and so on."""
         lengths = self.reports.lengths[self.people]
         starts = self.reports.offsets[self.people]
         for step in range(int(lengths[0])):
             yield starts[: int(np.count_nonzero(lengths > step))] + step
 
     def likelihoods(self, at: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Return Q(report at[i] | x) for the x in `places`, and the sum over all others."""
+        """Return Q(report at[i] | x) for the values x in `places`, and the sum of Q over all other values."""
         here = self.reports.likelihoods(at, places, believed=self.believed)
         totals = self.totals[at]
         silent = totals == 0

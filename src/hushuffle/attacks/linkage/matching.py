@@ -1,4 +1,4 @@
-"""Who is it? The best-score rule, lists of candidates, and how often they are right."""
+"""Matching rules: the best-score rule, lists of candidates, and the rates at which they are right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNLIKE_TRIALS = Citation(
 
 
 def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> npt.NDArray[np.int64]:
-    """Return the place of the right user among all users for each report, shape (n,): 1 is an identification.
+    """Return the rank of the right user among all users for each report, shape (n,); rank 1 is an identification.
 
     `scores[i, j]` says how well the reports of user i fit user j, shape (n, n); larger is better. Users with equal
     scores come in an order drawn at random.
@@ -62,10 +62,10 @@ def candidates(scores: npt.ArrayLike, *, top: int) -> npt.NDArray[np.int64]:
 
 
 def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bound:
-    """Return how often the right user is among the `top` best: the interval of Clopper and Pearson.
+    """Return a Clopper-Pearson interval for the rate at which the right user is among the `top` best scores.
 
     `places` are the `ranks` of independent trials. Their chances of success may differ; the interval is about the
-    mean of them, over the coins of the mechanism and of ties, for these users.
+    mean of them, over the mechanism's randomness and random tie-breaking, for these users.
 
     Raises:
         InvalidInputError: places are not integers >= 1, top < 1, or confidence is not in (0, 1).
@@ -81,7 +81,7 @@ def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bo
 
 
 def miss_rate(places: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
-    """Return how often the best score belongs to somebody else: 1 - `hit_rate` at top 1, as an interval.
+    """Return a Clopper-Pearson interval for the rate at which another user has the best score (1 - `hit_rate`).
 
     For one matrix of scores `hushuffle.attacks.detection` has the same, with ties shared out instead of drawn.
 

@@ -1,4 +1,4 @@
-"""`MarkovProfiles`: what an attacker has learnt of many people from their past events, and the published score."""
+"""`MarkovProfiles`: Markov models that an attacker learned from people's past events, and the published score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hushuffle import _checks
 from hushuffle.model.traces import Traces
 
 FLOOR: Final = 1e-8
-"""What stands for a probability that was never observed, as in the paper."""
+"""Replaces the probability of an event that was never observed, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,7 +23,7 @@ class MarkovProfiles:
 
     `visits[i, x]` = pi_i(x), shape (n, k). `moves[i, c]` = Lambda_i(a, b), shape (n, distinct moves), where
     `pairs[c]` = a k + b, ascending. Only what was observed is stored; everything else is `floor`, and nothing is
-    renormalised for it: a row of Lambda_i that nobody was seen to leave is `floor` throughout.
+    renormalised for it: a row of Lambda_i without an observed move is `floor` throughout.
     """
 
     visits: scipy.sparse.csr_array
@@ -102,9 +102,9 @@ def _counts(
 def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.float64]:
     """Return log pi_j(y_1) + sum_t log Lambda_j(y_t, y_{t+1}) for each trace i and user j, shape (traces.n, n), nats.
 
-    The published score: what is reported is taken for the truth. Where a user was never seen, the floor of the
-    profiles counts. One product of two sparse matrices: the first events and moves of every trace, and how far above
-    the floor they are for every user.
+    This is the published score: reports are taken for true events. An event that a user never had contributes the
+    floor. It is one product of two sparse matrices: the first events and moves of each trace, and the excess over the
+    floor for each user.
 
     Raises:
         InvalidInputError: a trace is empty, or over another number of values than the profiles.
@@ -131,8 +131,8 @@ def _features(profiles: MarkovProfiles, traces: Traces) -> scipy.sparse.csr_arra
     """Return the first event (one of k) and the number of moves of each known kind of every trace."""
     walkers, codes = moves_of(traces)
     places = np.minimum(np.searchsorted(profiles.pairs, codes), max(profiles.pairs.size - 1, 0))
-    known = profiles.pairs[places] == codes if profiles.pairs.size else np.zeros(codes.size, dtype=np.bool_)
-    rows = np.concatenate([np.arange(traces.n), walkers[known]])
-    columns = np.concatenate([traces.events[traces.offsets[:-1]], profiles.k + places[known]])
+    listed = profiles.pairs[places] == codes if profiles.pairs.size else np.zeros(codes.size, dtype=np.bool_)
+    rows = np.concatenate([np.arange(traces.n), walkers[listed]])
+    columns = np.concatenate([traces.events[traces.offsets[:-1]], profiles.k + places[listed]])
     shape = (traces.n, profiles.k + profiles.pairs.size)
     return scipy.sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape).tocsr()

@@ -1,4 +1,4 @@
-"""`TraceReports`: what the collector receives of many people, each event randomized on its own."""
+"""`TraceReports`: the randomized events of many people, as the collector receives them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TraceReports:
     ) -> npt.NDArray[np.float64]:
         """Return Q(report at[i] | x), shape (values.size, at.size), up to a factor of each report.
 
-        `believed`: as if there were no noise: 1 where the report supports x, else 0.
+        With `believed`, noise is ignored: the likelihood is 1 if the report supports x, else 0.
         """
         rows = self.reports[at]
         if believed:
@@ -72,7 +72,7 @@ class TraceReports:
 
 
 def randomize(traces: Traces, *, randomizer: Mechanism, rng: Randomness | None = None) -> TraceReports:
-    """Return the reports of people who randomize every event of their traces with coins of its own.
+    """Return the reports of people who randomize every event of their traces independently.
 
     Raises:
         InvalidInputError: the randomizer is over another number of values than the traces.

@@ -1,4 +1,4 @@
-"""Matching by what places people share: the cosine of their visits, plain or weighted by how rare a place is."""
+"""Matching by shared places: the cosine of visit counts, plain or weighted by the rarity of a place."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -
     """Return the cosine of the visits of each trace i and of each user j, in [0, 1], shape (traces.n, n).
 
     "cosine": of the numbers of visits to each place. "tf-idf": each place weighted with ln(n/number of users who were
-    there), so that a place where everybody goes counts nothing; one where no user was counts nothing either. Order
-    is not looked at. A trace, or a user, of whom nothing counts has 0 throughout.
+    there). A place where every user or no user was has weight 0. The order of events is
+    ignored. A trace or a user without any weighted visit has score 0 throughout.
 
     Raises:
         InvalidInputError: a trace is empty, over another number of values than the profiles, or another `how`.
@@ -52,7 +52,7 @@ def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -
 
 
 def _unit(rows: scipy.sparse.csr_array, weights: npt.NDArray[np.float64]) -> scipy.sparse.csr_array:
-    """Return the rows, weighted by column, at length one; rows of nothing stay nothing."""
+    """Return rows weighted by column and scaled to length 1; zero rows stay zero."""
     weighted = (rows @ scipy.sparse.diags_array(weights)).tocsr()
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)

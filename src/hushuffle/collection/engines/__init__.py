@@ -1,1 +1,1 @@
-"""Where reports are drawn and shuffled: on this machine or on Spark."""
+"""The engines that randomize and shuffle reports: on this machine or on Spark."""

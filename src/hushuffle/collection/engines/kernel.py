@@ -1,4 +1,4 @@
-"""The kernel of every engine: a block of values becomes a block of packed reports, wherever it runs."""
+"""The kernel of every engine: it turns a block of values into a block of packed reports, on any machine."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import KeyedRandomness, Randomness, keyed, secure
 
-_BLOCK = 1 << 16  # records per step: the working arrays stay in the processor's cache
+_BLOCK = 1 << 16  # records per step, so that the working arrays stay in the processor's cache
 
 
 class AnyKernel(Protocol):
-    """What an engine asks of a kernel."""
+    """The interface that an engine requires of a kernel."""
 
     @property
     def key(self) -> bytes | None:
-        """At least 32 secret bytes, or None."""
+        """The secret key, at least 32 bytes; None: fresh randomness."""
 
     @property
     def round(self) -> int:
-        """Of the key."""
+        """The round of the key."""
 
     @property
     def memoised(self) -> bool:
-        """Whether coins depend on the value and not on the round."""
+        """Whether a record's randomness depends on its value instead of the round."""
 
     @property
     def layout(self) -> ReportLayout:
-        """That of a packed report."""
+        """The layout of a packed report."""
 
     def reports(
         self,
@@ -43,21 +43,21 @@ class AnyKernel(Protocol):
         records: npt.NDArray[np.uint64] | None = None,
         rng: Randomness | None = None,
     ) -> Packed:
-        """Return one report for each value, shape (n,), in the same order."""
+        """Return one report for each value, shape (n,), in the order of `values`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """What happens to one block of records; it holds no generator, so that it can be sent to other machines.
+    """The randomization of one block of records. A kernel holds no generator, so it can be sent to other machines.
 
     Args:
-        randomizer: what every person's device does.
-        grid: what rounds numbers to codes by the same coins, where values are positions on it.
-        key: at least 32 secret bytes, or None. With a key, a record's coins depend on (key, record, round) alone, so
-            that an engine that executes a record twice repeats its report.
+        randomizer: the local randomizer of every client.
+        grid: the grid for stochastic rounding of numbers, if values are positions on it; same randomness.
+        key: at least 32 secret bytes, or None. With a key, the randomness of a record depends on (key, record, round)
+            alone, so that an engine that executes a record twice repeats its report.
         round: of the key; a new number whenever values may have changed.
-        memoised: with a key: coins depend on the value and not on the round, so that each value of a record has a
-            report of its own, which stays.
+        memoised: with a key: the randomness depends on the value and not on the round, so that each value of a record
+            has one permanent report.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -84,12 +84,12 @@ class Kernel:
         records: npt.NDArray[np.uint64] | None = None,
         rng: Randomness | None = None,
     ) -> Packed:
-        """Return one report for each value 0..k-1, shape (n,), in the same order.
+        """Return one report for each value 0..k-1, shape (n,), in the order of `values`.
 
         Args:
             values: codes, shape (n,), or positions on the grid.
             records: with a key: the number of each record, distinct, shape (n,).
-            rng: without a key: `secure()` unless given.
+            rng: the generator without a key: `secure()` unless given.
         """
         if (self.key is None) != (records is None):
             _checks.reject("records", "given exactly when there is a key", "<the other>")
@@ -116,7 +116,7 @@ class Kernel:
         rng: Randomness | None = None,
         placed: npt.NDArray[np.int64] | None = None,
     ) -> Packed:
-        """Return so many dummies, with a key those numbered from `start` on; `placed` are all where they are known."""
+        """Return `count` dummies; with a key, from number `start` on. `placed`: the values of all dummies, if fixed."""
         if placed is not None:
             return self.layout.pack(placed[start : start + count])
         source = secure() if rng is None else rng

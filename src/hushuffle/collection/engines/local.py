@@ -1,4 +1,4 @@
-"""The engine of one machine: blocks of values in, randomized reports out in an order that says nothing."""
+"""The engine of one machine: it takes blocks of values and returns randomized reports in uniformly random order."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from hushuffle.model.report_layout import Packed
 from hushuffle.randomness import Randomness, keyed, secure
 
 BUCKETS: Final = 256
-"""Into how many parts the reports go before each is shuffled."""
+"""Number of buckets over which reports are distributed before each bucket is shuffled."""
 
 MEMORY: Final = 1 << 28
-"""Bytes of reports that are held before they are written to disk."""
+"""Bytes of reports that stay in memory before reports are written to disk."""
 
 LARGEST: Final = 1 << 23
-"""Reports that are shuffled in memory at a time: 24 bytes each besides the reports."""
+"""Number of reports that are shuffled in memory at once: each takes 24 additional bytes."""
 
 
 class ExternalShuffle:
-    """Takes reports in any order, gives them in a uniformly random one; one use only.
+    """Takes reports in any order, and yields them in a uniformly random order, once.
 
     Every report goes to one of `buckets` buckets, uniformly and independently. Then each bucket is shuffled
-    uniformly, and the buckets are read one after the other (a bucket that is too large in the same way again).
+    uniformly, and the buckets are read one after the other. A bucket that is too large is first divided again.
 
-    All orders are equally likely. An order of the n reports comes about exactly if, for some sizes n_1 + ... + n_B = n
+    All orders are equally likely. An order of the n reports results exactly if, for some sizes n_1 + ... + n_B = n
     of the buckets, the first n_1 reports of the order are those in the first bucket and so on (probability B**-n,
     whatever the order), and every bucket is left in that order (probability 1 / (n_1! ... n_B!)). The sum over the
     sizes is the same number for every order.
@@ -75,12 +75,12 @@ class ExternalShuffle:
 
     @property
     def size(self) -> int:
-        """Reports taken so far."""
+        """Number of reports taken so far."""
         return int(self._sizes.sum())
 
     def add(self, reports: Packed) -> None:
-        """Take more reports, shape (n,)."""
-        buckets = self._rng.integers(self._sizes.size, reports.size).astype(np.uint8)  # sorted fast
+        """Take further reports, shape (n,)."""
+        buckets = self._rng.integers(self._sizes.size, reports.size).astype(np.uint8)  # this type is sorted fast
         grouped = reports[np.argsort(buckets, kind="stable")]
         sizes = np.bincount(buckets, minlength=self._sizes.size)
         ends = np.cumsum(sizes)
@@ -90,7 +90,7 @@ class ExternalShuffle:
         self._buckets.make_room()
 
     def blocks(self) -> Iterator[Packed]:
-        """Yield all reports in a uniformly random order, some at a time."""
+        """Yield all reports in a uniformly random order, in blocks."""
         for bucket, size in enumerate(self._sizes):
             if size > self._largest:
                 yield from self._nested(bucket)
@@ -115,7 +115,7 @@ _RELEASED: Final = 1 << 18
 
 
 class LocalCollection:
-    """One collection: `add` blocks of records, then read `blocks` of shuffled reports, dummies among them.
+    """A collection on this machine: `add` blocks of records, then read `blocks` of shuffled reports and dummies.
 
     Args:
         kernel: what happens to a record; with a key, records need numbers.
@@ -148,22 +148,22 @@ class LocalCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the codes of more people, shape (n,), and take their reports."""
+        """Randomize the codes of further people, shape (n,), and take their reports."""
         reports = self._kernel.reports(values, records=records, rng=self._rng)
         self._shuffle.add(reports if self._sampler is None else self._kept(self._sampler, reports, records))
         self.people += values.size
 
     def _kept(self, sampler: Shuffler, reports: Packed, records: npt.NDArray[np.uint64] | None) -> Packed:
-        """Return the reports that are kept; with a key, those of the same records if a batch is repeated."""
+        """Return the sampled reports; with a key, a repeated batch samples the same records."""
         coins, key = self._rng, self._kernel.key
         if key is not None and records is not None:
             coins = keyed(key=derived(key, "sample 1"), records=records, round=self._kernel.round)
         return sampler.thinned(reports, rng=coins)
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield everybody's report and the dummies of a shuffler in a uniformly random order; once.
+        """Yield all reports, and the dummies of `shuffler`, in a uniformly random order; can be called once.
 
-        `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repetition has the same dummies.
+        `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repeated batch has the same dummies.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         dummies, placed = shuffler.dummies, shuffler.placed
@@ -177,9 +177,9 @@ class LocalCollection:
 
 
 class OrderedCollection:
-    """One collection whose reports leave near a public order; everybody's report is held in memory, packed.
+    """A collection whose reports are released near a public order; all reports stay in memory, packed.
 
-    Besides the reports, a release takes about 50 bytes for each person.
+    In addition to the reports, a release takes about 50 bytes per person.
 
     Args:
         kernel: what happens to a record; without a key.
@@ -199,14 +199,14 @@ class OrderedCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the codes of more people, shape (n,), and keep their reports in this order."""
+        """Randomize the codes of further people, shape (n,), and keep their reports in this order."""
         self._held.append(self._kernel.reports(values, records=records, rng=self._rng))
         self.people += values.size
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield everybody's report in the order that the shuffler draws, some at a time; once.
+        """Yield all reports in the order that the shuffler draws; can be called once.
 
-        It adds no dummies, so that there is no `dummy_key`.
+        The shuffler adds no dummies, so there is no `dummy_key`.
         """
         assert dummy_key is None
         assert not shuffler.dummies

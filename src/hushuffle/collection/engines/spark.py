@@ -1,11 +1,10 @@
-"""The engine of a Spark cluster: rows of a table in, randomized reports out in the order of secret random keys.
+"""The engine of a Spark cluster: it takes rows of a table and returns reports in the order of secret random keys.
 
-Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); each bucket of
-places is sorted where Spark brings it (`spark_tasks.Pack`); this machine reads the reports, bucket after bucket, and
-writes them to a private file. So the rows are sorted by their places, which are AES blocks under a key of this
-collection: all orders of the records are equally likely to whoever lacks it. Spark itself never sees a row alone, only
-many of them in one value: what it does with each value would cost more than all the rest. Dummies are put at random
-positions among the reports here.
+Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); Spark groups the
+rows by bucket, and each bucket is sorted by place (`spark_tasks.Pack`); this machine reads the reports, bucket after
+bucket, and writes them to a private file. The places are AES blocks under a key of this collection: without the key,
+all orders of the records are equally likely. Spark handles many rows packed into one value, since its cost per value
+would exceed all other costs. This machine inserts the dummies at random positions.
 """
 
 from __future__ import annotations
@@ -48,17 +47,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-_BLOCK: Final = 1 << 18  # items of the longer one at a time
+_BLOCK: Final = 1 << 18  # items of the longer source at a time
 
 Source: TypeAlias = tuple[int, Callable[[int, int], Packed]]
-"""How many items there are, and how to get the next `count` of them from number `start` on."""
+"""A source of items: their number, and a function that returns the next `count` items from number `start` on."""
 
 
 def interleaved(first: Source, second: Source, *, rng: Randomness) -> Iterator[Packed]:
-    """Yield the items of both sources, each in its order, so that every way to interleave them is equally likely.
+    """Yield the items of both sources, each in its own order; every interleaving is equally likely.
 
-    If the items of one are in a uniformly random order and those of the other are independent of each other and alike,
-    so are all in the end. Memory: 8 bytes for each item of the smaller source.
+    If the items of one source are in a uniformly random order, and those of the other are independent and identically
+    distributed, so is the result. Memory: 8 bytes for each item of the smaller source.
 
     >>> from hushuffle import reproducible
     >>> def zeros(count: int, start: int) -> Packed:
@@ -66,21 +65,21 @@ def interleaved(first: Source, second: Source, *, rng: Randomness) -> Iterator[P
     >>> sum(block.size for block in interleaved((5, zeros), (7, zeros), rng=reproducible(1)))
     12
     """
-    (few, some), (many, others) = sorted((first, second), key=lambda source: source[0])
-    # Item i of the few comes after so many of the many.
-    before = _subset(few + many, few, rng) - np.arange(few)
+    (small_size, small), (many, others) = sorted((first, second), key=lambda source: source[0])
+    # The array gives, for each item of the smaller source, how many items of the larger source precede it.
+    before = _subset(small_size + many, small_size, rng) - np.arange(small_size)
     used = 0
     for start in range(0, many, _BLOCK):
         block = others(min(_BLOCK, many - start), start)
         stop = int(np.searchsorted(before, start + block.size))
-        yield np.insert(block, before[used:stop] - start, some(stop - used, used))
+        yield np.insert(block, before[used:stop] - start, small(stop - used, used))
         used = stop
-    if used < few:
-        yield some(few - used, used)
+    if used < small_size:
+        yield small(small_size - used, used)
 
 
 def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
-    """Return `count` distinct integers from 0 to size - 1, ascending; all sets are equally likely (by symmetry)."""
+    """Return `count` distinct integers from 0 to size - 1, ascending; all subsets are equally likely (by symmetry)."""
     chosen = np.empty(0, dtype=np.int64)
     while chosen.size < count:
         chosen = np.union1d(chosen, rng.integers(size, count - chosen.size))
@@ -88,25 +87,25 @@ def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
 
 
 Progress = Callable[[int, int], None]
-"""Called with the number of records that have arrived here, and that of all."""
+"""Called with the number of records that have arrived on this machine, and the number of all records."""
 
-_BUCKET: Final = 1 << 25  # bytes of rows that are sorted together, about
+_BUCKET: Final = 1 << 25  # approximate bytes of rows that are sorted together
 
 
 class SparkCollection:
-    """One collection with Spark: `run`, look at what was found, then read `blocks` of shuffled reports.
+    """A collection with Spark: `run` it, check the counts, then read `blocks` of shuffled reports.
 
-    A record is numbered by its id, or, if the reader has none, by its position in the scan: which file or part of one,
-    which row. So a frame without ids must be files as they were read, with columns left out at most.
+    A record is numbered by its id or, if the `reader` has no ids, by its position in the scan: file or part, then row.
+    So without ids, `frame` must be the files as they were read; only columns may be left out.
 
     Args:
-        frame: rows with the column "value" and, if the reader wants ids, "id".
-        reader: from rows to codes and ids.
+        frame: rows with the column "value" and, if `reader` takes ids, "id".
+        reader: turns rows into codes and ids.
         kernel: with a key, always: tasks may be executed twice.
-        folder: a private one for the reports, and tags of the ledger.
-        mechanism: with ids: what `record_tags.Tags` wants to know.
-        size: how much there is to read, in the reader's unit, and about how many records; counted if it is not given.
-        rng: of the places of dummies, and of dummies that have no key.
+        folder: a private folder for the reports, and for tags of the ledger.
+        mechanism: with ids: the `mechanism` of `record_tags.Tags`.
+        size: how much there is to read, in the unit of `reader`, and about how many records; counted by default.
+        rng: of the places of dummies, and of dummies without a key.
     """
 
     def __init__(
@@ -136,7 +135,7 @@ class SparkCollection:
             self._sorter = TagSorter(folder / "tags", scope=tags.scope, deployment=tags.deployment)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Randomize and shuffle everybody; `people` and `marks` (records without a report) are known afterwards."""
+        """Randomize and shuffle all records; afterwards `people` and `marks` (records without a report) are set."""
         tell = progress or (lambda _count, _total: None)
         counts = no_counts()
         with plainly(), self._file.open("xb") as file:
@@ -152,16 +151,16 @@ class SparkCollection:
         read, seen, *marked = counts.tolist()
         self.marks = dict(zip(MARKS, marked, strict=True))
         if read != total or seen != self.people + sum(marked):
-            message = "The table has changed while it was read: nothing leaves."
+            message = "The table has changed while it was read: nothing was released. Run the collection again."
             raise DataError(message)
 
     def entries(self) -> Entries:
-        """Return what the ledger would hold of the people, who have ids; once."""
+        """Return the ledger's entries of the people, whose records have ids; can be called once."""
         assert self._sorter is not None
         return self._sorter.entries()
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield everybody's report and the dummies of a shuffler in a uniformly random order.
+        """Yield all reports and the dummies of a shuffler in a uniformly random order.
 
         `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
         """
@@ -179,13 +178,13 @@ class SparkCollection:
             yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
 
     def packed(self) -> Iterator[Packed]:
-        """Yield everybody's report, in a random order."""
+        """Yield all reports, in a random order, in blocks."""
         with self._file.open("rb") as file:
             while (block := np.fromfile(file, dtype=self._kernel.layout.dtype, count=_BLOCK)).size:
                 yield block
 
     def _shuffled(self, buckets: int) -> DataFrame:
-        """Return the packed reports in the order of their places."""
+        """Return the packed reports in the order of their random places."""
         task = replace(self._task, buckets=buckets)
         with without_advice():
             rows = self._frame.mapInArrow(task, SENT)
@@ -193,8 +192,8 @@ class SparkCollection:
 
 
 def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return how many reports the rows of `frame` are, and the support of each value: added up over partitions."""
-    readout(randomizer, for_what="An estimate of frequencies")  # or refuse
+    """Return the number of reports in `frame` and the support of each value, added up over partitions."""
+    readout(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     layout = randomizer.layout
     size, counts = 0, np.zeros(randomizer.counted, dtype=np.int64)
     with plainly():
@@ -209,7 +208,7 @@ def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogr
 
 
 def dtype_of(frame: DataFrame, column: str) -> pl.DataType:
-    """Return the type that a column has in the workers."""
+    """Return the Polars type that a column of `frame` has in the workers."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - heavy
 
     with plainly(), without_advice():
@@ -219,7 +218,7 @@ def dtype_of(frame: DataFrame, column: str) -> pl.DataType:
 
 
 def quoted(column: str) -> str:
-    """Return the name of a column so that Spark looks for nothing but this name.
+    """Return the name of a column, quoted so that Spark does not interpret its characters.
 
     >>> quoted("a.b")
     '`a.b`'
@@ -228,6 +227,6 @@ def quoted(column: str) -> str:
 
 
 def _rows(frame: DataFrame) -> Iterator[dict[str, bytes]]:
-    """Yield the rows of all partitions, one partition after the other; the next is computed meanwhile."""
+    """Yield the rows of all partitions, one partition after the other; Spark computes the next one in the meantime."""
     for row in frame.toLocalIterator(prefetchPartitions=True):
         yield row.asDict()

@@ -1,4 +1,4 @@
-"""Spark itself: whether it is there, a session of it, and its failures in plain words."""
+"""Spark itself: check that it is installed, start a session, and report its failures in plain words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("pyspark", "pyarrow", "pandas")
 _EXTRA: Final = 'pip install "hushuffle[spark]"'
-_MEMORY: Final = "Give it more: spark.driver.memory on one machine, spark.executor.memory on a cluster."
+_MEMORY: Final = "Raise spark.driver.memory on one machine, or spark.executor.memory on a cluster."
 _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
     "spark.sql.files.maxPartitionBytes": "32m",
@@ -28,16 +28,16 @@ _HERE: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
-    # Java compiles what it runs once, lightly: compiling it better costs more here than it gains.
+    # Java's second compiler costs more time here than it saves, so only the first one is used.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 
 @contextmanager
 def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Give a session on the cluster `master` (local[2]: on this machine), stopped in the end; or the one there is.
+    """Yield a session on the cluster `master` (local[2]: on this machine), stopped at the end; or an existing session.
 
-    `settings` are Spark's own; they come before those that hushuffle makes.
+    `settings` are settings of Spark; they take precedence over those of hushuffle.
     """
     check_installed()
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
@@ -56,7 +56,7 @@ def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterat
             session = builder.getOrCreate()
     except PySparkException as error:
         if error.getCondition() == "JAVA_GATEWAY_EXITED":
-            message = "Spark cannot be started: it needs Java 17 or later, and JAVA_HOME where java is not found."
+            message = "Spark cannot be started: it needs Java 17 or later. Set JAVA_HOME if java is not on the PATH."
             raise MissingDependencyError(message) from None
         raise failure(error) from None
     session.sparkContext.setLogLevel("ERROR")
@@ -67,7 +67,7 @@ def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterat
 
 
 def check_installed() -> None:
-    """Refuse to go on without what the extra `spark` installs."""
+    """Raise an error if the packages of the extra `spark` are not installed."""
     absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if absent:
         message = f"The Spark engine needs {', '.join(absent)}. Install it with: {_EXTRA}"
@@ -76,7 +76,7 @@ def check_installed() -> None:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Turn what Spark raises into a `DataError` in plain words; Spark's own go into its log."""
+    """Turn Spark's errors into a `DataError` in plain words; the original text goes to Spark's log."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
 
@@ -87,22 +87,24 @@ def plainly() -> Iterator[None]:
 
 
 def failure(error: Exception) -> DataError:
-    """Return what to say of an error of Spark: nothing that may quote a value, but for what hushuffle said itself."""
+    """Return the `DataError` for an error of Spark: its message quotes no value, only messages of hushuffle."""
     text = str(error)
-    said = [line.partition("DataError: ")[2] for line in text.splitlines() if "hushuffle.errors.DataError: " in line]
-    if said:
-        return DataError(f"Spark stopped: {said[0]}")
+    messages = [
+        line.partition("DataError: ")[2] for line in text.splitlines() if "hushuffle.errors.DataError: " in line
+    ]
+    if messages:
+        return DataError(f"Spark stopped: {messages[0]}")
     if "No module named 'hushuffle'" in text:
-        return DataError(f"Spark's workers lack hushuffle. On every one of them, and in the same Python: {_EXTRA}")
+        return DataError(f"Spark's workers lack hushuffle. Run on every worker, with the same Python: {_EXTRA}")
     if "OutOfMemoryError" in text or type(error).__name__ == "Py4JNetworkError":
-        return DataError(f"Spark's Java has ended, or has no memory left. {_MEMORY}")
+        return DataError(f"Spark's Java process has ended, or is out of memory. {_MEMORY}")
     name = getattr(error, "getCondition", lambda: None)() or type(error).__name__
-    return DataError(f"Spark failed ({name}). Its log says more.")
+    return DataError(f"Spark failed ({name}). Read Spark's log for the cause.")
 
 
 @contextmanager
 def _this_python() -> Iterator[None]:
-    """Let workers on this machine be what this process is, if nobody has said otherwise."""
+    """Give workers on this machine the Python and environment of this process, unless they are set already."""
     if "PYSPARK_PYTHON" in os.environ:
         yield
         return
@@ -115,7 +117,7 @@ def _this_python() -> Iterator[None]:
 
 @contextmanager
 def without_advice() -> Iterator[None]:
-    """Leave out what pyspark says about versions of pandas: nothing here uses it."""
+    """Suppress pyspark's warning about versions of pandas: this engine does not use pandas."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
         yield

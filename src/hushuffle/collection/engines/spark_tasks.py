@@ -1,8 +1,8 @@
-"""What Spark's workers do with batches of records, of reports, of rows: pure functions of their content.
+"""The tasks of Spark's workers on batches of records, reports or rows: pure functions of the batch.
 
-Spark may execute a task twice: after a failure, beside a slow one, or because it threw a result away. Every record
-becomes exactly one row, and this row is a function of the record and of secret keys alone. So whatever is executed
-again comes out the same, in whatever company.
+Spark may execute a task twice: after a failure, beside a slow one, or because it discarded a result. Every record
+becomes exactly one row, which is a function of the record and of secret keys alone. So a repeated execution returns the
+same rows, whatever the other records of its batch.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ Result = TypeVar("Result")
 NAMELESS: Final = -4
 TWICE: Final = -5
 MARKS: Final = (MISSING, UNSEEN, OVERLAP, NAMELESS, TWICE)
-"""Why a record has no report. NAMELESS: no id; TWICE: an id that another record has."""
+"""Why a record has no report. NAMELESS: it has no id; TWICE: another record has the same id."""
 
 VALUE: Final = "value"
 ID: Final = "id"
-"""The columns of records."""
+"""The names of the columns in a table of records."""
 
 BUCKET: Final = "bucket"
 SENT: Final = f"{BUCKET} int, places binary, reports binary, tags binary, counts binary"
-"""How rows travel to the worker that sorts them, as Spark writes types: many of a bucket in one value of a column."""
+"""The columns of rows on the way to sorting, in Spark's notation; one value packs many rows of a bucket."""
 
 PACKED: Final = "reports binary, tags binary, counts binary"
-"""How reports reach the driver."""
+"""The columns of the rows in which reports reach the driver."""
 
 PLACE: Final = 8
-"""Bytes of a place, within its bucket."""
+"""Bytes of a row's place within its bucket."""
 
 _POSITIONS: Final = 40  # bits for the position of a row in its partition
 _HELD: Final = 1 << 24  # bytes of rows that are held before they are sent
@@ -65,9 +65,9 @@ _COUNTED: Final = 1 << 20  # reports counted at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """From a batch of rows to codes, or marks below 0, and ids: what `ColumnBatches` does with a part of a file.
+    """Turns a batch of rows into codes (or marks below 0) and ids; `ColumnBatches` does the same with a part of a file.
 
-    The private column is called "value", that of ids (if there are `ids`) "id".
+    The private column is called "value"; the column of ids, if there are `ids`, is called "id".
     """
 
     answers: Answers
@@ -84,7 +84,7 @@ class Reader:
         yield self._settled(codes, ids)
 
     def size(self, batch: pa.RecordBatch) -> int:
-        """Return how much there was to read, in the unit of the whole table: rows."""
+        """Return the size of `batch` in the unit of the whole table: rows."""
         return int(batch.num_rows)
 
     def _settled(self, marks: pl.Series, ids: pl.Series | None) -> tuple[Integers, pl.Series | None]:
@@ -101,10 +101,10 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvReader(Reader):
-    """The same of whole CSV files, each a row of its name ("path") and its bytes ("content"): read as on one machine.
+    """Reads whole CSV files as one machine would; each file is a row with its name ("path") and its bytes ("content").
 
-    `columns` are the names of the private column and of that of ids, if there are ids; `names` say what messages
-    call a file.
+    `columns` are the names of the private column and, if there are ids, of the column of ids. `names` gives the name of
+    each file in messages.
     """
 
     columns: Mapping[str, str]
@@ -120,21 +120,21 @@ class CsvReader(Reader):
                     yield self._settled(block.frame[VALUE], block.frame[ID] if self.ids else None)
 
     def size(self, batch: pa.RecordBatch) -> int:
-        """Return how many bytes the files have."""
+        """Return the size of the files in `batch`, in bytes."""
         return sum(map(len, batch.column("content").to_pylist()))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Randomize:
-    """Records in; rows out, one for each record with an answer: a place in the order, and a report.
+    """Takes records; returns one row for each record with an answer: a place in the order, and a report.
 
-    A bucket, one of `buckets`, and a place in it are parts of the AES block of the record's number under a key of this
-    collection alone. Whoever lacks the key cannot tell the blocks of distinct numbers from words drawn at random, which
-    stand in each order with the same probability: exchange two numbers, and nothing else changes. With a `mechanism`
-    (see `record_tags.Tags`) each row also has the tags of its record.
+    The bucket of a row, out of `buckets`, and its place there are parts of an AES block. The block encrypts the
+    record's number under a key of this collection alone. Without the key, the blocks of distinct numbers are
+    indistinguishable from uniform words, and all orders are equally likely by symmetry. With a `mechanism` (see
+    `record_tags.Tags`) each row also has the tags of its record.
 
-    Rows travel by bucket, many in one value. Beside them go counts: how much there was to read, how many records, and
-    how many of them with each of `MARKS`.
+    Rows travel by bucket, many in one value, with counts: how much there was to read, how many records, and how many of
+    them have each of `MARKS`.
     """
 
     reader: Reader
@@ -158,18 +158,18 @@ class Randomize:
         yield quietly(held.given)
 
     def _take(self, codes: Integers, ids: pl.Series | None, start: int, held: _Held) -> None:
-        kept = np.flatnonzero(codes >= 0)
+        places_valid = np.flatnonzero(codes >= 0)
         if ids is None:
-            records = (kept + start).astype(np.uint64)
+            records = (places_valid + start).astype(np.uint64)
         else:
-            records = record_numbers(ids.gather(kept), key=self._key)
+            records = record_numbers(ids.gather(places_valid), key=self._key)
             alone = _alone(records)
-            codes[kept[~alone]] = TWICE
-            kept, records = kept[alone], records[alone]
+            codes[places_valid[~alone]] = TWICE
+            places_valid, records = places_valid[alone], records[alone]
         buckets, places = self.places(records)
-        columns = {"places": places, "reports": self.kernel.reports(codes[kept], records=records)}
+        columns = {"places": places, "reports": self.kernel.reports(codes[places_valid], records=records)}
         if ids is not None:
-            columns["tags"] = self.tags().of(records, codes[kept])
+            columns["tags"] = self.tags().of(records, codes[places_valid])
         held.add(buckets, columns)
         held.counts += np.array([0, codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
 
@@ -185,7 +185,7 @@ class Randomize:
         return buckets.astype(np.int64), second
 
     def tags(self) -> Tags:
-        """Return what makes the tags of records."""
+        """Return the object that computes the tags of records."""
         assert self.mechanism is not None
         kernel, mechanism = self.kernel, self.mechanism
         return Tags(key=self._key, round_number=kernel.round, mechanism=mechanism, memoised=kernel.memoised)
@@ -197,7 +197,7 @@ class Randomize:
 
 
 class _Held:
-    """Rows that wait until they are `size` enough bytes to be sent, by bucket, and the `counts` that go with them."""
+    """Rows that wait, by bucket, until they have `size` bytes and are sent, and the `counts` that go with them."""
 
     def __init__(self, buckets: int) -> None:
         self._rows: dict[str, list[list[bytes]]]
@@ -209,7 +209,7 @@ class _Held:
         self.counts, self.size = no_counts(), 0
 
     def add(self, buckets: Integers, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take rows of these buckets, columns of shape (n, ...)."""
+        """Add rows to these buckets; the columns have shape (n, ...)."""
         order = np.argsort(buckets.astype(np.min_scalar_type(self._buckets)), kind="stable")
         sizes = np.bincount(buckets, minlength=self._buckets)
         ends = np.cumsum(sizes).tolist()
@@ -222,7 +222,7 @@ class _Held:
             self.size += len(grouped)
 
     def given(self) -> pa.RecordBatch:
-        """Return all rows, and forget them; counts go to the first bucket."""
+        """Return all waiting rows and remove them; counts go into the first bucket."""
         import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
 
         used = [bucket for bucket, parts in enumerate(self._rows["places"]) if parts or not bucket]
@@ -238,7 +238,7 @@ class _Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """The rows of a bucket in; their reports and tags out in the order of their places, and what they count."""
+    """Takes the rows of a bucket; returns reports and tags in the order of their places, and the sum of the counts."""
 
     layout: ReportLayout
 
@@ -274,23 +274,23 @@ class Pack:
 
 
 def _order(places: Words, tags: Words) -> tuple[Integers, int]:
-    """Return the order in which places ascend, and how many are left out: records with the same id have one place.
+    """Return the order in which places ascend, and the number of omitted records: equal ids share a place.
 
-    `tags` are those of the records, if they have ids.
+    `tags` are the tags of the records, if the records have ids.
     """
     low = np.uint64(max(places.size - 1, 0).bit_length())
     numbers = np.uint64((1 << int(low)) - 1)
-    # One sort of words orders both the tops of places and the numbers of rows below them.
+    # Sorting single words orders the highest bits of the places together with the row numbers below them.
     ranked = places & ~numbers
     ranked |= np.arange(places.size, dtype=np.uint64)
     ranked.sort()
     order = (ranked & numbers).view(np.int64)
     if not bool(np.any((ranked[1:] ^ ranked[:-1]) <= numbers)):
         return order, 0
-    order = np.argsort(places)  # the tops do not tell all of them apart
+    order = np.argsort(places)  # some places have equal highest bits
     same = places[order[1:]] == places[order[:-1]]
     if bool(same.any()) and not (tags.size and np.array_equal(tags[order[1:][same]], tags[order[:-1][same]])):
-        message = "two records were given one place in the order, by a rare chance. Nothing leaves: run it again."
+        message = "two records drew the same place in the order, which is rare. Nothing was released: run it again."
         raise DataError(message)
     alone = ~(np.append(same, False) | np.insert(same, 0, False))
     return order[alone], int(np.count_nonzero(~alone))
@@ -298,7 +298,7 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Rows of reports in; one row out for each partition: how many reports there are, and the support of each value.
+    """Takes rows of reports; returns one row per partition: the number of reports, and the support of each value.
 
     The counts of partitions add up. A partition without a row has no reports.
     """
@@ -321,7 +321,7 @@ class Count:
             yield pa.RecordBatch.from_pydict({"counted": pa.array([counted.tobytes()], pa.binary())})
 
     def _gathered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Integers]:
-        """Yield reports many at a time: for local hashing, a count costs k log k however few there are."""
+        """Yield reports in large blocks: for local hashing, a count costs k log k even for few reports."""
         held: list[Packed] = []
         for batch in batches:
             held.append(quietly(self._checked, batch))
@@ -337,19 +337,19 @@ class Count:
         for name, limit in zip(self.layout.names, self.layout.limits, strict=True):
             column = frame[name].cast(pl.Int64, strict=False)
             if column.null_count() or not bool(column.is_between(0, limit - 1).all()):
-                message = f"column {name!r} holds something else than integers from 0 to {limit - 1:,}."
+                message = f"column {name!r} must hold integers from 0 to {limit - 1:,} only."
                 raise DataError(message)
             packed[name] = column.to_numpy()
         return packed
 
 
 def no_counts() -> Integers:
-    """Return counts of nothing: read, records, and those with each of `MARKS`."""
+    """Return counts that are all zero: rows read, records, and records with each of `MARKS`."""
     return np.zeros(2 + len(MARKS), dtype=np.int64)
 
 
 def partition() -> int:
-    """Return which partition this task has; 0 outside of Spark."""
+    """Return the number of the partition of this task; 0 outside of Spark."""
     from pyspark import TaskContext  # noqa: PLC0415 - heavy
 
     context = TaskContext.get()
@@ -357,11 +357,11 @@ def partition() -> int:
 
 
 def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-    """Return what `work` returns; what libraries say when something goes wrong may quote values, and Spark logs it."""
+    """Return the result of `work`, replacing errors of libraries: they may quote values, and Spark logs them."""
     try:
         return work(*args, **kwargs)
     except DataError as error:
-        raise DataError(str(error)) from None  # by the name that `failure` looks for
+        raise DataError(str(error)) from None  # compared by name, as in `failure`
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - nothing may pass, and a panic of Polars is no Exception
@@ -370,14 +370,14 @@ def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kw
 
 
 def table_of(batch: pa.RecordBatch) -> pl.DataFrame:
-    """Return the rows of a batch."""
+    """Return the rows of a batch as a Polars table."""
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
 def _alone(records: Words) -> npt.NDArray[np.bool_]:
-    """Return which records are there once, shape (n,)."""
+    """Return which records occur exactly once, shape (n,)."""
     _, where, times = np.unique(records, return_inverse=True, return_counts=True)
     once: npt.NDArray[np.bool_] = times == 1
     return once[where]

@@ -1,4 +1,4 @@
-"""Local randomizers: what one person's device does, one mechanism to a file."""
+"""Local randomizers, which turn a person's value into a report on the person's device; each file has one mechanism."""
 
 from hushuffle.mechanisms.randomizers.base import Mechanism, in_blocks, support_law, symmetric_law
 from hushuffle.mechanisms.randomizers.bit_flipping import BitFlipping

@@ -1,7 +1,7 @@
 """Families of public hash functions {0..k-1} -> {0..g-1} whose collision probability is known exactly.
 
-A hash is a row of integers. A family draws hashes, applies them, and counts for every value how many
-(hash, bucket) pairs support it, that is: how many hashes send it to their bucket.
+A hash function is stored as a row of integers. A family draws hash functions and applies them. For every value, it
+counts the (hash, bucket) pairs that support the value: those whose hash sends the value to the bucket.
 
 Source: docs/theory/estimation.md, Theorems 3 and 4.
 """
@@ -24,52 +24,52 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _STEP: Final = 1 << 20
-"""Preimages found at a time, at least."""
+"""Minimum number of preimages computed in one step."""
 
 
 class HashFamily(ABC):
-    """Hash functions from k values to g buckets, all equally likely."""
+    """A family of hash functions from k values to g buckets; `draw` gives each function with equal probability."""
 
     k: int
     g: int
 
     triples: tuple[Fraction, Fraction] | None = None
-    """The least and the largest chance that three different values share a bucket; the largest is that of 0, 1, 2."""
+    """Lower and upper bound on the probability that three different values share a bucket (values 0, 1, 2: upper)."""
 
     @property
     @abstractmethod
     def limits(self) -> tuple[int, ...]:
-        """The integers of a hash are below these, shape (words,)."""
+        """Exclusive upper limits of the integers that describe a hash function, length `words`."""
 
     @property
     @abstractmethod
     def collision(self) -> Fraction:
-        """The probability that two different values share a bucket: the same for every two."""
+        """The probability that two different values share a bucket; it is the same for every pair of values."""
 
     @abstractmethod
     def draw(self, size: int, rng: Randomness) -> Integers:
-        """Return `size` hashes, shape (size, words)."""
+        """Draw `size` independent hash functions, shape (size, words)."""
 
     @abstractmethod
     def buckets(self, hashes: Integers, values: Integers) -> Integers:
-        """Return hash i of value i, shape (n,)."""
+        """Return the bucket of value i under hash function i, shape (n,)."""
 
     def drawn(self, hashes: Integers) -> Flags:
-        """Return which of these numbers are hashes that `draw` can give, shape (n,): others are made up."""
+        """Return whether each row is a hash function that `draw` can give, shape (n,); other rows are forged."""
         return np.ones(hashes.shape[0], dtype=np.bool_)
 
     @abstractmethod
     def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
-        """Return how many hashes send each value to their bucket, shape (k,); of numbers that are `drawn`."""
+        """Count, for each value, the pairs (hash i, bucket i) whose hash sends it to the bucket, shape (k,)."""
 
     @abstractmethod
     def every(self) -> Iterator[tuple[int, ...]]:
-        """Yield every hash."""
+        """Yield every hash function of the family as a tuple of integers."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Number of hashes."""
+        """Number of hash functions in the family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class BinaryHashes(HashFamily):
     """h(x) = M x over GF(2), row i of M being bits i, i+1, ... of the seed; g a power of two.
 
     Shifts of a vector other than 0 are independent, so M x is uniform for every x other than 0, and two values
-    share a bucket with probability 1/g exactly. Three share one with probability 1/g**2 to 1/(2 g)
+    share a bucket with probability 1/g exactly. Three values share one with probability 1/g**2 to 1/(2 g)
     (docs/theory/pool.md, Corollary 6).
     """
 
@@ -86,12 +86,12 @@ class BinaryHashes(HashFamily):
 
     @property
     def places(self) -> int:
-        """Bits of a value."""
+        """Number of bits of a value."""
         return (self.k - 1).bit_length()
 
     @property
     def bits(self) -> int:
-        """Bits of a bucket."""
+        """Number of bits of a bucket."""
         return self.g.bit_length() - 1
 
     @property
@@ -193,12 +193,12 @@ class AffineHashes(HashFamily):
         for first in range(0, rounds, together):
             lifts = self.g * np.arange(first, min(first + together, rounds))[:, None]
             residues = buckets + lifts
-            found = inverse * ((residues - shift) % self.prime) % self.prime
-            counts += np.bincount(found[(residues < self.prime) & (found < self.k)], minlength=self.k)
+            values = inverse * ((residues - shift) % self.prime) % self.prime
+            counts += np.bincount(values[(residues < self.prime) & (values < self.k)], minlength=self.k)
         return counts
 
     def _inverses(self, factors: Integers) -> Integers:
-        """Return factors**-1 mod P = factors**(P-2), from a table where that is shorter."""
+        """Return the inverses factors**(P-2) mod P, shape (n,); from a table if that takes less work than powers."""
         table = self.prime < factors.size
         base = np.arange(self.prime, dtype=np.int64) if table else factors
         result = np.ones_like(base)

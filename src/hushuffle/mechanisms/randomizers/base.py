@@ -1,4 +1,4 @@
-"""`Mechanism`: what one person's device does. A sampler, the columns of its reports, and the law of one report."""
+"""`Mechanism`: a local randomizer, given by a sampler, the columns of its reports, and the distribution of a report."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _BLOCK: Final = 1 << 16  # records per step: the working arrays stay in the processor's cache
-_CELLS: Final = 1 << 22  # pairs of value and report looked at together
+_CELLS: Final = 1 << 22  # (value, report) pairs processed in one step
 
 
 class Mechanism(_checks.ByName, ABC):
-    """A local randomizer: from one person's value (0..k-1) to one report.
+    """A local randomizer, which maps one person's value (0..k-1) to a random report.
 
-    A new mechanism is one file with a subclass: what is abstract here, and `supports` where frequencies can be
-    estimated from how many reports support each value. Analyses, estimates and files then follow from `law` and
-    `layout`; where they are slow, or a matrix would be too large, the law has closed forms to override.
+    A new mechanism is a subclass in its own file. It implements the abstract methods, and `supports` if frequencies
+    can be estimated from the number of reports that support each value. Analyses, estimates and files use `law` and
+    `layout`. If they are slow, or the matrix is too large, override the closed forms of `ReportLaw`.
     """
 
     sources: tuple[Citation, ...] = ()
-    """Where the mechanism and its estimator come from."""
+    """Publications that introduced the mechanism and its estimator."""
 
     table: ClassVar[Table | None] = None
-    """How it is written in a specification; None if it cannot be."""
+    """The keys of the mechanism in a specification; None if a specification cannot describe it."""
 
     besides_epsilon: str = ""
-    """What else was chosen, and stays the same where another epsilon is tried: "number of buckets"."""
+    """Name of the parameter that stays the same if another epsilon is tried, such as "number of buckets"."""
 
     @property
     @abstractmethod
     def inputs(self) -> int:
-        """Number of values a person may hold."""
+        """Number k of values that a person may have."""
 
     @property
     @abstractmethod
@@ -58,15 +58,15 @@ class Mechanism(_checks.ByName, ABC):
     @property
     @abstractmethod
     def layout(self) -> ReportLayout:
-        """The columns of its reports."""
+        """The layout of a report: its columns and their limits."""
 
     @abstractmethod
     def law(self) -> ReportLaw:
-        """Return the law of one report."""
+        """Return the distribution of a report given the value, with the closed forms that analyses use."""
 
     @abstractmethod
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        """Return one report for each value, shape (n,) or (n, columns), in the same order."""
+        """Draw a report for each of the n values, shape (n,) or (n, columns), in the order of the values."""
 
     @abstractmethod
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
@@ -74,7 +74,7 @@ class Mechanism(_checks.ByName, ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the mechanism in a few plain words."""
+        """Return a short description of the mechanism in plain words."""
 
     @property
     def is_vector(self) -> bool:
@@ -86,12 +86,12 @@ class Mechanism(_checks.ByName, ABC):
         """Return Q(y|x) in floats, shape (inputs, outputs).
 
         Raises:
-            UnsupportedProtocolError: it is too large.
+            UnsupportedProtocolError: the matrix is too large.
         """
         return self.law().channel()
 
     def supports(self, reports: Integers, values: Integers) -> Flags:
-        """Return whether each report speaks for each value, shape (values.size, reports.shape[0]).
+        """Return whether each report supports each value, shape (values.size, reports.shape[0]).
 
         Raises:
             UnsupportedProtocolError: reports do not support values.
@@ -100,22 +100,22 @@ class Mechanism(_checks.ByName, ABC):
         _refuse(self, for_what="An estimate of frequencies", needs="reports that support values")
 
     def supported(self, reports: Integers) -> Integers:
-        """Return how many of the values each report supports, shape (reports,)."""
-        found = np.zeros(reports.shape[0], dtype=np.int64)
-        together = max(1, _CELLS // max(found.size, 1))
+        """Return the number of values that each report supports, shape (reports,)."""
+        counts = np.zeros(reports.shape[0], dtype=np.int64)
+        together = max(1, _CELLS // max(counts.size, 1))
         for start in range(0, self.inputs, together):
-            found += self.supports(reports, np.arange(start, min(start + together, self.inputs))).sum(axis=0)
-        return found
+            counts += self.supports(reports, np.arange(start, min(start + together, self.inputs))).sum(axis=0)
+        return counts
 
     @property
     def counted(self) -> int:
-        """How many numbers `counts` returns."""
+        """Length of the array that `counts` returns."""
         return self.inputs if self.law().support is not None else self.channel().matrix.shape[1]
 
     def counts(self, reports: Integers) -> Histogram:
         """Return how many reports support each value, shape (counted,); counts of disjoint reports add up.
 
-        Where reports do not support values it is how often each report of the matrix occurs.
+        If reports do not support values, return how often each possible report occurs.
         """
         if self.law().support is None:
             outputs = self.channel().outputs
@@ -127,7 +127,7 @@ class Mechanism(_checks.ByName, ABC):
         return Histogram(counts=counts)
 
     def likelihoods(self, reports: Integers, values: Integers) -> npt.NDArray[np.float64]:
-        """Return Q(report | value) up to a factor of each report, shape (values.size, reports.shape[0])."""
+        """Return Q(report | value) up to a factor per report, shape (values.size, reports.shape[0])."""
         support = self.law().support
         if support is not None:
             return np.where(self.supports(reports, values), support.inside, support.outside).astype(np.float64)
@@ -148,15 +148,15 @@ class Mechanism(_checks.ByName, ABC):
         """Return the mechanism for k values that the `settings` of a specification describe.
 
         Raises:
-            InvalidInputError: they do not fit k.
+            InvalidInputError: the settings do not fit k.
         """
         build: Any = cls
-        made: Mechanism = build(k=k, **settings)
-        return made
+        randomizer: Mechanism = build(k=k, **settings)
+        return randomizer
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-        """Yield what is wrong with a `table` as it is read, beyond types and limits of single values.
+        """Yield the problems of a specification's `table`, other than types and limits of single values.
 
         `k` is None while the number of values is not known.
         """
@@ -171,7 +171,7 @@ class Mechanism(_checks.ByName, ABC):
 
     @property
     def chosen_epsilon(self) -> float | None:
-        """The local epsilon (nats) that describes the mechanism; None if it is described by something else."""
+        """The local epsilon (nats) by which the mechanism was chosen; None if it has another parameter instead."""
         described = dataclasses.is_dataclass(self) and "epsilon" in {field.name for field in dataclasses.fields(self)}
         return getattr(self, "epsilon") if described else None  # noqa: B009 - a field of some subclasses
 
@@ -179,7 +179,7 @@ class Mechanism(_checks.ByName, ABC):
         """Return the mechanism with this local epsilon (nats).
 
         Raises:
-            UnsupportedProtocolError: it is not described by an epsilon.
+            UnsupportedProtocolError: the mechanism has no parameter epsilon.
         """
         if self.chosen_epsilon is None:
             message = f"{type(self).__name__} has no `epsilon` to choose; randomized response has one."
@@ -189,10 +189,10 @@ class Mechanism(_checks.ByName, ABC):
 
 
 def symmetric_law(mechanism: Mechanism, *, for_what: str) -> Symmetric:
-    """Return the law of a mechanism that treats all values and all reports alike.
+    """Return the report distribution of a symmetric mechanism (all values and all reports treated alike).
 
     Raises:
-        UnsupportedProtocolError: it does not.
+        UnsupportedProtocolError: the mechanism is not symmetric.
     """
     law = mechanism.law().symmetric
     if law is None:
@@ -204,7 +204,7 @@ def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
     """Return the probabilities that link counts of supporting reports to frequencies.
 
     Raises:
-        UnsupportedProtocolError: its reports do not support values.
+        UnsupportedProtocolError: the mechanism's reports do not support values.
     """
     law = mechanism.law().support
     if law is None:
@@ -213,7 +213,7 @@ def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
 
 
 def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers, rng: Randomness) -> Integers:
-    """Return one report for each value, `step` applied to blocks of them (to all at once under a keyed stream)."""
+    """Draw a report for each value by applying `step` to blocks of values (under a keyed stream to all at once)."""
     if not rng.sequential:
         return step(values, rng)
     reports = np.empty_like(values)
@@ -224,7 +224,7 @@ def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers
 
 
 def _places(reports: Integers, outputs: tuple[Hashable, ...]) -> Integers:
-    """Return the column of the matrix of each report, shape (reports,); `outputs` are the columns' labels."""
+    """Return the matrix column of each report, shape (reports,); `outputs` are the labels of the columns."""
     if reports.ndim == 1 and outputs == tuple(range(len(outputs))):
         return _checks.codes("reports", reports, k=len(outputs))
     columns: dict[Hashable, int] = {label: place for place, label in enumerate(outputs)}

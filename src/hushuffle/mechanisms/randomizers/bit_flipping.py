@@ -28,7 +28,7 @@ _BLOCK = 1 << 13  # words of packed bits per step: the working arrays stay in th
 class BitFlipping(Mechanism):
     """Flip each of the `width` bits of a value with probability p.
 
-    Values and reports are integers 0..2**width - 1, one bit for each filter ("logos"). p is rounded up
+    Values and reports are integers 0..2**width - 1, one bit for each filter ("bit patterns"). p is rounded up
     to a multiple of 2**-64, so the implemented mechanism is never less private than asked for.
     epsilon_0 = width ln((1-p)/p) of the implemented p. The blanket is uniform, gamma = (2p)**width.
 
@@ -39,7 +39,7 @@ class BitFlipping(Mechanism):
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 1.
+    Source: docs/theory/randomizers.md, Theorem 15.
 
     >>> import hushuffle as hs
     >>> columns = hs.BitFlipping(width=3, p=0.1)
@@ -80,12 +80,12 @@ class BitFlipping(Mechanism):
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-        del raw, k  # a reach study has rules of its own
+        del raw, k  # studies of Bloom filters have separate rules
         return iter(())
 
     @property
     def flip(self) -> Fraction:
-        """The implemented p."""
+        """The implemented probability p of a flip, an exact multiple of 2**-64."""
         return Fraction(self.threshold, SCALE)
 
     @property
@@ -121,10 +121,10 @@ class BitFlipping(Mechanism):
     def flip_packed(self, packed: npt.NDArray[np.uint8], *, rng: Randomness) -> npt.NDArray[np.uint8]:
         """Return `packed`, bytes of eight bits each, with every bit flipped with the implemented p, same shape.
 
-        The law of `randomize`, by about seven random words for 64 bits instead of 64. `width` plays no part.
+        The distribution is that of `randomize`, but 64 bits take about 7 random words instead of 64. `width` is unused.
 
         Raises:
-            InvalidInputError: `rng` is keyed by record: the bits are no records.
+            InvalidInputError: `rng` is keyed by record, and packed bits are not records.
         """
         if not rng.sequential:
             _checks.reject("rng", "secure() or reproducible(seed) for packed bits", "<keyed>")
@@ -145,10 +145,10 @@ class BitFlipping(Mechanism):
 
 
 def packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
-    """Return `size` words of 64 coins each, every coin 1 with probability threshold / 2**64 exactly.
+    """Return `size` words of 64 Bernoulli trials each, every bit 1 with probability threshold / 2**64 exactly.
 
-    A coin is U < threshold for a uniform 64-bit U; the U of all coins are compared digit by digit from the
-    top, a random word giving one digit to 64 coins, until every coin of a word is decided.
+    A trial succeeds if U < threshold for a uniform 64-bit U. Each random word gives one binary digit of U to 64
+    trials, from the top digit down, until each of the 64 trials is decided.
     """
     coins = np.zeros(size, dtype=np.uint64)
     open_words = np.arange(size, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Hadamard response: a report is one of K numbers, more likely one of the half that belongs to the own value."""
+"""Hadamard response: the report is one of K numbers, more likely from the half assigned to the person's value."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _LARGEST: Final = 2**27 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(Mechanism):
-    """Report a number y from 0 to K - 1, e**epsilon times as likely if it is in the half that belongs to the own value.
+    """Report a number from 0 to K - 1; numbers in the half of the person's value are e**epsilon times as likely.
 
-    K is the smallest power of two above k; y belongs to value x if y and x + 1 have an even number of binary ones in
+    K is the smallest power of two above k; y is in the half of x if y and x + 1 have an even number of binary ones in
     common (+1 in row x + 1, column y of Sylvester's Hadamard matrix). All k counts are one Walsh-Hadamard transform.
     With probability theta = (e**epsilon - 1)/(e**epsilon + 1), rounded down to a multiple of 2**-64, y is drawn from
-    the own half, else from all numbers.
+    the half of the person's value, otherwise from all K numbers.
 
     Args:
         k: number of values, 2 to 2**27 - 1.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (y is always in the own half).
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (y is always in the half of the person's value).
 
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
 
-    Source: Acharya, Sun, Zhang 2019; docs/theory/one-hot.md, Theorem 6.
+    Source: Acharya, Sun, Zhang 2019; docs/theory/randomizers.md, Theorem 11.
 
     >>> import hushuffle as hs
     >>> survey = hs.HadamardResponse(k=1000, epsilon=1.0)
@@ -102,11 +102,11 @@ class HadamardResponse(Mechanism):
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
         rows = _checks.codes("values", values, k=self.k) + 1
         honest, reports = rng.coins(self.threshold, rows.size), rng.integers(self.outputs, rows.size)
-        # To change a bit that is set in the row exchanges its two halves.
+        # Changing a bit of y that is set in the row x + 1 moves y to the other half.
         return np.where(honest & ~_halves(reports, rows), reports ^ (rows & -rows), reports)
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return uniform numbers."""
+        """Return `count` uniform numbers from 0 to K - 1."""
         return rng.integers(self.outputs, _checks.integer("count", count, low=0))
 
     def supports(self, reports: Integers, values: Integers) -> Flags:
@@ -127,12 +127,12 @@ class HadamardResponse(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Halves(ReportLaw):
-    """Each value has half of the K reports: with probability `theta` one of these, else any report.
+    """Report distribution: with probability `theta` uniform on the half of the K reports of the value, else on all K.
 
     Rows x + 1 and y + 1 of the Hadamard matrix differ in half of the columns; three rows are independent, or one of
     them is the product of the two others.
 
-    Source: docs/theory/one-hot.md, Theorem 6, Theorem 7 and Theorem 8.
+    Source: docs/theory/randomizers.md, Theorem 11, Theorem 12 and Theorem 13.
     """
 
     k: int
@@ -149,7 +149,7 @@ class Halves(ReportLaw):
 
     @property
     def response(self) -> Symmetric:
-        """The law of whether a report is in the own half."""
+        """Binary randomized response: whether the report is in the half of the person's value."""
         lie = (1 - self.theta) / 2
         return Symmetric(k=2, truth=1 - lie, lie=lie)
 
@@ -182,7 +182,7 @@ class Halves(ReportLaw):
         return Blanket.uniform(1 - self.theta, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: rows 1 and 2; others hold one of them, their product, or an independent row."""
+        """Return the single class of pairs: rows 1 and 2; others have these rows, their product or another."""
         held, law = min(self.k, 4), self.response
         inside = _halves(np.arange(8), np.arange(1, held + 1)[:, None])
         return (
@@ -197,7 +197,7 @@ class Halves(ReportLaw):
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return at most that of one bit: whether a report is in the own half; closer where there is a matrix."""
+        """Return bounds on the capacity: the upper one is a single bit's; both are tighter if there is a matrix."""
         try:
             return super().capacity(people)
         except UnsupportedProtocolError:
@@ -207,16 +207,16 @@ class Halves(ReportLaw):
         return self._named([Fraction(1)] * min(_checks.integer("people", people, low=1), 3))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """Give the three likeliest people rows 1, 2 and 3: every report is in the half of one of them."""
+        """Assign rows 1, 2, 3 to the three people of largest prior: every report is in the half of some of them."""
         totals = [prior.likeliest(people)[1] for people in range(4)]
         return self._named([after - before for before, after in pairwise(totals)]), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Half of the reports tell two values apart, as randomized response does."""
+        """Half of the reports distinguish two values, with the same probabilities as randomized response."""
         return self.response.contraction()[0] / 2, True
 
     def _named(self, weights: list[Fraction]) -> Fraction:
-        """Return sum over reports of max over people of weight times likelihood, the likeliest people given."""
+        """Return sum over reports of max over people of weight times likelihood, given the largest weights."""
         law, first = self.response, weights[0]
         second, third = [*weights[1 : self.k], Fraction(0), Fraction(0)][:2]
         named = (max(law.truth * rest, law.lie * first) for rest in (second, third))
@@ -224,5 +224,5 @@ class Halves(ReportLaw):
 
 
 def _halves(reports: Integers, rows: Integers) -> Flags:
-    """Return whether a report is in the half of a row of the Hadamard matrix: an even number of common ones."""
+    """Return whether each report is in the half of its row of the Hadamard matrix (an even number of common ones)."""
     return np.asarray(np.bitwise_count(reports & rows) & 1 == 0)

@@ -1,4 +1,4 @@
-"""Noise added to levels: a report is a level, the likelier the nearer; what falls beyond an end becomes the end."""
+"""Noise added to levels: nearby levels are more likely reports than distant ones; noise is clamped to the range."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from hushuffle.numerics.roots import halved
 from hushuffle.randomness import Randomness
 
 LARGEST: Final = 128
-"""Levels at most: every probability is an exact multiple of 2**-64."""
+"""Maximum number of levels (every probability is an exact multiple of 2**-64)."""
 
-_LEAST: Final = 1e-3  # nats: far above what rounding does to probabilities
+_LEAST: Final = 1e-3  # nats: far above the effect of rounding on probabilities
 _SETTINGS: Final = {
     "epsilon": Setting(
         type="epsilon",
@@ -36,10 +36,10 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class LevelNoise(Mechanism):
-    """Adds noise to a level, rounds to a level and moves what lies beyond an end to the end.
+    """Adds noise to a level, rounds the result to a level, and clamps it to the first or last level.
 
-    The noise is as small as epsilon allows. Probabilities are multiples of 2**-64: `local_epsilon` is that of the
-    rounded ones, and at most `epsilon`.
+    The noise is the smallest that epsilon allows. Probabilities are rounded to multiples of 2**-64; `local_epsilon`
+    is computed from the rounded probabilities and is at most `epsilon`.
     """
 
     levels: int
@@ -55,16 +55,16 @@ class LevelNoise(Mechanism):
             _checks.reject("epsilon", f"from {_LEAST:g} to 40", epsilon, SILENT if epsilon < 1 else "")
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "epsilon", epsilon)
-        made = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon)))
+        randomizer = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon)))
         share = 1e-16
-        while made.local_epsilon > epsilon:  # by the rounding of the smallest probabilities
+        while randomizer.local_epsilon > epsilon:  # rounding of the smallest probabilities can exceed epsilon
             share *= 100
-            made = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon * (1 - share))))
-        object.__setattr__(self, "rounded", made)
+            randomizer = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon * (1 - share))))
+        object.__setattr__(self, "rounded", randomizer)
 
     @abstractmethod
     def _law(self, epsilon: float) -> npt.NDArray[np.float64]:
-        """Return the probabilities of reports, shape (levels, levels), with this local epsilon but for rounding."""
+        """Return the matrix of report probabilities, shape (levels, levels), with this local epsilon up to rounding."""
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> Self:
@@ -94,10 +94,10 @@ class LevelNoise(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace(LevelNoise):
-    """Add a two-sided geometric number to the level: d levels away is exp(-d epsilon/(levels - 1)) times as likely.
+    """Add two-sided geometric noise to the level: noise of d levels has weight exp(-d epsilon/(levels - 1)).
 
-    Levels beyond an end become the end. Neighbouring levels are told apart by epsilon/(levels - 1) nats at most, the
-    two ends by `epsilon`.
+    Results below the first or above the last level are clamped to it. The privacy loss is at most
+    epsilon/(levels - 1) nats between neighbouring levels, and `epsilon` between the first and the last level.
 
     Args:
         levels: number of levels, 2 to 128.
@@ -139,9 +139,9 @@ class DiscreteLaplace(LevelNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedGaussian(LevelNoise):
-    """Add a normal number to the level, round to the nearest level and move what lies beyond an end to the end.
+    """Add normal noise to the level, round to the nearest level, and clamp the result to the first or last level.
 
-    Between the ends the local epsilon is finite: the two ends are told apart best, by the report that is an end.
+    Clamping keeps the local epsilon finite. It is the privacy loss between the first and the last level.
 
     Args:
         levels: number of levels, 2 to 128.

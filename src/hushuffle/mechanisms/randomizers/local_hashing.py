@@ -1,4 +1,4 @@
-"""Local hashing: a fresh public hash for every report, and randomized response on the bucket."""
+"""Local hashing: every report has a fresh public hash function, and randomized response on the value's bucket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Support,
     Symmetric,
 )
-from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.randomizers.settings import BEST, SILENT, Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import HASHING, SHANNON
@@ -43,24 +43,25 @@ _LARGEST_POWER = 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class LocalHashing(Mechanism):
-    """Hash the value to one of g buckets with a fresh hash, report hash and randomized bucket.
+    """Hash the value to one of g buckets with a fresh hash function; report the function and the randomized bucket.
 
-    The bucket is told truthfully with probability theta, else drawn uniformly, as in `RandomizedResponse(k=g)`.
-    A report is a row of integers: the hash, then the bucket; its shape is (2,) or (3,).
+    The bucket is truthful with probability theta, else drawn uniformly, as in `RandomizedResponse(k=g)`.
+    A report is a row of integers: the hash function, then the bucket; its shape is (2,) or (3,).
 
-    Two families of hashes. "binary" (g a power of two): two values collide with probability 1/g exactly;
-    counting costs n g + k log k. "affine" (any g): the collision probability is `collision`, counting costs
-    n ceil(P/g) for a prime P >= k: for large g. "auto" takes binary for powers of two up to 256, else affine.
+    There are two families of hash functions. "binary" (g a power of two): two values collide with probability 1/g
+    exactly, and counting takes n g + k log k steps. "affine" (any g, faster for large g): the collision probability is
+    `collision`, and counting takes n ceil(P/g) steps for a prime P >= k. "auto" takes binary for powers of two up to
+    256, else affine.
 
     Args:
         k: number of values, 2 to 2**27.
-        g: number of buckets, 2 to 2 * 10**9.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the bucket is told truthfully: `BlanketMessages` hide it,
-            about as many as would hide g values).
+        g: number of buckets, 2 to 2 * 10**9; default: `best_fast_g`.
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the bucket is always truthful; `BlanketMessages` can
+            protect it, about as many as for g values).
         family: "auto", "binary" or "affine".
 
     Raises:
-        InvalidInputError: an argument out of range, "binary" for a g that is no power of two or above 2**16.
+        InvalidInputError: an argument out of range, or "binary" for a g that is not a power of two or is above 2**16.
 
     Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); docs/theory/blanket.md, Theorem 5;
     docs/theory/estimation.md, Theorem 2; docs/theory/histograms.md, Theorem 9 (without noise).
@@ -72,7 +73,7 @@ class LocalHashing(Mechanism):
     """
 
     k: int
-    g: int
+    g: int = BEST
     epsilon: float
     family: Family = "auto"
     threshold: int = field(init=False, repr=False, compare=False)
@@ -107,9 +108,10 @@ class LocalHashing(Mechanism):
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST_VALUE)
-        g = _checks.integer("g", self.g, low=2, high=_LARGEST_BUCKET)
-        hint = "math.inf means that the bucket is told truthfully."
+        hint = "math.inf means that the bucket is truthful."
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
+        chosen = self.best_fast_g(epsilon) if self.g is BEST and not math.isinf(epsilon) else self.g
+        g = _checks.integer("g", chosen, low=2, high=_LARGEST_BUCKET)
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(g, epsilon)
         if threshold == 0:
             hint = "Reports would not depend on the values at all."
@@ -122,7 +124,7 @@ class LocalHashing(Mechanism):
 
     @classmethod
     def from_theta(cls, k: int, g: int, theta: float, *, family: Family = "auto") -> Self:
-        """Return the local hashing that tells the bucket on purpose with probability theta, 0 < theta <= 1.
+        """Return local hashing whose bucket is truthful with probability theta and otherwise uniform, 0 < theta <= 1.
 
         epsilon = ln(1 + g theta/(1 - theta)); the implemented theta is not larger than asked for.
 
@@ -149,7 +151,7 @@ class LocalHashing(Mechanism):
 
     @staticmethod
     def best_g(epsilon: float) -> int:
-        """Return the number of buckets with the least variance for a rare value: e**epsilon + 1 or next to it.
+        """Return the number of buckets with the least variance for a rare value: e**epsilon + 1 rounded up or down.
 
         >>> import hushuffle as hs
         >>> hs.LocalHashing.best_g(1.0), hs.LocalHashing.best_g(3.0)
@@ -164,7 +166,7 @@ class LocalHashing(Mechanism):
     def best_fast_g(epsilon: float) -> int:
         """Return the power of two up to 256 with the least variance for a rare value, or `best_g` if that is larger.
 
-        Powers of two have the hashes that count in n g + k log k; the variance is at most 8 % above that of `best_g`.
+        With powers of two, counting takes n g + k log k steps; the variance is at most 8 % above that of `best_g`.
 
         >>> import hushuffle as hs
         >>> hs.LocalHashing.best_fast_g(1.0), hs.LocalHashing.best_fast_g(3.0), hs.LocalHashing.best_fast_g(6.0)
@@ -185,7 +187,7 @@ class LocalHashing(Mechanism):
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
         settings = cls.table.given(raw) or {}
         if settings.get("epsilon") == math.inf and "g" not in settings:
-            hint = "Without noise more buckets are always more accurate; fewer say less, or take fewer messages."
+            hint = "Without noise more buckets are more accurate; fewer buckets reveal less or need fewer messages."
             yield Problem(key="randomizer.g", rule='must be given with epsilon = "inf"', value="nothing", hint=hint)
         elif settings and k is not None:
             buckets = settings.get("g") or cls.best_fast_g(settings["epsilon"])
@@ -222,7 +224,7 @@ class LocalHashing(Mechanism):
         return np.column_stack([hashes, np.where(honest, self.hashes.buckets(hashes, truth), other)])
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return reports with a fresh hash and a uniform bucket."""
+        """Return `count` reports with fresh hash functions and uniform buckets."""
         size = _checks.integer("count", count, low=0)
         return np.column_stack([self.hashes.draw(size, rng), rng.integers(self.g, size)])
 
@@ -233,7 +235,7 @@ class LocalHashing(Mechanism):
         columns = [_checks.codes("reports", column, k=limit) for column, limit in zip(rows.T, limits, strict=True)]
         hashes, buckets = np.stack(columns[:-1], axis=1), columns[-1]
         drawn = self.hashes.drawn(hashes)
-        if not drawn.all():  # nobody's device sends these: they speak for no value
+        if not drawn.all():  # no device of the protocol sends these rows: they support no value
             hashes, buckets = hashes[drawn], buckets[drawn]
         return Histogram(counts=self.hashes.supporters(hashes, buckets))
 
@@ -254,10 +256,10 @@ class LocalHashing(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Hashed(ReportLaw):
-    """A fresh public hash, independent of person and value, and the symmetric `response` on the value's bucket.
+    """Report distribution: a fresh public hash, independent of the value, and `response` on the value's bucket.
 
-    Given the hash a report is that of randomized response on g buckets, of which min(people, k, g) can be in use; what
-    one report says about its sender is at most the same for each hash, and attained where no two values share a bucket.
+    Given the hash function, the report is randomized response on g buckets, of which at most min(people, k, g) are in
+    use. That gives an upper bound on what a report reveals about its sender, attained if no two values share a bucket.
     """
 
     response: Symmetric
@@ -313,10 +315,10 @@ class Hashed(ReportLaw):
         return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report supports its first value, its second, and a third one, or does not.
+        """Return the single class of pairs: whether a report supports the first, the second and a third value.
 
-        The blanket is a fresh hash with a uniform bucket. Where it is not known how often three values share a bucket
-        a report is only looked at for the pair.
+        The blanket is a fresh hash function with a uniform bucket. If the family gives no probability that three
+        values share a bucket, the classes distinguish only the two values of the pair.
         """
         if self.values == 2 or self.hashes.triples is None:
             return (self._classes([(1, 1), (0, 1)], [self.collision, 1 - self.collision]),)
@@ -325,13 +327,13 @@ class Hashed(ReportLaw):
         return (replace(self._of_three(most), also=rare),)
 
     def _of_three(self, shared: Fraction) -> ValueLaws:
-        """Return the laws of three values that share a bucket, all three, with this probability."""
+        """Return the report distributions of three values that share a common bucket with probability `shared`."""
         two = self.collision - shared
         buckets: list[tuple[int, ...]] = [(1, 1, 1), (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 2)]
         return self._classes(buckets, [shared, two, two, two, 1 - shared - 3 * two])
 
     def _classes(self, buckets: list[tuple[int, ...]], chances: list[Fraction]) -> ValueLaws:
-        """Return the laws by which values share a bucket, and by which of their buckets is reported."""
+        """Return distributions over classes: which values share a bucket, and which of their buckets is reported."""
         law, values = self.response, range(len(buckets[0]))
         rows: list[tuple[Fraction, ...]] = []
         for held, chance in zip(buckets, chances, strict=True):
@@ -362,7 +364,7 @@ class Hashed(ReportLaw):
         return self.response.named(prior, most=self.values), self.collision == 0
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """The reports of two values differ only under hashes that keep them apart."""
+        """Reports of two values differ in distribution only if the hash sends the values to different buckets."""
         return (1 - self.collision) * self.response.contraction()[0], True
 
 

@@ -1,4 +1,4 @@
-"""Any finite channel as a randomizer."""
+"""A randomizer given by the matrix of any finite channel."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from hushuffle.randomness import SCALE, Randomness
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatrixRandomizer(Mechanism):
-    """Report y with the probability Q(y|x) of your own matrix; values and reports are its row and column numbers.
+    """Report y with probability Q(y|x) from a matrix Q of the caller; values are row numbers, reports column numbers.
 
-    Every probability is rounded to a multiple of 2**-64 (zero stays zero); sampler, `channel()`,
-    `local_epsilon` and dummies are those of the rounded channel. Dummies are drawn from the blanket,
-    so a channel without one (some report impossible for some value, whatever the report) has none.
+    Every probability is rounded to a multiple of 2**-64 (zero stays zero). The sampler, `channel()`, `local_epsilon`
+    and the dummies use the rounded matrix. Dummies are drawn from the blanket, so a channel without a blanket (every
+    report is impossible for some value) has no dummies.
 
     Args:
         channel: Q, shape (values, reports), at least two values: a `Channel`, or a matrix of numbers or rationals.
 
     Raises:
-        InvalidInputError: no channel (see `Channel`), or a single row.
+        InvalidInputError: not a channel (see `Channel`), or a single row.
 
     Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 
@@ -66,25 +66,25 @@ class MatrixRandomizer(Mechanism):
     )
 
     def __init__(self, channel: Channel | npt.ArrayLike | Sequence[Sequence[Fraction | float]]) -> None:
-        asked = channel if isinstance(channel, Channel) else Channel(matrix=channel)
-        if asked.matrix.shape[0] < 2:
-            _checks.reject("channel", "of at least two values", repr(asked))
-        object.__setattr__(self, "channel_asked", asked)
-        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in asked.matrix))
+        requested = channel if isinstance(channel, Channel) else Channel(matrix=channel)
+        if requested.matrix.shape[0] < 2:
+            _checks.reject("channel", "of at least two values", repr(requested))
+        object.__setattr__(self, "channel_asked", requested)
+        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in requested.matrix))
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> MatrixRandomizer:
         if "matrix" not in settings:
-            _checks.reject("file", "read before", "<a name>", "`hushuffle.specification.load` reads it.")
-        asked = settings["matrix"]
-        if len(asked) != k:
-            hint = "Rows are categories, columns are reports." if {len(row) for row in asked} == {k} else ""
-            _checks.reject("matrix", f"{k:,} rows, one for each category", len(asked), hint)
-        if len({len(row) for row in asked}) != 1:
+            _checks.reject("file", "read first", "<a name>", "Read it with `hushuffle.specification.load`.")
+        rows = settings["matrix"]
+        if len(rows) != k:
+            hint = "Rows are categories, columns are reports." if {len(row) for row in rows} == {k} else ""
+            _checks.reject("matrix", f"{k:,} rows, one for each category", len(rows), hint)
+        if len({len(row) for row in rows}) != 1:
             _checks.reject("matrix", "rows of the same length", "<others>")
-        if sum(map(len, asked)) > LARGEST_MATRIX:
-            _checks.reject("matrix", f"at most {LARGEST_MATRIX:,} entries", sum(map(len, asked)))
-        return cls(asked)
+        if sum(map(len, rows)) > LARGEST_MATRIX:
+            _checks.reject("matrix", f"at most {LARGEST_MATRIX:,} entries", sum(map(len, rows)))
+        return cls(rows)
 
     @property
     def inputs(self) -> int:
@@ -138,7 +138,7 @@ class MatrixRandomizer(Mechanism):
 
 
 def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
-    """Return integers in the proportions of `row` that sum to 2**64: floors, the rest to the largest.
+    """Return integers proportional to `row` with sum 2**64: rounded down, and the remainder added to the largest.
 
     Equal entries stay equal (but for the largest ones), so a symmetric channel stays symmetric.
     """
@@ -154,7 +154,7 @@ def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Cuts:
-    """Where the words of one report end and the next begin: `ends` (rows, reports), the last report of each row."""
+    """Cumulative weights that map words to reports: `ends`, shape (rows, reports); and each row's last report."""
 
     ends: npt.NDArray[np.uint64]
     last: Integers
@@ -163,12 +163,12 @@ class _Cuts:
     def of(cls, weights: tuple[tuple[int, ...], ...]) -> _Cuts:
         sums = [list(accumulate(row)) for row in weights]
         last = [row.index(row[-1]) for row in sums]
-        # From the last report on the ends are never looked at (2**64 would not fit).
+        # The cumulative weights from the last report on are never read (2**64 would not fit).
         ends = [[end if y < stop else 0 for y, end in enumerate(row)] for row, stop in zip(sums, last, strict=True)]
         return cls(ends=np.array(ends, dtype=np.uint64), last=np.array(last, dtype=np.int64))
 
     def search(self, rows: Integers, words: npt.NDArray[np.uint64]) -> Integers:
-        """Return the report of each word, by bisection: how many of its row's ends are not above it."""
+        """Return the report of each word by bisection: the number of its row's cumulative weights <= the word."""
         low, high = np.zeros(words.size, dtype=np.int64), self.last[rows]
         for _ in range(int(self.last.max()).bit_length()):
             middle = (low + high) >> 1

@@ -1,4 +1,4 @@
-"""Which laws are others with more noise: asked of the laws, and answered only where there is a proof."""
+"""Proven cases in which a report distribution is another report distribution with additional noise."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def is_processing(noisier: ReportLaw, law: ReportLaw) -> bool:
-    """Return whether a report of `noisier` is one of `law`, changed without a look at the value; dummies alike.
+    """Return whether post-processing turns reports and dummies of `law` into those of `noisier`, without the value.
 
-    False: it is not, or there is no proof.
+    False means that no such post-processing exists, or that there is no proof of it.
 
     Source: docs/theory/more-and-less.md, Theorem 2.
 
@@ -27,7 +27,7 @@ def is_processing(noisier: ReportLaw, law: ReportLaw) -> bool:
 
 
 def averages_to_dummies(law: ReportLaw) -> bool:
-    """Return whether a report of somebody whose value is uniform is proven to have the law of a dummy.
+    """Return whether the report of a uniform value is proven to have the distribution of a dummy.
 
     Source: docs/theory/more-and-less.md, Theorem 3.
     """
@@ -35,7 +35,7 @@ def averages_to_dummies(law: ReportLaw) -> bool:
 
 
 def _bits(noisier: OneHot, law: OneHot) -> bool:
-    """Return whether a channel of one bit takes both probabilities of a 1 to the noisier ones."""
+    """Return whether one binary channel maps `law`'s two probabilities of a 1 to those of `noisier`."""
     slope = (noisier.kept - noisier.raised) / (law.kept - law.raised)
     from_zero = noisier.raised - slope * law.raised
     return from_zero >= 0 and from_zero + slope <= 1

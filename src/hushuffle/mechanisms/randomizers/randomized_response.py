@@ -1,4 +1,4 @@
-"""k-ary randomized response."""
+"""k-ary randomized response: report the true value, or with some probability a uniformly random one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, thresh
 
 @dataclass(frozen=True, kw_only=True)
 class RandomizedResponse(Mechanism):
-    """Tell the truth with probability theta, else draw uniformly from the k values.
+    """Report the true value with probability theta, else a uniform draw from the k values.
 
     theta = (e**epsilon - 1)/(k + e**epsilon - 1), rounded down to a multiple of 2**-64, so the
     implemented mechanism is never less private than asked for; `local_epsilon` is the implemented one.
-    The true value is reported with probability mu = theta + (1 - theta)/k, each other one with
-    nu = (1 - theta)/k. `epsilon=math.inf` reports the truth always: no noise.
+    The true value is reported with probability mu = theta + (1 - theta)/k, each other value with
+    nu = (1 - theta)/k. With `epsilon=math.inf` the true value is always reported, without noise.
 
     Args:
         k: number of values, >= 2.

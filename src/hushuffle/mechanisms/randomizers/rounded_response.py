@@ -1,4 +1,4 @@
-"""Numbers, rounded by a coin to a few levels, and randomized response on these."""
+"""Randomized response on numbers, after stochastic rounding to a few levels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from hushuffle.randomness import Randomness
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedResponse(Mechanism):
-    """Round a number between public bounds to one of a few levels by a coin, then randomized response on the levels.
+    """Stochastic rounding of a number between public bounds to a few levels, then randomized response on the levels.
 
     `encode` rounds numbers to codes 0..levels-1, which `randomize` takes. Guarantees are those of randomized response
-    with k = levels, also for numbers between two levels: their reports are mixtures of those of the two.
+    with k = levels. They hold also for a number between two levels: its report distribution is a mixture of those of
+    the two levels.
 
     Args:
         levels: number of equally spaced levels, 2 to 16,384.
@@ -56,16 +57,16 @@ class RoundedResponse(Mechanism):
 
     @property
     def grid(self) -> NumberGrid:
-        """The levels."""
+        """The grid of levels to which numbers are rounded."""
         return NumberGrid(low=self.low, high=self.high, levels=self.levels)
 
     @property
     def response(self) -> RandomizedResponse:
-        """What is done with a level."""
+        """The randomized response that is applied to a level."""
         return RandomizedResponse(k=self.levels, epsilon=self.epsilon)
 
     def encode(self, numbers: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        """Return the codes of numbers, shape (n,), each rounded up or down by a coin; see `NumberGrid.encode`."""
+        """Return the codes of numbers, shape (n,), after stochastic rounding; see `NumberGrid.encode`."""
         return self.grid.encode(numbers, rng=rng)
 
     @property
@@ -100,6 +101,6 @@ class RoundedResponse(Mechanism):
 
     def describe(self) -> str:
         return (
-            f"every person rounds a number from {self.low:g} to {self.high:g} to one of {self.levels:,} levels by a "
-            f"coin; {self.response.describe()}"
+            f"every person rounds a number from {self.low:g} to {self.high:g} stochastically to one of {self.levels:,} "
+            f"levels; {self.response.describe()}"
         )

@@ -1,4 +1,4 @@
-"""Square wave: bins of numbers, of which near ones are reported more often than far ones."""
+"""Square wave: numbers are binned, and places near the person's bin are reported more often than distant places."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import SCALE, Randomness, threshold_for_truth
 
 LARGEST: Final = 2048
-"""Bins at most: laws are matrices."""
+"""Maximum number of bins (the report distribution is a matrix)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SquareWave(Mechanism):
-    """Report a place near the own bin with probability theta, else any place: e**epsilon times as often a near one.
+    """Report a place near the person's bin with probability theta, else any; near ones are e**epsilon times as likely.
 
-    Bins are numbered 0..bins-1 in order, places 0..bins + 2 width - 1. Those at most `width` bins away from bin x are
-    x..x + 2 width: near ones of the first and of the last bin lie beyond the ends. theta is rounded down to a multiple
-    of 2**-64, so that the mechanism is never less private than asked for; `local_epsilon` is the implemented one.
+    Bins are numbered 0..bins-1 in order, places 0..bins + 2 width - 1. The places near bin x are x..x + 2 width, so
+    that the range of places exceeds that of the bins by `width` on each side. theta is rounded down to a multiple of
+    2**-64, so that the mechanism is never less private than asked for; `local_epsilon` is the implemented one.
 
     Args:
         bins: number of bins (levels of a `NumberGrid`), 2 to 2,048.
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed.
-        width: 0 (randomized response) to (bins - 2)/2; by default `best_width`.
+        width: largest distance of a near place in bins, 0 (randomized response) to (bins - 2)/2; default: `best_width`.
 
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
@@ -90,7 +90,7 @@ class SquareWave(Mechanism):
 
     @classmethod
     def best_width(cls, bins: int, epsilon: float) -> int:
-        """Return the width at which a place may say most about a number (Li et al. 2020), in whole bins.
+        """Return the width, in whole bins, that maximizes a bound on the information of a place (Li et al. 2020).
 
         >>> import hushuffle as hs
         >>> [hs.SquareWave.best_width(100, epsilon) for epsilon in (0.1, 1.0, 4.0)]
@@ -155,7 +155,7 @@ class SquareWave(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Waves(ReportLaw):
-    """With probability `theta` one of the `near` places from the own bin's number on, else any place."""
+    """Report distribution: with probability `theta` one of the `near` places from the bin's number on, else any."""
 
     bins: int
     near: int

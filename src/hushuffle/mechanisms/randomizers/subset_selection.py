@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of w of the k values, the own one more likely among them than any other."""
+"""Subset selection: a report is a set of w of the k values that contains the true value more likely than others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Support,
     Symmetric,
 )
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
+from hushuffle.mechanisms.randomizers.settings import BEST, Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from hushuffle.model.prior import Prior
 
 LARGEST_SET: Final = 1001
-"""Most values in a report."""
+"""Maximum number of values in a report."""
 
 
 class SetReports(Mechanism):
-    """Reports are sets of values: a first one by a coin and a symmetric law, the others uniform among the rest.
+    """Reports are sets of values: the first by randomized response, the others drawn uniformly from the other values.
 
-    A report is the sorted row of its values, shape (n, size), or the value, shape (n,), where it is only one.
+    A report is the sorted row of its values, shape (n, size), or a single value, shape (n,), if `size` is 1.
     """
 
     @property
@@ -62,14 +62,14 @@ class SetReports(Mechanism):
 
     @property
     def first(self) -> Symmetric:
-        """The law of the first value."""
-        k, told = self.inputs, Fraction(self.coin, SCALE)
-        lie = (1 - told) / (k - 1 if self.others_only else k)
+        """The distribution of the first value: randomized response."""
+        k, truthful = self.inputs, Fraction(self.coin, SCALE)
+        lie = (1 - truthful) / (k - 1 if self.others_only else k)
         return Symmetric(k=k, truth=1 - (k - 1) * lie, lie=lie)
 
     @property
     def local_epsilon(self) -> float:
-        """ln((mu + d nu)/((d + 1) nu)), d + 1 values in a report; 0 where it has all of them."""
+        """ln((mu + d nu)/((d + 1) nu)), for d + 1 values in a report; 0 if a report has all values."""
         law, d = self.first, self.size - 1
         if self.size == self.inputs:
             return 0.0
@@ -88,11 +88,11 @@ class SetReports(Mechanism):
         return self._completed(self._first_values(values, rng)[0], rng)
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return reports of uniform values."""
+        """Return `count` uniformly random sets of values."""
         return self._completed(rng.integers(self.inputs, _checks.integer("count", count, low=0)), rng)
 
     def _first_values(self, values: npt.ArrayLike, rng: Randomness) -> tuple[Integers, Flags]:
-        """Return the first values, and which are the own ones by the coin."""
+        """Return the first values, and whether each was truthful by the Bernoulli trial."""
         truth = _checks.codes("values", values, k=self.inputs)
         honest = rng.coins(self.coin, truth.size)
         if self.others_only:
@@ -120,10 +120,10 @@ class SetReports(Mechanism):
 
     def supports(self, reports: Integers, values: Integers) -> Flags:
         rows = reports.reshape(reports.shape[0], self.size)
-        found = np.zeros((values.size, rows.shape[0]), dtype=np.bool_)
+        supported = np.zeros((values.size, rows.shape[0]), dtype=np.bool_)
         for column in rows.T:
-            found |= values[:, None] == column
-        return found
+            supported |= values[:, None] == column
+        return supported
 
     def supported(self, reports: Integers) -> Integers:
         return np.full(reports.shape[0], self.size, dtype=np.int64)
@@ -135,7 +135,7 @@ class SetReports(Mechanism):
             _checks.reject("reports", f"of shape {shape}", f"<shape {rows.shape}>")
         values = _checks.codes("reports", rows.ravel(), k=self.inputs)
         if self.size > 1 and not bool((rows[:, 1:] > rows[:, :-1]).all()):
-            # Nobody's device names a value twice: it counts once.
+            # No device of the protocol sends a value twice: a repeated value counts once.
             ascending = np.sort(rows, axis=1)
             again = np.zeros(rows.shape, dtype=np.bool_)
             again[:, 1:] = ascending[:, 1:] == ascending[:, :-1]
@@ -145,22 +145,22 @@ class SetReports(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetSelection(SetReports):
-    """Report w of the k values: the own one with probability e**epsilon w/(e**epsilon w + k - w), the rest uniform.
+    """Report a set of w of the k values, with the true value with probability e**epsilon w/(e**epsilon w + k - w).
 
-    Put differently: tell the truth with probability theta = (e**epsilon - 1)/(k/w + e**epsilon - 1), rounded down to a
-    multiple of 2**-64, else draw a uniform value; then add w - 1 distinct others. It is `TargetSampling` with w - 1
-    floods, and randomized response at w = 1. Every set with the own value is e**epsilon times as likely as one without
-    it. A report is the sorted row of its values, shape (n, w).
+    The first value is true with probability theta = (e**epsilon - 1)/(k/w + e**epsilon - 1), rounded down to a
+    multiple of 2**-64, else uniform; w - 1 distinct uniform values are added. It is `TargetSampling` with w - 1
+    floods, and randomized response at w = 1. Every set with the true value is e**epsilon times as likely as every set
+    without it. A report is the sorted row of its values, shape (n, w).
 
     Args:
         k: number of values, 2 to 2**40.
-        w: how many of them a report names, 1 to k - 1, at most 1001; `best_w` has the least variance.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the own value is always in the set).
+        w: number of values in a report, 1 to k - 1, at most 1001; default: `best_w`, which has the least variance.
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the true value is always in the set).
 
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
 
-    Source: Ye, Barg 2018; docs/theory/sets.md, Theorem 1.
+    Source: Ye, Barg 2018; docs/theory/randomizers.md, Theorem 1.
 
     >>> import hushuffle as hs
     >>> survey = hs.SubsetSelection(k=20, w=5, epsilon=1.0)
@@ -169,7 +169,7 @@ class SubsetSelection(SetReports):
     """
 
     k: int
-    w: int
+    w: int = BEST
     epsilon: float
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (YE_BARG,)
@@ -190,8 +190,10 @@ class SubsetSelection(SetReports):
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=2**40)
-        w = _checks.integer("w", self.w, low=1, high=min(k - 1, LARGEST_SET))
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no noise.")
+        w = _checks.integer(
+            "w", self.best_w(k, epsilon) if self.w is BEST else self.w, low=1, high=min(k - 1, LARGEST_SET)
+        )
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=w)
         if threshold == 0:
             hint = "Reports would not depend on the values at all."
@@ -203,7 +205,7 @@ class SubsetSelection(SetReports):
 
     @staticmethod
     def best_w(k: int, epsilon: float) -> int:
-        """Return the size with the least variance for a rare value: k/(e**epsilon + 1) or next to it.
+        """Return the size with the least variance for a rare value: k/(e**epsilon + 1) rounded up or down.
 
         >>> import hushuffle as hs
         >>> hs.SubsetSelection.best_w(20, 1.0), hs.SubsetSelection.best_w(20, 5.0)
@@ -245,12 +247,12 @@ class SubsetSelection(SetReports):
 
 @dataclass(frozen=True, kw_only=True)
 class Sets(ReportLaw):
-    """Sets of w of the k values: with probability `own` uniform among those with the own value, else among the others.
+    """Report distribution: with probability `own` a uniform set of w values with the true value, else one without it.
 
-    C(k - 1, w - 1) sets have the own value, each `own`/`beside` times as likely as one without it. The blanket is
-    a uniform set, gamma as large as the sets without the own value allow.
+    C(k - 1, w - 1) sets have the true value, each `own`/`beside` times as likely as a set without it. The blanket is
+    a uniform set; its weight gamma is the largest that the sets without the true value allow.
 
-    Source: docs/theory/sets.md, Theorem 2, Theorem 3 and Theorem 4.
+    Source: docs/theory/randomizers.md, Theorem 2, Theorem 3 and Theorem 4.
     """
 
     k: int
@@ -268,7 +270,7 @@ class Sets(ReportLaw):
 
     @property
     def beside(self) -> Fraction:
-        """The likelihood of a set without the own value, in units in which that of one with it is `own`."""
+        """The likelihood of a set without the true value, in the unit in which that of a set with it is `own`."""
         return (1 - self.own) * self.w / (self.k - self.w) if self.w < self.k else Fraction(1)
 
     @property
@@ -306,7 +308,7 @@ class Sets(ReportLaw):
         return Blanket.uniform(self.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: a report has each of the pair and of a third value, or not."""
+        """Return the single class of pairs: whether a report has the first, the second and a third value."""
         held = min(self.k, 3)
         classes = [has for has in product((True, False), repeat=held) if 0 <= self.w - sum(has) <= self.k - held]
         share = [self._share(self.k - held, self.w - sum(has)) for has in classes]
@@ -327,10 +329,10 @@ class Sets(ReportLaw):
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return the divergence of one value's law from the mean of j = min(people, k) values' laws: exact.
+        """Return the exact divergence of a value's report distribution from the mean over j = min(people, k) values.
 
-        The j values are alike, so that they are used equally. A report has i of them; given the own value i - 1 of the
-        j - 1 others among its w - 1 further ones, or i among w if it does not have the own one.
+        By symmetry the j values are equally likely. A report with i of them has either the true value and i - 1 of
+        the j - 1 others, or i of the j - 1 others without the true value.
         """
         j, odds = self._held(people), self.own / self.beside if self.beside else None
         bits = Decimal(0)
@@ -348,14 +350,14 @@ class Sets(ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """Give the likeliest people values of their own: a set is taken for the likeliest holder of a value in it.
+        """The likeliest people have different values; the best guess is the likeliest person whose value is in the set.
 
-        Or for the likeliest person of all, if that is better.
+        If the likeliest person overall is the better guess, it is that person.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Two inputs decide: sets with one of the two values only tell them apart, as randomized response does."""
+        """Only sets with exactly one of two values distinguish these values, as in randomized response."""
         with_own, with_other = (part * (self.k - self.w) / (self.k - 1) for part in (self.own, self.beside))
         return (with_own - with_other) ** 2 / (with_own + with_other) if self.w < self.k else Fraction(0), True
 
@@ -375,19 +377,19 @@ class Sets(ReportLaw):
             return Fraction(total * to_decimal(Fraction(self.k, self.w)))
 
     def _missed(self, held: int, last: int) -> Decimal:
-        """Return the chance that a uniform set without `held` given values has none of those up to `last` either."""
+        """Return P(a uniform set has none of the first `last` values, given none of the first `held` values)."""
         top, steps = self.k - held, last - held
         if last > self.k - self.w:
             return Decimal(0)
         # C(top - steps, w)/C(top, w), by the shorter of two products.
-        few, many = sorted((steps, self.w))
+        shorter, longer = sorted((steps, self.w))
         chance = Decimal(1)
-        for i in range(few):
-            chance *= Decimal(top - many - i) / Decimal(top - i)
+        for i in range(shorter):
+            chance *= Decimal(top - longer - i) / Decimal(top - i)
         return chance
 
     def _share(self, others: int, chosen: int) -> Fraction:
-        """Return C(others, chosen)/C(k - 1, w - 1): how many sets there are, over how many have one value."""
+        """Return C(others, chosen)/C(k - 1, w - 1): a number of sets relative to that of sets with a given value."""
         return Fraction(math.comb(others, chosen) if chosen >= 0 else 0, math.comb(self.k - 1, self.w - 1))
 
 

@@ -1,4 +1,4 @@
-"""Sampling of message targets: with some probability a message goes to a random target, and more go along."""
+"""Sampling and flooding of targets: a message may go to a random target, and further messages go to other targets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Convention = Literal["uniform", "exclusive"]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetSampling(SetReports):
-    """Send to the true target with probability 1 - sigma, else to a random one; then to `flood` further targets.
+    """Send to the true target with probability 1 - sigma, else to a random target; then to `flood` further targets.
 
     Convention "uniform": the random target is any of all T, the true one included (mu = 1 - sigma + sigma/T,
-    nu = sigma/T). "exclusive": any of the others (mu = 1 - sigma, nu = sigma/(T - 1)). A message that goes
-    elsewhere carries no data. The `flood` further targets are distinct, uniform, and not the first one; a
+    nu = sigma/T). "exclusive": the random target is any other target (mu = 1 - sigma, nu = sigma/(T - 1)).
+    Messages to other targets carry no data. The `flood` further targets are distinct, uniform, and not the first one; a
     report is then the sorted row of the flood + 1 targets, shape (n, flood + 1), else the target, shape (n,).
     So it is `SubsetSelection` with flood + 1 values for targets, and randomized response without flooding.
 
@@ -83,11 +83,11 @@ class TargetSampling(SetReports):
         flood = _checks.integer("flood", self.flood, low=0, high=min(targets - 1, LARGEST_SET - 1))
         if self.convention not in ("uniform", "exclusive"):
             _checks.reject("convention", "uniform or exclusive", self.convention)
-        # The coin of this threshold decides for the true target; rounded down, never less private than asked.
+        # A Bernoulli trial with this threshold selects the true target; rounded down, so never less private than asked.
         threshold = math.floor(SCALE * (1 - Fraction(sigma)))
         if self.convention == "exclusive" and threshold * targets < SCALE:
             if sigma > math.nextafter((targets - 1) / targets, 1):
-                hint = "Beyond it the true target would be the least likely one."
+                hint = "Above this the true target would be the least likely."
                 _checks.reject("sigma", f"at most (T - 1)/T = {(targets - 1) / targets:.6g} if exclusive", sigma, hint)
             threshold = -(-SCALE // targets)
         object.__setattr__(self, "targets", targets)
@@ -116,11 +116,11 @@ class TargetSampling(SetReports):
         return self.convention == "exclusive"
 
     def sample(self, values: npt.ArrayLike, *, rng: Randomness) -> tuple[Integers, Flags]:
-        """Return reports, the same as those of `randomize`, and which of them are true on purpose, shape (n,).
+        """Return reports with the distribution of `randomize`, and whether each was drawn as truthful, shape (n,).
 
-        A report is on purpose with probability theta, the difference of the chances of the own target and of
-        another, whatever that target is; all others are draws of the blanket, which may be true by luck. Whoever knows
-        who was on purpose learns nothing from it about where the others' messages went.
+        A report is drawn as truthful with probability theta = mu - nu, for every true target; otherwise it is drawn
+        from the blanket and may be true by chance. The second array reveals nothing about the targets of the
+        reports that were drawn from the blanket.
 
         Source: docs/theory/traffic.md, Theorem 2.
 

@@ -1,10 +1,10 @@
-"""Unary (one-hot) encoding: a bit for each value, the own one set, every bit randomized on its own."""
+"""Unary (one-hot) encoding: a bit for each value, set for the true value; every bit is randomized independently."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -33,7 +33,7 @@ Kind = Literal["symmetric", "optimized"]
 
 _LARGEST: Final = 2**16
 _WORD: Final = 63
-"""Bits in a column of reports."""
+"""Number of bits in a column of reports."""
 
 _BLOCK: Final = 1 << 13
 """Records per step: the working arrays stay in the processor's cache."""
@@ -41,28 +41,29 @@ _BLOCK: Final = 1 << 13
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(Mechanism):
-    """Report k bits, one for each value: the own one is 1 with probability p, every other one with q < p.
+    """Report k bits, one per value: the true value's bit is 1 with probability p, every other bit with q < p.
 
     "symmetric" (RAPPOR's basic form): every bit of the one-hot vector is flipped with q = 1/(e**(epsilon/2) + 1), and
     p = 1 - q. "optimized": p = 1/2 and q = 1/(e**epsilon + 1), the least variance for a rare value. q is rounded up to
-    a multiple of 2**-64. epsilon_0 is that of the whole report: two bits move together when a value changes.
+    a multiple of 2**-64. epsilon_0 is that of the whole report: a change of the value changes two bits.
 
     A report is a row of integers of 63 bits each, the first value's bit the lowest one of the first: shape
     (n, ceil(k/63)), or (n,) up to k = 63.
 
     Args:
         k: number of values, 2 to 2**16.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (no other bit is ever set).
-        kind: "symmetric" or "optimized".
+        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (no bit of another value is ever set).
+        encoding: "symmetric" or "optimized", as in a specification; "optimized" by default.
+        kind: another name of `encoding`.
 
     Raises:
         InvalidInputError: an argument out of range, or an epsilon so small that q would be p.
 
     Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR); Wang, Blocki, Li, Jha 2017 (optimized unary encoding);
-    docs/theory/one-hot.md, Theorem 1.
+    docs/theory/randomizers.md, Theorem 6.
 
     >>> import hushuffle as hs
-    >>> survey = hs.UnaryEncoding(k=1000, epsilon=1.0, kind="optimized")
+    >>> survey = hs.UnaryEncoding(k=1000, epsilon=1.0, encoding="optimized")
     >>> round(survey.law().support.false, 6), survey.local_epsilon
     (0.268941, 1.0)
     """
@@ -70,6 +71,7 @@ class UnaryEncoding(Mechanism):
     k: int
     epsilon: float
     kind: Kind = "optimized"
+    encoding: InitVar[Kind | None] = None
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (RAPPOR, HASHING)
     besides_epsilon = "encoding"
@@ -92,11 +94,13 @@ class UnaryEncoding(Mechanism):
         },
     )
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, encoding: Kind | None) -> None:
+        object.__setattr__(self, "kind", encoding or self.kind)
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no other bits.")
         if self.kind not in get_args(Kind):
-            _checks.reject("kind", "symmetric or optimized", self.kind)
+            _checks.reject("kind" if encoding is None else "encoding", "symmetric or optimized", self.kind)
+        object.__setattr__(self, "encoding", self.kind)
         threshold = _threshold(epsilon / 2 if self.kind == "symmetric" else epsilon)
         if 2 * threshold >= SCALE:
             hint = "Reports would not depend on the values at all."
@@ -108,11 +112,6 @@ class UnaryEncoding(Mechanism):
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> UnaryEncoding:
         return cls(k=k, epsilon=settings["epsilon"], kind=settings.get("encoding") or "optimized")
-
-    @property
-    def encoding(self) -> Kind:
-        """The kind, under its name in a specification."""
-        return self.kind
 
     @property
     def inputs(self) -> int:
@@ -145,7 +144,7 @@ class UnaryEncoding(Mechanism):
         return reports if reports.shape[1] > 1 else reports[:, 0]
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return reports of which every bit is 1 with probability q."""
+        """Return `count` reports in which every bit is 1 with probability q, independently."""
         size = _checks.integer("count", count, low=0)
         reports = np.empty((size, len(self._masks)), dtype=np.int64)
         for block in _blocks(size, rng):
@@ -157,8 +156,8 @@ class UnaryEncoding(Mechanism):
         return np.asarray((words >> (values % _WORD) & 1).astype(np.bool_).T)
 
     def supported(self, reports: Integers) -> Integers:
-        found: Integers = np.bitwise_count(reports.reshape(reports.shape[0], -1)).sum(axis=1, dtype=np.int64)
-        return found
+        counts: Integers = np.bitwise_count(reports.reshape(reports.shape[0], -1)).sum(axis=1, dtype=np.int64)
+        return counts
 
     def counts(self, reports: Integers) -> Histogram:
         rows, masks = np.asarray(reports), self._masks
@@ -198,11 +197,11 @@ class UnaryEncoding(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OneHotReports(OneHot, ReportLaw):
-    """The law of independent bits, the own one more likely 1.
+    """Report distribution of independent bits, of which the true value's bit is more likely 1 than the others.
 
     The blanket is k bits that are 1 with probability `raised` each, its weight (1 - kept)/(1 - raised).
 
-    Source: docs/theory/one-hot.md, Theorem 1, Theorem 2 and Theorem 3.
+    Source: docs/theory/randomizers.md, Theorem 6, Theorem 7 and Theorem 8.
     """
 
     sources = (SHANNON, BRAUN)
@@ -256,7 +255,7 @@ class OneHotReports(OneHot, ReportLaw):
         return Blanket(weight=float(self.gamma), law=_chances(self._every_report(), self.raised).prod(axis=0))
 
     def _rows(self, bits: Flags) -> npt.NDArray[np.float64]:
-        """Return the probabilities of some values' bits given each of these values, shape (values, columns)."""
+        """Return the probability of each pattern of bits given each of the values, shape (values, columns)."""
         others, own = _chances(bits, self.raised), _chances(bits, self.kept)
         return np.array([own[x] * np.delete(others, x, axis=0).prod(axis=0) for x in range(bits.shape[0])])
 
@@ -264,7 +263,7 @@ class OneHotReports(OneHot, ReportLaw):
         """Return the bits of every report, shape (k, 2**k).
 
         Raises:
-            UnsupportedProtocolError: they are too many.
+            UnsupportedProtocolError: there are too many reports.
         """
         if self.k << self.k > LARGEST_MATRIX:
             message = f"Unary encoding of {self.k:,} values: a matrix would have {self.k:,} * 2**{self.k:,} entries."
@@ -272,7 +271,7 @@ class OneHotReports(OneHot, ReportLaw):
         return (np.arange(1 << self.k) >> np.arange(self.k)[:, None] & 1).astype(np.bool_)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the one pair there is: the bits of the pair and of a third value are set, or not."""
+        """Return the single class of pairs: whether the bits of the first, the second and a third value are set."""
         held = min(self.k, 3)
         bits = np.array(list(product((True, False), repeat=held))).T
         return (
@@ -287,9 +286,9 @@ class OneHotReports(OneHot, ReportLaw):
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return the divergence of one value's law from the mean of j = min(people, k) values' laws, to 40 digits.
+        """Return the divergence (40 digits) of a value's report distribution from the mean over j = min(people, k).
 
-        The j values are alike, so that they are used equally. A report has i set bits among the j - 1 others.
+        By symmetry the j values are equally likely. A report has i set bits among those of the j - 1 other values.
         """
         j, bits = self._held(people), Decimal(0)
         with localcontext(WIDE):
@@ -305,14 +304,14 @@ class OneHotReports(OneHot, ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """Give the likeliest people values of their own: a report is taken for the likeliest whose bit is set.
+        """The likeliest people have different values; the best guess is the likeliest person whose bit is set.
 
-        Or for the likeliest person of all, if that is better.
+        If the likeliest person overall is the better guess, it is that person.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Two inputs decide: reports with one of the two bits only tell them apart, as randomized response does."""
+        """Only reports with exactly one of two bits set distinguish these values, as in randomized response."""
         return (self.kept - self.raised) ** 2 / (self.inside + self.outside), True
 
     def _named(self, blocks: list[tuple[Fraction, int]], largest: Fraction) -> Fraction:
@@ -324,7 +323,7 @@ class OneHotReports(OneHot, ReportLaw):
                 here = min(count, self.k - held)
                 if not here or self.inside * weight <= self.outside * largest:
                     break
-                # The first of `held` + 1, ... whose bit is set, over `raised`.
+                # The first person of `held` + 1, ... whose bit is set, divided by `raised`.
                 first = (1 - unset**here) / to_decimal(self.raised) if self.raised else Decimal(here)
                 total += to_decimal(self.kept * weight) * unset**held * first
                 held += here
@@ -332,7 +331,7 @@ class OneHotReports(OneHot, ReportLaw):
 
 
 _LARGE: Final = 1000.0
-"""From here on the threshold is 1: 2**64/e**1000 rounded up."""
+"""From this epsilon on, the threshold is 1: 2**64/e**1000 rounded up."""
 
 
 def _threshold(epsilon: float) -> int:
@@ -345,14 +344,14 @@ def _threshold(epsilon: float) -> int:
 
 
 def _blocks(size: int, rng: Randomness) -> Iterator[slice]:
-    """Yield the records of each step: all at once under a keyed stream."""
+    """Yield the slice of records of each step (a single slice under a keyed stream)."""
     step = _BLOCK if rng.sequential else max(size, 1)
     for start in range(0, size, step):
         yield slice(start, start + step)
 
 
 def _chances(bits: Flags, chance: Fraction) -> npt.NDArray[np.float64]:
-    """Return the probability of each bit if it is 1 with this one."""
+    """Return the probability of each given bit, if a bit is 1 with probability `chance`."""
     return np.where(bits, float(chance), float(1 - chance))
 
 

@@ -1,4 +1,4 @@
-"""Shufflers: laws over orderings of the messages."""
+"""Shufflers, which release the messages in a random order."""
 
 from hushuffle.mechanisms.shufflers.augmented_shuffle import AugmentedShuffle
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler

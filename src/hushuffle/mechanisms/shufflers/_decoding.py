@@ -1,10 +1,10 @@
-"""From inversion counts to the permutation, in O(n log n).
+"""Compute a permutation from its inversion counts, in O(n log n).
 
 Item i is inserted into the list of the items 0..i-1 so that `code[i]` of them follow it. The final list has
 sum(code) inversions, and every permutation has exactly one code.
 
-Two paths give the same list. Blocks of insertions are merged level by level, each level in a few NumPy passes; or,
-where Numba is installed and the list is long, a tree of free places is walked once per item.
+Two algorithms give the same list. The first merges blocks of insertions of doubling size with NumPy. The second, for
+long lists if Numba is installed, walks a tree of free places once per item.
 
 Source: D. E. Knuth, The Art of Computer Programming 3, section 5.1.1 (inversion tables).
 """
@@ -22,10 +22,10 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 
 _LONG: Final = 1 << 18
-"""From this length on the compiled path is worth its compilation (about a second, once per process)."""
+"""Minimum length of a list for the compiled algorithm (compilation takes about a second per process)."""
 
 _LEAF: Final = 64
-"""Places per leaf of the compiled path: their counts share one line of the processor's cache."""
+"""Places per leaf of the compiled algorithm: the counts of a leaf fit into a line of the processor's cache."""
 
 
 def decode(code: Integers) -> Integers:
@@ -39,7 +39,7 @@ def decode(code: Integers) -> Integers:
 
 
 def by_merging(code: Integers) -> Integers:
-    """Decode with NumPy alone.
+    """Return the list of items with these inversion counts, computed with NumPy only.
 
     A block of consecutive items is kept in its final relative order, each item with its gap: how many of the
     items before the block precede it. Two neighbouring blocks become one by a merge.
@@ -53,7 +53,7 @@ def by_merging(code: Integers) -> Integers:
     while size < n:
         full = n // (2 * size) * 2 * size
         for start, stop, second in ((0, full, size), (full, n, n - full - size)):
-            # Whole pairs of blocks first; then the last pair, whose second block may be short (or missing).
+            # Full pairs of blocks come first, then the last pair, whose second block may be short or missing.
             if stop > start and second > 0:
                 _merge(items[start:stop].reshape(-1, size + second), gaps[start:stop].reshape(-1, size + second), size)
         size *= 2
@@ -75,9 +75,9 @@ def _merge(items: Integers, gaps: Integers, size: int) -> None:
     first = np.ones(rows * width, dtype=np.bool_)
     first[target] = False
     for array, moved in ((items, items[:, size:].flatten()), (gaps, (gaps[:, size:] - before).ravel())):
-        kept, merged = array[:, :size].flatten(), array.reshape(-1)
+        retained, merged = array[:, :size].flatten(), array.reshape(-1)
         merged[target] = moved
-        merged[first] = kept
+        merged[first] = retained
 
 
 @cache
@@ -91,7 +91,7 @@ def accelerator() -> Callable[..., None] | None:
 
 
 def by_walking(code: Integers, *, walk: Callable[..., None] | None = None) -> Integers:
-    """Decode from the last item to the first: item i takes the free place number i - code[i].
+    """Return the list, computed from the last item to the first: item i takes the free place number i - code[i].
 
     >>> by_walking(np.array([0, 1, 0, 2])).tolist()
     [1, 3, 0, 2]
@@ -99,7 +99,7 @@ def by_walking(code: Integers, *, walk: Callable[..., None] | None = None) -> In
     n = code.size
     leaves = 1 << max(0, (-(-n // _LEAF) - 1).bit_length())
     result = np.empty(n, dtype=np.int64)
-    # Heaps of the number of free places on the left: of the leaves (root 1), and inside each leaf.
+    # Two heaps hold the number of free places in each left half: of the leaves (root 1), and inside each leaf.
     tops = _left_counts(n, leaves, _LEAF)
     inner = np.tile(_left_counts(_LEAF, _LEAF, 1), leaves).astype(np.uint8)
     (walk or _walk)(code, result, tops, inner, leaves, _LEAF)
@@ -124,9 +124,9 @@ def _walk(
     leaves: int,
     width: int,
 ) -> None:
-    """Put every item in its place, taking the place out of all counts on the way (compiled where Numba is).
+    """Put every item in its place and remove the place from the counts (compiled if Numba is installed).
 
-    Without branches: which way to go is random, so that a processor could only guess it.
+    The loop has no branches, since the direction at a node is random and a processor could not predict it.
     """
     for item in range(code.size - 1, -1, -1):
         rank, node = item - code[item], np.int64(1)

@@ -1,19 +1,19 @@
-"""Sampling from the Mallows laws about the identity: P(tau) proportional to e**(-theta d(tau, identity)).
+"""Sampling from Mallows distributions centred at the identity: P(tau) proportional to e**(-theta d(tau, identity)).
 
 Kendall: d counts inversions. Items 0, 1, 2, ... are inserted one after the other; that V_i of the earlier ones come
 after item i has probability proportional to q**v, v = 0..i, q = e**-theta, independently (the inversions add up and
 every permutation has one such code). The binary digits of a variable with P(v) proportional to q**v on 0..2**K - 1
-are independent, and digit k is 1 with probability 1/(1 + e**(theta 2**k)): so V_i is drawn digit by digit, for
-the smallest K with 2**K > i, again until it is at most i (at least every second time). No theta is too small for it.
+are independent, and digit k is 1 with probability 1/(1 + e**(theta 2**k)). So V_i is drawn digit by digit, for the
+smallest K with 2**K > i, and redrawn until it is at most i (each draw succeeds with probability >= 1/2).
 
 Hamming: d counts displaced items. With x = e**theta - 1, e**(theta [i fixed]) = 1 + x [i fixed]; multiplied out over i,
-this says: freeze F items, P(F = f) proportional to x**f / f! for f = 0..n (a Poisson law cut at n), choose which
-ones uniformly, and let all others change places uniformly at random (some of them may stay where they are).
+this gives the sampler: draw F with P(F = f) proportional to x**f / f! for f = 0..n (a Poisson distribution truncated
+at n), freeze F uniformly chosen items, and permute all other items uniformly (some may keep their places).
 
-Accuracy. Every coin has its probability to within 2**-80 (and a draw is repeated at most every second time), and the
-law of F is within total variation 2**-100, so a permutation's law is within n (log2(n) + 1) 2**-78 of the one stated:
-1e-15 for ten million people. An inverse distribution function in floats would err by some 1e-16 n per draw, in all by
-1e-16 n**2.
+Accuracy. Every Bernoulli trial has its probability to within 2**-80 (a draw is repeated with probability <= 1/2), and
+the distribution of F is within total variation 2**-100. So the distribution of the permutation is within
+n (log2(n) + 1) 2**-78 of the stated one: 1e-15 for ten million people. An inverse distribution function in floats
+would have an error of about 1e-16 n per draw, in total 1e-16 n**2.
 
 Source: docs/theory/order.md, Theorems 8 and 9; D. E. Knuth, The Art of Computer Programming 3, section 5.1.1
 (inversion tables); the digits and the frozen items are argued above.
@@ -36,23 +36,23 @@ from hushuffle.randomness import SCALE, Randomness
 Integers = npt.NDArray[np.int64]
 
 _DIGITS: Final = 80
-"""A coin compares 16 random bits, and 64 more if these are equal to those of its probability."""
+"""Bits of a probability: a trial compares 16 random bits with its first 16 bits, and if equal 64 more bits."""
 
 _PRECISION: Final = 80
-"""Decimal digits, for the logarithms behind thresholds and weights."""
+"""Decimal digits for the logarithms from which thresholds and weights are computed."""
 
 CERTAIN: Final = 300.0
-"""From this theta on, all items are frozen but with probability n**2 e**-600."""
+"""From this theta on, all items are frozen, except with probability n**2 e**-600."""
 
 _BLOCK: Final = 1 << 16
 """Items drawn at a time: small enough to stay in the processor's cache."""
 
 _FAINT: Final = 1 << 20
-"""In units of 2**-200 of the largest one: weights lighter than this are left out."""
+"""Weights below this are left out, in units of 2**-200 of the largest weight."""
 
 
 def kendall(n: int, theta: float, rng: Randomness) -> Integers:
-    """Draw a permutation, shape (n,), from the Kendall-Mallows law about the identity; theta >= 0, perhaps infinite."""
+    """Draw a permutation, shape (n,), from the Kendall-Mallows distribution about the identity; theta in [0, inf]."""
     if theta == 0:
         return rng.permutation(n)
     limits = digit_limits(theta, max(n - 1, 0).bit_length())
@@ -62,7 +62,7 @@ def kendall(n: int, theta: float, rng: Randomness) -> Integers:
 
 
 def inversion_counts(n: int, limits: tuple[int, ...], rng: Randomness) -> Integers:
-    """Draw V_0..V_{n-1}, shape (n,); digit k is 1 with probability limits[k] / 2**80."""
+    """Draw the inversion counts V_0..V_{n-1}, shape (n,); digit k is 1 with probability limits[k] / 2**80."""
     code = np.empty(n, dtype=np.int64)
     for start in range(0, n, _BLOCK):
         items = np.arange(start, min(start + _BLOCK, n), dtype=np.int64)
@@ -77,10 +77,10 @@ def inversion_counts(n: int, limits: tuple[int, ...], rng: Randomness) -> Intege
 
 
 def _propose(items: Integers, limits: tuple[int, ...], rng: Randomness) -> Integers:
-    """Draw on 0..2**K - 1 for each of the ascending `items`, 2**K the smallest power of two above the item."""
+    """Draw a count from 0..2**K - 1 for each of the ascending `items`; 2**K is the next power of two above the item."""
     drawn = np.zeros(items.size, dtype=np.int64)
     for digit, limit in enumerate(limits):
-        # Only items from 2**digit on have this digit.
+        # Only the counts of items from 2**digit on have this digit.
         first = int(np.searchsorted(items, 1 << digit))
         if first == items.size:
             break
@@ -89,7 +89,7 @@ def _propose(items: Integers, limits: tuple[int, ...], rng: Randomness) -> Integ
 
 
 def _coins(limit: int, size: int, rng: Randomness) -> npt.NDArray[np.bool_]:
-    """Draw `size` coins, each True with probability limit / 2**80 exactly (limit <= 2**79)."""
+    """Draw `size` Bernoulli trials, each True with probability limit / 2**80 exactly (limit <= 2**79)."""
     high, low = divmod(limit, SCALE)
     bits = rng.words(-(-size // 4)).view(np.uint16)[:size]
     result: npt.NDArray[np.bool_] = bits < np.uint16(high)
@@ -113,7 +113,7 @@ def digit_limits(theta: float, digits: int) -> tuple[int, ...]:
 
 
 def hamming(n: int, theta: float, rng: Randomness) -> Integers:
-    """Draw a permutation, shape (n,), from the Hamming-Mallows law about the identity; theta >= 0, perhaps infinite."""
+    """Draw a permutation, shape (n,), from the Hamming-Mallows distribution about the identity; theta in [0, inf]."""
     order = rng.permutation(n)
     free = order[: n - frozen(n, theta, rng)]
     result = np.arange(n, dtype=np.int64)
@@ -136,8 +136,8 @@ def frozen(n: int, theta: float, rng: Randomness) -> int:
 def frozen_law(n: int, theta: float) -> tuple[int, tuple[int, ...]]:
     """Return (first, cumulative integer weights): P(F <= first + j) is cumulative[j] / cumulative[-1].
 
-    Weights are proportional to x**f / f!, x = e**theta - 1, to within 2**-160 of their sum in all, with what
-    is left out (n <= 10**9; theta below 300).
+    Weights are proportional to x**f / f!, x = e**theta - 1. Rounding and omitted weights change the distribution by at
+    most 2**-160 in total (n <= 10**9; theta below 300).
 
     >>> first, cumulative = frozen_law(2, 1.0986122886681098)  # x = 2: weights 1, 2, 2
     >>> first, [round(weight / cumulative[-1], 12) for weight in cumulative]

@@ -1,4 +1,4 @@
-"""What shufflers share whose dummies are so many of each value, each number drawn for itself."""
+"""The base class of shufflers that draw an independent number of dummies for each value."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 MOST = 1 << 31
-"""Most dummies of a release, on average."""
+"""Maximum mean number of dummies in a release."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PerValue(Shuffler):
-    """Adds to the reports dummies whose number is drawn for each of the k values, independently.
+    """A shuffler that adds dummies to the reports; it draws their number independently for each of the k values.
 
-    `people` and `values` are those of its protocol, `counts` what was drawn for one release, shape (k,).
+    `people` and `values` are the numbers n and k of the protocol. `counts`: the drawn numbers of dummies, shape (k,).
     """
 
     people: int | None = field(default=None, init=False, repr=False)
@@ -37,7 +37,7 @@ class PerValue(Shuffler):
     @property
     @abstractmethod
     def value_law(self) -> DummyLaw | GeometricDummies:
-        """The law of the number of dummies of one value."""
+        """The distribution of the number of dummies of one value."""
 
     @property
     def reveals(self) -> Reveals:
@@ -45,10 +45,10 @@ class PerValue(Shuffler):
 
     def fitted(self, *, n: int, values: int) -> Shuffler:
         self.check(n=n, values=values)
-        made = self._with(people=n, values=values)
-        if made.expected_dummies > MOST:
-            _checks.reject("p", f"at most {MOST:,} dummies on average", f"<{made.expected_dummies:,.0f}>")
-        return made
+        shuffler = self._with(people=n, values=values)
+        if shuffler.expected_dummies > MOST:
+            _checks.reject("p", f"at most {MOST:,} dummies on average", f"<{shuffler.expected_dummies:,.0f}>")
+        return shuffler
 
     @property
     def dummies(self) -> int:
@@ -80,12 +80,12 @@ class PerValue(Shuffler):
         return np.concatenate([reports, placed])
 
     def known(self, number: int | None) -> int:
-        """Return how many people or values there are.
+        """Return `number`, the people or values of the protocol, after checking that it is present.
 
         Raises:
-            UnsupportedProtocolError: it belongs to no protocol.
+            UnsupportedProtocolError: the shuffler belongs to no protocol.
         """
         if number is None:
-            message = "How many dummies there are depends on n and k: read it from `Protocol(...).shuffler`."
+            message = "The number of dummies depends on n and k. Read it from `Protocol(...).shuffler`."
             raise UnsupportedProtocolError(message)
         return number

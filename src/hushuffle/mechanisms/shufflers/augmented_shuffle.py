@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_PURE: Final = 40.0
-"""No larger epsilon without a delta is asked for: it promises nothing."""
+"""Largest epsilon of `AugmentedShuffle.pure` (a larger pure guarantee gives no useful protection)."""
 
 _HAIR: Final = 1e-12
 
@@ -30,12 +30,13 @@ class AugmentedShuffle(PerValue):
     """Keeps each report with probability `kept`, adds to each of the k values a random number of dummies, and shuffles.
 
     People send their values as they are, encrypted so that the shuffler cannot read them:
-    `RandomizedResponse(k=k, epsilon=math.inf)`. Everything rests on a shuffler that samples, adds and keeps silent.
-    Where most people work together with the reader, privacy stays the same: no person's report hides another's.
+    `RandomizedResponse(k=k, epsilon=math.inf)`. Privacy rests on a shuffler that samples, adds dummies and keeps both
+    secret. The guarantee stays the same if other participants collude with the analyst, since it does not rest on other
+    people's reports.
 
     Args:
-        each: the law of the number of dummies of a value, drawn for each value: a `DummyLaw` or `GeometricDummies`.
-        kept: the probability that a report is kept, in (0, 1]; a whole number of 2**-64, rounded down.
+        each: distribution of the number of dummies, drawn for each value: a `DummyLaw` or `GeometricDummies`.
+        kept: the probability that a report is kept, in (0, 1]; rounded down to a multiple of 2**-64.
 
     Raises:
         InvalidInputError: a number out of range, or more than 2**31 dummies on average.
@@ -60,9 +61,9 @@ class AugmentedShuffle(PerValue):
 
     @classmethod
     def pure(cls, *, epsilon: float) -> AugmentedShuffle:
-        """Return the one with dummies from 0 on whose guarantee is epsilon (nats) at delta = 0, to rounding.
+        """Return the augmented shuffle with geometric dummies whose guarantee is epsilon (nats) at delta = 0.
 
-        Reports are kept with probability 1 - e**(-epsilon/2), the ratio of the dummies is 1/(1 + e**(epsilon/2)).
+        Reports are kept with probability 1 - e**(-epsilon/2); the dummies' geometric ratio is 1/(1 + e**(epsilon/2)).
 
         Raises:
             InvalidInputError: epsilon is not > 0, or beyond 40.
@@ -70,9 +71,9 @@ class AugmentedShuffle(PerValue):
         wanted = _checks.positive("epsilon", epsilon)
         if wanted > LARGEST_PURE:
             _checks.reject("epsilon", f"at most {LARGEST_PURE:g}", wanted)
-        # A little less of both, so that rounding leaves the guarantee whole.
-        kept, ratio = -math.expm1(-wanted / 2) * (1 - _HAIR), (1 + _HAIR) / (1 + math.exp(wanted / 2))
-        return cls(each=GeometricDummies(ratio=ratio), kept=kept)
+        # The probability and the ratio are slightly reduced, so that the guarantee holds despite rounding.
+        retention, ratio = -math.expm1(-wanted / 2) * (1 - _HAIR), (1 + _HAIR) / (1 + math.exp(wanted / 2))
+        return cls(each=GeometricDummies(ratio=ratio), kept=retention)
 
     @property
     def value_law(self) -> DummyLaw | GeometricDummies:

@@ -1,4 +1,4 @@
-"""Blanket messages: every person sends, beside the report, messages that say nothing about the value."""
+"""Blanket messages: every client sends its report and data-independent messages."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     pass
 
 MOST_TRIALS = 10_000
-"""Most messages that a person may send beside the report."""
+"""Maximum number of blanket messages of a person."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlanketMessages(Shuffler):
-    """People hide each other: each throws `trials` coins, and sends one more message for every head.
+    """Each client sends its report and up to `trials` *blanket messages*, each with probability `p`.
 
-    Such a message is drawn from the randomizer's blanket, whatever the person's value: for randomized response it is
-    uniform over the k values. All messages leave in a uniformly random order. A shuffler that adds nothing is enough.
-    With `RandomizedResponse(k=k, epsilon=math.inf)` the report itself is the value: nothing but these messages hides
-    it, and whoever sees a person's messages together reads it. `LocalHashing(k=k, g=g, epsilon=math.inf)` does for more
-    values than messages of each can be sent for.
+    A blanket message is drawn from the randomizer's blanket, independently of the client's value: for randomized
+    response it is uniform over the k values. The shuffler releases all messages in a uniformly random order and adds
+    nothing. With `RandomizedResponse(k=k, epsilon=math.inf)` the report is the value: only these messages protect it,
+    and an observer of one client's messages can read it. Use `LocalHashing(k=k, g=g, epsilon=math.inf)` if there are so
+    many values that each client would need too many messages.
 
     Args:
-        p: the probability of heads, in [0, 1]; trials * p is how many messages a person sends besides, on average.
-        trials: coins of each person, 1 to 10,000.
-        honest: the share of the n people who do so and keep it to themselves, in [0, 1]: privacy is that of an honest
-            person, against all others together. How well frequencies are estimated assumes that everybody does so.
+        p: the probability of a blanket message, in [0, 1]; a person sends trials * p of them on average.
+        trials: Bernoulli trials of each person, 1 to 10,000.
+        honest: the fraction of the n people that follow the protocol and do not collude, in [0, 1]. Guarantees
+            protect an honest person against all others together. Error figures assume that all people are honest.
 
     Raises:
         InvalidInputError: a number out of range.
@@ -63,7 +63,7 @@ class BlanketMessages(Shuffler):
     def fitted(self, *, n: int, values: int) -> Shuffler:
         del values
         if n * self.trials > LARGEST:
-            _checks.reject("trials", f"at most {LARGEST:,} coins of all people", self.trials)
+            _checks.reject("trials", f"at most {LARGEST:,} in total over all people", self.trials)
         return self._with(people=n)
 
     @property
@@ -94,19 +94,19 @@ class BlanketMessages(Shuffler):
         if self.honest == 1:
             return n, self
         if self.number is not None:
-            message = "How many of a known number of messages come from honest people is not known."
+            message = "A fixed number of messages does not determine how many come from honest people."
             raise UnsupportedProtocolError(message)
         return honest_people(self.honest, n), replace(self, honest=1.0)
 
     @property
     def coins(self) -> int:
-        """How many coins all people throw.
+        """Number of Bernoulli trials of all people together.
 
         Raises:
-            UnsupportedProtocolError: it belongs to no protocol, which says how many people there are.
+            UnsupportedProtocolError: the shuffler belongs to no protocol, so the number of people is missing.
         """
         if self.people is None:
-            message = "How many messages there are depends on n: read it from `Protocol(...).shuffler`."
+            message = "The number of messages depends on n. Read it from `Protocol(...).shuffler`."
             raise UnsupportedProtocolError(message)
         return self.people * self.trials
 
@@ -121,7 +121,7 @@ class BlanketMessages(Shuffler):
         law = self._whole
         if law.numbers.size > 1:
             message = (
-                f"This needs a fixed number of dummies; here it is drawn {law.words}. Say how many there are "
+                f"This needs a fixed number of dummies; here it is drawn {law.words}. Fix it "
                 "with protocol.with_dummies(...)."
             )
             raise UnsupportedProtocolError(message)
@@ -141,13 +141,13 @@ class BlanketMessages(Shuffler):
         return self._with(number=_checks.integer("dummies", dummies, low=low, high=high))
 
     def divided(self, batches: int) -> Shuffler:
-        """Return the same: the people of a batch send its messages. A known number of messages is divided."""
+        """Return this shuffler, since the people of a batch send its messages; a fixed total of messages is divided."""
         return self if self.number is None else self._with(number=self.number // batches)
 
     def describe(self) -> str:
-        several = f"up to {self.trials:,} blanket messages besides, each"
-        sends = "a blanket message besides" if self.trials == 1 else several
-        trusted = "" if self.honest == 1 else f", and {self.honest:.4g} of them keep that to themselves"
+        several = f"up to {self.trials:,} additional blanket messages, each"
+        sends = "an additional blanket message" if self.trials == 1 else several
+        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"
         return (
             f"each person sends {sends} with probability {self.p:.6g}{trusted}, and a shuffler releases all messages "
             "in a uniformly random order"
@@ -155,7 +155,7 @@ class BlanketMessages(Shuffler):
 
 
 def honest_people(share: float, n: int) -> int:
-    """Return how many of n people are honest: the person whom privacy is for, at least; rounded down.
+    """Return the number of honest people among n: n times `share`, rounded down, but at least 1 (the target).
 
     >>> honest_people(0.9, 1000), honest_people(0.0, 1000)
     (900, 1)
@@ -165,7 +165,7 @@ def honest_people(share: float, n: int) -> int:
 
 @lru_cache(maxsize=32)
 def binomial_dummies(trials: int, p: float) -> DummyLaw:
-    """Return the law of the number of heads, also where the coins always fall alike.
+    """Return the distribution of the number of successes, also for p = 0 and p = 1.
 
     >>> binomial_dummies(5, 1.0).mean
     5.0

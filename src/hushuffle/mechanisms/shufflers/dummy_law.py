@@ -1,8 +1,8 @@
-"""The law of a random number of dummies: what is implemented is what is published, in units of 2**-64.
+"""The distribution of a random number of dummies, with exactly implemented probabilities in units of 2**-64.
 
-A law is a table of whole numbers of 2**64 parts. One word of the coins picks the number, so no float decides anything;
-the tables themselves are made by integer (and correctly rounded decimal) arithmetic, the same on every machine, so
-that a keyed release draws the same number again. What is rarer than 2**-64 does not occur.
+A distribution is a table of integers that sum to 2**64. One random word selects the number, without floats. The
+tables are computed by integer and correctly rounded decimal arithmetic and are the same on every machine, so that a
+keyed release draws the same number again. Numbers with a probability below 2**-64 do not occur.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 SCALE: Final = 2**64
-"""A probability is so many parts of this."""
+"""Denominator of all probabilities."""
 
 LARGEST: Final = 10**9
-"""No number of dummies is larger."""
+"""Maximum number of dummies."""
 
 _MOST: Final = 1 << 20
-"""Most different numbers that a law may have."""
+"""Maximum number of different numbers of dummies in a distribution."""
 
 _UNIT: Final = 1 << 160
-"""The weight of the likeliest number before it is rounded to parts."""
+"""The weight of the likeliest number before weights are rounded to multiples of 2**-64."""
 
 _LEAST: Final = _UNIT >> 72
-"""Below this weight a number has no part."""
+"""A number with a smaller weight is left out."""
 
 _DIGITS: Final = Context(prec=80)
 _SUM: Final = 1e-9
 _SHOWN: Final = 12
 
 FEW: Final = 12
-"""So few numbers are all looked at."""
+"""Up to so many different numbers of dummies, bounds on a mean use the function at each number."""
 
 _EPS: Final = 2.0**-52
 _CANDIDATES: Final = 33
@@ -53,12 +53,12 @@ _CANDIDATES: Final = 33
 class DummyLaw:
     """How many dummies a scrambler adds, drawn anew for each release and independently of all values.
 
-    Whoever sees the release can count the messages, so the number drawn is no secret; privacy is the average over it.
-    Made by `binomial`, `geometric`, `discrete_laplace` or `of`.
+    An observer can count the released messages, so the drawn number is public; delta is the mean over this number.
+    Constructors: `binomial`, `geometric`, `discrete_laplace` and `of`.
 
-    `numbers` are those that occur, rising, shape (m,); number i has the probability (below[i + 1] - below[i])/2**64.
+    `numbers` are the possible numbers, ascending, shape (m,); numbers[i] has probability (below[i+1] - below[i])/2**64.
 
-    Source: docs/theory/dummies.md, Theorem 2 and Theorem 3.
+    Source: docs/theory/more-and-less.md, Theorem 8 and Theorem 9.
 
     >>> import hushuffle as hs
     >>> law = hs.DummyLaw.binomial(trials=1000, p=0.5)
@@ -74,7 +74,7 @@ class DummyLaw:
 
     @classmethod
     def binomial(cls, *, trials: int, p: float) -> DummyLaw:
-        """Return the law of the number of heads among `trials` coins of probability `p`, in (0, 1).
+        """Return the distribution of the number of successes among `trials` trials of probability `p`, in (0, 1).
 
         Raises:
             InvalidInputError: an argument out of range, or more than 2**20 different numbers.
@@ -96,7 +96,7 @@ class DummyLaw:
 
     @classmethod
     def geometric(cls, *, mean: float) -> DummyLaw:
-        """Return the geometric law on 0, 1, 2, ...: P(d) proportional to (mean/(1 + mean))**d.
+        """Return the geometric distribution on 0, 1, 2, ...: P(d) proportional to (mean/(1 + mean))**d.
 
         Raises:
             InvalidInputError: `mean` is not > 0 and finite, or there are more than 2**20 different numbers.
@@ -109,7 +109,7 @@ class DummyLaw:
 
     @classmethod
     def discrete_laplace(cls, *, center: int, scale: float) -> DummyLaw:
-        """Return the law P(d) proportional to e**(-|d - center|/scale), for d from 0 to 2 center.
+        """Return the distribution P(d) proportional to e**(-|d - center|/scale), for d from 0 to 2 center.
 
         Raises:
             InvalidInputError: an argument out of range, or more than 2**20 different numbers.
@@ -125,7 +125,7 @@ class DummyLaw:
 
     @classmethod
     def of(cls, probabilities: Mapping[int, float | Fraction]) -> DummyLaw:
-        """Return a law of your own: the probability of each number of dummies, in all 1.
+        """Return the distribution with the given probability of each number of dummies; they sum to 1.
 
         Raises:
             InvalidInputError: no probabilities, one that is negative, a sum that is not 1, or a number out of range.
@@ -160,16 +160,16 @@ class DummyLaw:
     def _made(
         cls, text: str, words: str, numbers: Sequence[int], weights: Iterable[int], *, named: bool = True
     ) -> DummyLaw:
-        """Round cumulative weights down to parts of 2**64; what gets no part is left out."""
+        """Round cumulative weights down to multiples of 2**-64; numbers with rounded probability 0 are left out."""
         sums = list(accumulate(weights))
         parts = np.array([0, *((part * SCALE // sums[-1]) for part in sums[:-1])], dtype=np.uint64)
-        ends = np.append(parts[1:] > parts[:-1], True)  # the last number has what is left, at least one part
-        kept, below = np.array(numbers, dtype=np.int64)[ends], parts[ends]
-        for array in (kept, below):
+        ends = np.append(parts[1:] > parts[:-1], True)  # the last number gets the remainder, at least 2**-64
+        possible, below = np.array(numbers, dtype=np.int64)[ends], parts[ends]
+        for array in (possible, below):
             array.flags.writeable = False
-        digest = hashlib.sha256(kept.astype("<i8").tobytes() + below.astype("<u8").tobytes()).hexdigest()
+        digest = hashlib.sha256(possible.astype("<i8").tobytes() + below.astype("<u8").tobytes()).hexdigest()
         called = text if named else f"{text[:-1]} digest {digest[:16]})"
-        return cls(text=called, digest=digest, words=words, numbers=kept, below=below)
+        return cls(text=called, digest=digest, words=words, numbers=possible, below=below)
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -226,42 +226,42 @@ class DummyLaw:
         return bool(np.isin(number, self.numbers))  # type: ignore[arg-type]
 
     def draw(self, rng: Randomness) -> int:
-        """Return a number, by one word of the coins."""
+        """Draw a number of dummies from one random word."""
         return int(self.draws(1, rng)[0])
 
     def draws(self, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return so many numbers, shape (count,), each by one word of the coins."""
+        """Draw `count` numbers of dummies, shape (count,), each from one random word."""
         return self.numbers[np.searchsorted(self.below, rng.words(count), side="right") - 1]
 
     def describe(self) -> str:
-        """Return what it is in a few plain words."""
+        """Return a short description of the distribution in plain words."""
         return f"{self.words} with mean {self.mean:,.6g}"
 
     def __repr__(self) -> str:
         return f"DummyLaw.{self.text}"
 
     def chance(self, first: int, end: int) -> float:
-        """Return the probability of numbers[first] to numbers[end - 1], rounded to the nearest float."""
+        """Return the total probability of numbers[first] to numbers[end - 1], rounded to the nearest float."""
         stop = SCALE if end == self.numbers.size else int(self.below[end])
         return (stop - int(self.below[first])) / SCALE
 
     def up_to(self, numbers: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return the probability of at most each of `numbers`, which occur, same shape."""
+        """Return P(number of dummies <= d) for each d in `numbers` (possible numbers), same shape."""
         places = np.searchsorted(self.numbers, np.array(numbers, dtype=np.int64)).tolist()
         return np.array([self.chance(0, place + 1) for place in places])
 
     def falling_mean(
         self, ends: Callable[[int], tuple[float, float]], *, share: float = 0.05, most: int = 32
     ) -> tuple[float, float, tuple[int, ...]]:
-        """Return ends of the mean of a figure that falls with the number of dummies, and the numbers looked at.
+        """Return bounds on the mean of a decreasing function of the number of dummies, and the numbers evaluated.
 
-        See `mean_between`; a dozen numbers are all looked at, of more of them as many as it takes until what may be
-        lost is about `share` of the upper end, or `most`.
+        See `mean_between`. Up to 12 possible numbers are all evaluated. Of more, numbers are added until the width of
+        the bracket is about `share` of the upper bound, or `most` are evaluated.
 
         Args:
-            ends: certified ends, finite and >= 0, of the figure for a number of dummies.
-            share: how much of the mean may be lost, relatively.
-            most: how many numbers may be looked at.
+            ends: returns certified lower and upper bounds, finite and >= 0, of the function at a number of dummies.
+            share: relative width of the bracket that is accepted.
+            most: maximum number of evaluations.
 
         >>> import hushuffle as hs
         >>> law = hs.DummyLaw.of({0: 0.5, 100: 0.5})
@@ -273,28 +273,28 @@ class DummyLaw:
         nodes = list(range(last + 1)) if last < FEW else [0, last]
         while True:
             values |= {place: ends(int(self.numbers[place])) for place in nodes if place not in values}
-            known = [values[place] for place in nodes]
+            heights = [values[place] for place in nodes]
             gaps = [
                 (self._inside(left, right) * (near - far), left, right)
-                for (left, right), (_, near), (_, far) in zip(pairwise(nodes), known, known[1:], strict=False)
+                for (left, right), (_, near), (_, far) in zip(pairwise(nodes), heights, heights[1:], strict=False)
             ]
             numbers = tuple(int(self.numbers[place]) for place in nodes)
-            lower, upper = self.mean_between(numbers, known)
+            lower, upper = self.mean_between(numbers, heights)
             lost, worst = sum(gap for gap, *_ in gaps if gap > 0), sorted(gaps, reverse=True)
             if lost <= share * upper or len(nodes) >= most:
                 return lower, upper, numbers
             cut = 0.0
-            for gap, left, right in worst[: most - len(nodes)]:  # the largest, half of what is lost, at once
+            for gap, left, right in worst[: most - len(nodes)]:  # the intervals with half of the width
                 if cut <= lost / 2:
                     nodes.append(self._cut((left, right), (values[left][1], values[right][1])))
                     cut += gap
             nodes.sort()
 
     def mean_between(self, numbers: Sequence[int], ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return ends of the mean of a figure that falls with the number of dummies, from its ends at some `numbers`.
+        """Return bounds on the mean of a decreasing function of the number of dummies, from values at `numbers`.
 
-        These occur, rise, and the smallest and the largest are among them. A number between two of them counts as the
-        smaller one in the upper end, as the larger one in the lower end.
+        `numbers` are possible, ascending, and include the smallest and the largest possible number. Between two,
+        the upper bound uses the function at the smaller number, the lower bound at the larger number.
 
         >>> import hushuffle as hs
         >>> law = hs.DummyLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
@@ -303,7 +303,7 @@ class DummyLaw:
         """
         places = np.searchsorted(self.numbers, np.array(numbers, dtype=np.int64)).tolist()
         lows, highs = np.array(ends, dtype=np.float64).T
-        # The figure falls: what bounds it at one number bounds it beyond.
+        # The function decreases: an upper bound at one number also holds at larger numbers.
         highs, lows = np.minimum.accumulate(highs), np.maximum.accumulate(lows[::-1])[::-1]
         own = np.array([self.chance(place, place + 1) for place in places])
         between = np.array([self._inside(left, right) for left, right in pairwise(places)])
@@ -312,11 +312,11 @@ class DummyLaw:
         return lower, float(own @ highs + between @ highs[:-1]) * (1 + rounding)
 
     def _inside(self, left: int, right: int) -> float:
-        """Return the probability of the numbers between two places, these excluded."""
+        """Return the probability of the numbers strictly between two indices."""
         return self.chance(left + 1, right) if right > left + 1 else 0.0
 
     def _cut(self, places: tuple[int, int], heights: tuple[float, float]) -> int:
-        """Return where cutting an interval costs least, if the figure falls exponentially between its ends."""
+        """Return the best index to split an interval, if the function decays exponentially inside the interval."""
         left, right = places
         spread = np.linspace(left + 1, right - 1, min(_CANDIDATES, right - left - 1)).astype(np.int64)
         low, high = int(self.below[left + 1]), int(self.below[right])
@@ -331,7 +331,7 @@ class DummyLaw:
 
 
 def _until_faint(step: Callable[[int, int], int], start: int, end: int) -> list[int]:
-    """Return weights from `start` towards `end`, by a step from one number's to the next, until they are too small."""
+    """Return weights from `start` towards `end`, each computed from the previous one, until they are too small."""
     weights, weight, way = [_UNIT], _UNIT, 1 if end >= start else -1
     for at in range(start, end, way):
         weight = step(weight, at)
@@ -344,5 +344,5 @@ def _until_faint(step: Callable[[int, int], int], start: int, end: int) -> list[
 
 
 def _too_many(name: str) -> None:
-    hint = "Take a narrower law: what protects is how many dummies there are, not that their number is random."
+    hint = "Use a narrower distribution: the number of dummies protects, not its randomness."
     _checks.reject(name, f"a law of at most {_MOST:,} different numbers", "<more>", hint)

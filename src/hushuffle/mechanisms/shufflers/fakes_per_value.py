@@ -1,4 +1,4 @@
-"""Fake reports: every person sends, for each of the k values, a fake report by a coin of its own."""
+"""Fake reports: every client sends, for each of the k values, a fake report with probability p."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw
 
 @dataclass(frozen=True, kw_only=True)
 class FakesPerValue(PerValue):
-    """People hide each other: for each of the k values, each person adds a fake report of it with probability p.
+    """For each of the k values, each client adds a fake report of that value with probability p.
 
-    Each value gets Bin(n, p) fake reports, independently of all others and of what people hold. All messages leave in a
-    uniformly random order; a shuffler that adds nothing is enough. Reports are values as they are:
-    `RandomizedResponse(k=k, epsilon=math.inf)`. Whoever sees a person's messages together reads most values.
+    Each value gets Bin(n, p) fake reports, independently of all others and of the people's values. The shuffler
+    releases all messages in a uniformly random order and adds nothing. Reports are the values themselves:
+    `RandomizedResponse(k=k, epsilon=math.inf)`. An observer of one client's messages can read most values.
 
     Args:
-        p: the probability of a fake report of a value, in [0, 1]; a person sends k p of them on average. 1 - p hides
-            as much as p does: more than 1/2 is of no use, and p = 1 hides nothing.
-        honest: the share of the n people who do so and keep it to themselves, in [0, 1]: privacy is that of an honest
-            person, against all others together. How well frequencies are estimated assumes that everybody does so.
+        p: the probability of a fake report of a value, in [0, 1]; a person sends k p fakes on average. 1 - p
+            protects as much as p, so p > 1/2 has no advantage, and p = 1 gives no protection.
+        honest: the fraction of the n people that follow the protocol and do not collude, in [0, 1]. Guarantees
+            protect an honest person against all others together. Error figures assume that all people are honest.
 
     Raises:
         InvalidInputError: a number out of range, or more than 2**31 fake reports on average.
@@ -45,7 +45,7 @@ class FakesPerValue(PerValue):
         object.__setattr__(self, "honest", _checks.probability("honest", self.honest))
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse more people than there are laws for."""
+        """Refuse a number of people for which the distribution of fake reports is too large."""
         del values
         if n > LARGEST:
             _checks.reject("n", f"at most {LARGEST:,} people", n)
@@ -60,7 +60,7 @@ class FakesPerValue(PerValue):
 
     @property
     def best_own_messages(self) -> float:
-        return self.known(self.values) / 2  # beyond p = 1/2 everybody knows more and more what is there
+        return self.known(self.values) / 2  # beyond p = 1/2 the number of fake reports becomes more certain
 
     @property
     def most_dummies(self) -> int:
@@ -85,12 +85,12 @@ class FakesPerValue(PerValue):
         return binomial_dummies(self.known(self.people), self.p)
 
     def divided(self, batches: int) -> Shuffler:
-        """Return the same: the people of a batch send its fake reports."""
+        """Return this shuffler, since the people of a batch send its fake reports."""
         del batches
         return self
 
     def describe(self) -> str:
-        trusted = "" if self.honest == 1 else f", and {self.honest:.4g} of them keep that to themselves"
+        trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"
         return (
             f"for each value, every person adds a fake report with probability {self.p:.4g}{trusted}, and a shuffler "
             "releases all messages in a uniformly random order"

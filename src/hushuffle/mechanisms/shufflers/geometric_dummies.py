@@ -1,4 +1,4 @@
-"""A geometric number of dummies without an end: what a guarantee without a delta takes."""
+"""An unbounded geometric number of dummies, for guarantees with delta = 0."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 _LOG_TAIL = -95.0
-"""What is rarer than e**-95 is left out of a table."""
+"""Logarithm of the tail probability that is left out of a table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeometricDummies:
-    """0, 1, 2, ... dummies, each number `ratio` times as likely as the one before, without an end.
+    """A geometric number of dummies: 0, 1, 2, ..., each number `ratio` times as likely as the previous one.
 
-    One word of the coins decides whether there is one more, so that `ratio` is a whole number of 2**-64, rounded down.
+    One random word decides whether there is one more, so `ratio` is a multiple of 2**-64, rounded down.
 
     Raises:
         InvalidInputError: a ratio outside (0, 1).
@@ -57,11 +57,11 @@ class GeometricDummies:
 
     @property
     def endless(self) -> float:
-        """The ratio: there is no largest number."""
+        """`ratio`, since the distribution has no largest number."""
         return self.ratio
 
     def masses(self) -> tuple[npt.NDArray[np.float64], float]:
-        """Return the probabilities of 0, 1, 2, ..., and how much is left out."""
+        """Return the probabilities of 0, 1, 2, ..., and the total probability left out."""
         last = math.ceil(_LOG_TAIL / math.log(self.ratio))
         return (1 - self.ratio) * self.ratio ** np.arange(last + 1.0), math.exp(_LOG_TAIL)
 
@@ -71,7 +71,7 @@ class GeometricDummies:
         return number if self.ratio**number <= chance else number + 1
 
     def draws(self, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return so many numbers, shape (count,): each goes on as long as words of the coins are below the ratio."""
+        """Draw numbers, shape (count,): each number grows by 1 until a random word is not below the ratio."""
         numbers, left, parts = np.zeros(count, dtype=np.int64), np.arange(count), np.uint64(self._parts(self.ratio))
         while left.size:
             left = left[rng.words(count, at=left) < parts]

@@ -23,18 +23,18 @@ _LAWS: Final[dict[str, Callable[[int, float, Randomness], npt.NDArray[np.int64]]
 }
 
 _MOST: Final = 10**9
-"""Most records: the accuracy of the samplers is argued up to here."""
+"""Maximum number of records for which the accuracy of the samplers is proven."""
 
 
 def sample_mallows(
     n: int, *, theta: float, distance: Distance = "kendall", rng: Randomness | None = None
 ) -> npt.NDArray[np.int64]:
-    """Draw a permutation of 0..n-1, shape (n,), from the Mallows law about the identity.
+    """Draw a permutation of 0..n-1, shape (n,), from the Mallows distribution centred at the identity.
 
     P(tau) is proportional to e**(-theta d(tau)), where d counts the pairs in the wrong order ("kendall": inversions)
     or the displaced items ("hamming"). theta = 0 is uniform, theta = inf always the identity. Takes O(n log n)
-    time. What is drawn is within total variation n (log2(n) + 1) 2**-78 of the law stated: privacy that holds with
-    alpha for the law holds for the draw with alpha, but for a delta of 1 + e**alpha times that.
+    time. The implemented distribution is within total variation t = n (log2(n) + 1) 2**-78 of the exact one. A
+    guarantee alpha for the exact distribution holds for the implemented one with alpha and delta = (1 + e**alpha) t.
 
     Spearman's distances are left out: their normalising constants are permanents, and no sampler with a
     stated accuracy is known for large n.
@@ -65,20 +65,20 @@ def sample_mallows(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MallowsShuffle(Shuffler):
-    """Releases the reports in a random order close to a public one: records move mostly among neighbours.
+    """Releases the reports in a random order near a public reference order; records move mostly among neighbours.
 
-    A permutation tau is drawn from the Mallows law about the identity (`sample_mallows`), independently of the
-    reports, and position reference[i] gets the report of person reference[tau[i]]:
+    A permutation tau is drawn from the Mallows distribution centred at the identity (`sample_mallows`), independently
+    of the reports, and position reference[i] gets the report of person reference[tau[i]]:
     z[reference[i]] = y[reference[tau[i]]].
 
-    This convention is what its privacy rests on: reference o tau has as many pairs of *people* in another order than
-    the reference as tau has inversions, so that exchanging the reports of a group's members in any way changes the
-    probability of a release by a factor of at most e**(theta Delta), Delta the sensitivity of the group
-    (`hushuffle.order.kendall_sensitivity`). Indices composed the other way round break it.
+    Privacy rests on this convention. The orders reference o tau and reference disagree on as many pairs of *people* as
+    tau has inversions. Any exchange of reports within a group therefore changes the probability of a release by a
+    factor of at most e**(theta Delta), with Delta the sensitivity of the group
+    (`hushuffle.order.kendall_sensitivity`). Composing the indices in the other order would break the guarantee.
 
     Args:
         reference: `reference[rank]` is a person: a permutation of 0..n-1, shape (n,), from public data only.
-        theta: dispersion, >= 0: at 0 a uniform shuffle, at math.inf none.
+        theta: dispersion, >= 0: 0 is a uniform shuffle, math.inf is no shuffle.
         distance: "kendall" (pairs of people in another order) or "hamming" (displaced people).
 
     Raises:
@@ -106,7 +106,7 @@ class MallowsShuffle(Shuffler):
 
     @property
     def reveals(self) -> Reveals:
-        """A noisy order; at theta = 0 nothing but how often each report occurs, at theta = inf the senders."""
+        """A noisy order; at theta = 0 only how often each report occurs, at theta = inf the senders."""
         if self.theta == 0:
             return Reveals.MULTISET
         return Reveals.SENDERS if self.theta == math.inf else Reveals.NOISY_ORDER
@@ -117,10 +117,10 @@ class MallowsShuffle(Shuffler):
         return self.reference.size
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse another number of people than the reference has."""
+        """Refuse a number of people that differs from that of the reference."""
         del values
         if n != self.people:
-            hint = "reference[rank] is the person of that rank; everybody occurs once."
+            hint = "reference[rank] is the person of that rank; every person occurs once."
             _checks.reject("reference", f"an order of the protocol's n = {n} people", f"<{self.people} people>", hint)
 
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
@@ -142,11 +142,11 @@ class MallowsShuffle(Shuffler):
         if self.theta == 0:
             return "a shuffler releases the reports in a uniformly random order (Mallows, theta = 0)"
         if self.theta == math.inf:
-            return "nothing hides who sent which report (Mallows, theta = infinity)"
-        kept = "each pair of people" if self.distance == "kendall" else "each person"
+            return "the reports stay linked to their senders (Mallows, theta = infinity)"
+        unit = "each pair of people" if self.distance == "kendall" else "each person"
         return (
             "a shuffler releases the reports in a random order near a public one "
-            f"({self.distance.capitalize()}-Mallows, theta = {self.theta:.4g} for {kept} out of place)"
+            f"({self.distance.capitalize()}-Mallows, theta = {self.theta:.4g} for {unit} out of place)"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -170,7 +170,7 @@ def dispersion(theta: float) -> float:
 def checked_distance(distance: str) -> Distance:
     """Return the name of a distance that can be sampled."""
     if distance not in get_args(Distance):
-        hint = "For Spearman's distances no sampler with a stated accuracy is known: their constants are permanents."
+        hint = "Spearman's distances have no sampler of proven accuracy: their constants are permanents."
         _checks.reject("distance", "'kendall' or 'hamming'", repr(distance), hint)
     return "hamming" if distance == "hamming" else "kendall"
 
@@ -184,7 +184,7 @@ def _order(reference: npt.ArrayLike) -> npt.NDArray[np.int64]:
         _checks.reject("reference", f"an order of at most {_MOST} people", people.size)
     repeated = people.size - int(np.count_nonzero(np.bincount(people, minlength=people.size)))
     if repeated:
-        hint = "reference[rank] is the person of that rank; everybody occurs once."
+        hint = "reference[rank] is the person of that rank; every person occurs once."
         _checks.reject("reference", f"a permutation of 0..{people.size - 1}", f"<{repeated} people missing>", hint)
     people = people.copy() if people is array else people
     people.flags.writeable = False

@@ -16,15 +16,15 @@ from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Scrambler(Shuffler):
-    """Adds `dummies` reports drawn from the randomizer's blanket, then releases all in a uniformly random order.
+    """Adds `dummies` reports drawn from the randomizer's blanket, then releases all messages in uniform order.
 
     Args:
-        dummies: number of dummy reports, >= 0; or a `DummyLaw`, from which it is drawn anew for each release.
+        dummies: number of dummy reports, >= 0; or a `DummyLaw` from which each release draws it.
         cap: the most messages that one target may get, dummies included: the number of people n, or None.
             Each dummy is then uniform over the targets below the cap, one after the other. The number of dummies is
             fixed then.
 
-    Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/dummies.md, Theorem 2.
+    Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/more-and-less.md, Theorem 8.
 
     >>> import hushuffle as hs
     >>> hs.Scrambler(dummies=50).dummies
@@ -52,7 +52,7 @@ class Scrambler(Shuffler):
     def dummies(self) -> int:
         if isinstance(self._dummies, DummyLaw):
             message = (
-                f"This needs a fixed number of dummies; here it is drawn {self._dummies.words}. Say how many there are "
+                f"This needs a fixed number of dummies; here it is drawn {self._dummies.words}. Fix it "
                 "with protocol.with_dummies(...)."
             )
             raise UnsupportedProtocolError(message)
@@ -71,7 +71,7 @@ class Scrambler(Shuffler):
         return Scrambler(dummies=int(dummies))
 
     def divided(self, batches: int) -> Shuffler:
-        """Return a share of the fewest dummies that there may be: more hide more, and a cap is a processing."""
+        """Return the scrambler with a share of the minimum number of dummies (more dummies only add privacy)."""
         law = self.dummy_law
         return Scrambler(dummies=(self.dummies if law is None else int(law.numbers[0])) // batches)
 
@@ -84,22 +84,24 @@ class Scrambler(Shuffler):
         if self.cap is None:
             return
         if self.cap != n:
-            _checks.reject("cap", f"None or the number of people, n = {n}", self.cap, "Other caps have no figure.")
+            _checks.reject(
+                "cap", f"None or the number of people, n = {n}", self.cap, "There is no bound for other caps."
+            )
         if self.dummies > (values - 1) * n:
             rule = f"at most (T - 1) n = {(values - 1) * n} under a cap of n"
-            _checks.reject("dummies", rule, self.dummies, "More do not fit.")
+            _checks.reject("dummies", rule, self.dummies, "A larger number exceeds the cap.")
 
     def complete(
         self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]
     ) -> npt.NDArray[np.int64]:
-        """Return `reports`, with a cap each one number, followed by the dummies."""
+        """Return `reports` followed by the dummies; with a cap, each report must be a single number."""
         if self.cap is None:
             return super().complete(reports, draw=draw)
         if reports.ndim != 1:
             _checks.reject("cap", "None where a report is more than one number", self.cap)
         accepted, missing = reports, self.dummies
         while missing:
-            # A dummy for a full target is drawn again: what is left is uniform over the targets below the cap.
+            # A dummy for a full target is redrawn, so accepted dummies are uniform over the targets below the cap.
             drawn = draw(missing)
             fresh = drawn[_arrivals(np.concatenate([accepted, drawn]))[accepted.size :] < self.cap]
             accepted, missing = np.concatenate([accepted, fresh]), missing - fresh.size
@@ -117,7 +119,7 @@ class Scrambler(Shuffler):
 
 
 def _arrivals(messages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each message how many earlier ones are equal to it, shape (n,).
+    """Return for each message the number of equal earlier messages, shape (n,).
 
     >>> _arrivals(np.array([3, 1, 3, 3])).tolist()
     [0, 0, 1, 2]

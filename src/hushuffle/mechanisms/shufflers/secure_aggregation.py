@@ -1,4 +1,4 @@
-"""Secure aggregation: servers that add up everybody's vector, and see none of them."""
+"""Secure aggregation: servers add up the clients' vectors without seeing any of them."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 MOST_COINS: Final = 10**8
-"""Most coins of a server."""
+"""Maximum number of random bits that a server adds to each sum."""
 
 MOST_SERVERS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class SecureAggregation(Shuffler):
-    """Releases the sums of the reports' vectors and nothing else, as Prio and DAP do.
+    """Releases only the sums of the reports' vectors, as Prio and DAP do.
 
-    A one-hot encoding is a vector of bits as it is. A report that is one number is sent as the vector with a 1 in its
-    place: the sums are then how often each report occurs, all that a uniform shuffle reveals. Reports of several
-    numbers (hashes, sets) are no vectors, and refused.
+    A one-hot encoding is a vector of bits. A report of one number is sent as the vector with a 1 in its place: the sums
+    are then the counts of the reports, which a uniform shuffle reveals too. Reports of several numbers (hashes, sets)
+    are not vectors and are refused.
 
-    Servers may add noise: each adds to each sum the number of heads of `coins` fair coins. Privacy is that against
-    all servers but the `honest` ones, whose coins alone nobody else knows. Noise is understood for one-hot encodings.
+    Servers may add noise: each server adds `coins` fair random bits to each sum. Guarantees hold against all
+    servers except the `honest` ones, which keep their random bits secret. Noise needs a one-hot encoding.
 
     Args:
-        coins: that each server throws for each sum, >= 0.
-        servers: how many there are, >= 1.
-        honest: of how many of them nobody else knows the coins, 0 to `servers`.
+        coins: number of fair random bits that each server adds to each sum, >= 0.
+        servers: number of servers, >= 1.
+        honest: number of servers that keep their random bits secret, 0 to `servers`.
 
     Raises:
         InvalidInputError: a number out of range.
 
-    Source: Corrigan-Gibbs, Boneh 2017 (Prio); Dwork, Kenthapadi, McSherry, Mironov, Naor 2006 (coins of several
+    Source: Corrigan-Gibbs, Boneh 2017 (Prio); Dwork, Kenthapadi, McSherry, Mironov, Naor 2006 (noise of several
     servers); docs/theory/secure-sums.md, Theorem 1 and Theorem 8.
 
     >>> import hushuffle as hs
@@ -60,16 +60,16 @@ class SecureAggregation(Shuffler):
 
     @property
     def all_coins(self) -> int:
-        """How many coins all servers throw for each sum."""
+        """Number of random bits that all servers add to each sum."""
         return self.coins * self.servers
 
     @property
     def secret_coins(self) -> int:
-        """How many of them hide something."""
+        """Number of the random bits in each sum that honest servers keep secret."""
         return self.coins * self.honest
 
     def divided(self, batches: int) -> Shuffler:
-        """Return a share of the coins that nobody else knows: each batch has sums, and noise, of its own."""
+        """Return the aggregation of a batch, with a share of the secret random bits as noise in the batch's sums."""
         return SecureAggregation(coins=self.secret_coins // batches, servers=1, honest=1)
 
     def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
@@ -85,20 +85,20 @@ class SecureAggregation(Shuffler):
         return Reveals.SUMS
 
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Refuse: no message leaves.
+        """Refuse: no message is released.
 
         Raises:
             UnsupportedProtocolError: always.
         """
         del messages, rng
-        message = "Secure aggregation releases no reports: `protocol.sums(values)` gives what leaves."
+        message = "Secure aggregation releases no reports. Use `protocol.sums(values)`."
         raise UnsupportedProtocolError(message)
 
     def describe(self) -> str:
         noise = (
-            f", each with the heads of {self.coins:,} fair coins of each of {self.servers:,} servers, "
-            f"{self.honest:,} of which keep them secret,"
+            f", each with {self.coins:,} fair random bits of each of {self.servers:,} servers, "
+            f"{self.honest:,} of which keep them secret"
             if self.coins
             else ""
         )
-        return f"secure aggregation releases the sums of all reports{noise} and nothing else"
+        return f"secure aggregation releases only the sums of all reports{noise}"

@@ -1,4 +1,4 @@
-"""The uniform shuffle, and no shuffle at all."""
+"""The uniform shuffle, and the local model without a shuffle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class UniformShuffle(Shuffler):
-    """Releases the reports in a uniformly random order: only the counts say anything."""
+    """Releases the reports in a uniformly random order, so that only the counts of reports carry information."""
 
     @property
     def reveals(self) -> Reveals:
@@ -32,7 +32,7 @@ class UniformShuffle(Shuffler):
 
 @dataclass(frozen=True, kw_only=True)
 class NoShuffle(Shuffler):
-    """Releases the reports in the senders' order: the local model."""
+    """Releases the reports in the senders' order, as in the local model."""
 
     @property
     def reveals(self) -> Reveals:
@@ -42,4 +42,4 @@ class NoShuffle(Shuffler):
         return messages.copy()
 
     def describe(self) -> str:
-        return "nothing hides who sent which report (no shuffler)"
+        return "the reports stay linked to their senders (no shuffler)"

@@ -1,4 +1,4 @@
-"""`BloomEncoder`: identifiers to Bloom filters, under a secret key that all publishers share."""
+"""`BloomEncoder` turns identifiers into Bloom filters under a secret key that all publishers share."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _LEAST_KEY: Final = 32
 
 @dataclass(frozen=True, kw_only=True)
 class BloomEncoder:
-    """Sends each identifier to h of m bits by keyed hash functions.
+    """Encodes identifiers as a Bloom filter: keyed hash functions send each identifier to h of m bits.
 
-    The positions are those of BLAKE2b under a key derived from `key`, m and h: without the key nobody can test
-    whether an identifier is in a filter, so the analyst must not have it. Text stands for its UTF-8 bytes
-    and an integer for its decimal digits, so that publishers who store the same identifiers as text and as numbers
-    agree; nothing else is made equal ("007" is not 7, "A" is not "a"). Each position is uniform up to 2**-66
-    in total variation, given that BLAKE2b is a pseudorandom function.
+    BLAKE2b computes the positions under a key derived from `key`, m and h. Without the key no adversary can test
+    whether an identifier is in a filter, so the analyst must not have the key. Text is encoded as UTF-8 and an integer
+    as its decimal digits, so that identifiers stored as text and as integers agree; other spellings stay different
+    ("007" is not 7, "A" is not "a"). Each position is uniform up to 2**-66 in total variation, given that BLAKE2b is a
+    pseudorandom function.
 
     Args:
         bits: m, 1 to 2**31 - 1.
-        key: at least 32 secret bytes, the same for all publishers; `os.urandom(32)` makes one.
+        key: at least 32 secret bytes, the same for all publishers; `os.urandom(32)` returns a new key.
         hashes: number h of hash functions, 1 to 255.
 
     Raises:
@@ -66,7 +66,7 @@ class BloomEncoder:
         object.__setattr__(self, "key_check", self._derive("key check", 8).hex())
 
     def encode(self, identifiers: Identifiers) -> BloomFilter:
-        """Return the filter of the identifiers: a series, an array or a list of text, bytes or integers.
+        """Return the Bloom filter of `identifiers`, a series, an array or a list of text, bytes or integers.
 
         Raises:
             InvalidInputError: missing or empty identifiers, or another type.
@@ -74,7 +74,7 @@ class BloomEncoder:
         return self.encode_chunks([identifiers])
 
     def encode_chunks(self, chunks: Iterable[Identifiers]) -> BloomFilter:
-        """Return the filter of all chunks together, one chunk in memory at a time."""
+        """Return the Bloom filter of all chunks together; only one chunk is in memory at a time."""
         columns = np.zeros(self.bits, dtype=np.bool_)
         for chunk in chunks:
             for positions in self._positions(_as_bytes(chunk)):
@@ -116,7 +116,7 @@ class BloomEncoder:
 def _scaled(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
     """Return floor(W bits / 2**96) for the 96-bit numbers W = words[..., 0] + 2**32 words[..., 1] + ...
 
-    Each position has probability 1/bits up to 2**-96, so their law is uniform up to bits 2**-97 <= 2**-66
+    Each position has probability 1/bits up to 2**-96, so positions are uniform up to bits 2**-97 <= 2**-66
     in total variation; for bits <= 2**24 up to 2**-73.
     """
     carry = np.zeros(words.shape[:-1], dtype=np.uint64)
@@ -126,8 +126,8 @@ def _scaled(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
 
 
 def _as_bytes(identifiers: Identifiers) -> pl.Series:
-    """Return the identifiers as a series of bytes; messages never show one."""
-    import polars as pl  # noqa: PLC0415 - a specification is read without it
+    """Return the identifiers as a series of bytes; error messages never show an identifier."""
+    import polars as pl  # noqa: PLC0415 - reading a specification needs no polars
 
     rule = "a series, array or list of text, bytes or integers"
     if isinstance(identifiers, str | bytes):

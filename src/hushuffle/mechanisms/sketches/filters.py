@@ -1,4 +1,4 @@
-"""`BloomFilter`: one publisher's sketch, bit-packed; logos, the columns of several filters read as integers."""
+"""`BloomFilter`: a publisher's bit-packed sketch; and bit patterns, the columns of several filters as integers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _CHECK_LENGTH: Final = 16
 
 
 class FlipsBits(Protocol):
-    """What `BloomFilter.flip` asks for: a `BitFlipping` randomizer has it."""
+    """The interface that `BloomFilter.flip` needs; `BitFlipping` implements it."""
 
     @property
     def threshold(self) -> int:
-        """Each bit is flipped with probability threshold / 2**64."""
+        """The probability of a flip, times 2**64."""
 
     def flip_packed(self, packed: npt.NDArray[np.uint8], *, rng: Randomness) -> npt.NDArray[np.uint8]:
-        """Return `packed` with every bit flipped or not."""
+        """Return `packed` with every bit flipped independently with probability threshold / 2**64."""
 
 
 class Design(TypedDict):
-    """What publishers must have in common for their filters to line up."""
+    """The parameters that must be equal for all publishers, so that bit i of all filters has the same meaning."""
 
     bits: int
     hashes: int
@@ -41,8 +41,8 @@ class Design(TypedDict):
 class BloomFilter:
     """m bits; bit i is set if a hash function sends one of the publisher's identifiers to i.
 
-    Made by `BloomEncoder.encode`. Filters of the same design (m, hash functions, key) join by `|`: the
-    filter of all the identifiers of both. A flipped one is a random release: it joins no more.
+    `BloomEncoder.encode` returns one. For two filters of the same design (m, hash functions, key), `|` gives the filter
+    of the union of their identifiers. A flipped filter is a random release and cannot be joined.
 
     Args:
         bits: m, 1 to 2**31 - 1.
@@ -84,22 +84,22 @@ class BloomFilter:
 
     @property
     def _padding(self) -> int:
-        """The bits of the last byte that belong to no column."""
+        """Mask of the padding bits in the last byte, which belong to no column."""
         return (1 << (-self.bits % 8)) - 1
 
     @property
     def design(self) -> Design:
-        """What the filters of all publishers must have in common."""
+        """The parameters that the filters of all publishers must share."""
         return Design(bits=self.bits, hashes=self.hashes, key_check=self.key_check)
 
     @property
     def is_flipped(self) -> bool:
-        """Whether its bits have been flipped."""
+        """Whether the bits of this filter have been flipped."""
         return self.threshold > 0
 
     @property
     def ones(self) -> int:
-        """How many bits are set (private until the filter is flipped)."""
+        """Number of set bits (private until the filter is flipped)."""
         return int(np.bitwise_count(self.packed).sum())
 
     def columns(self) -> npt.NDArray[np.bool_]:
@@ -110,13 +110,13 @@ class BloomFilter:
         same_design(self, other)
         if self.is_flipped or other.is_flipped:
             hint = "Join the filters before flipping, flip once."
-            _checks.reject("other", "not flipped, like this filter", "<a flipped filter>", hint)
+            _checks.reject("other", "not flipped, as this filter is", "<a flipped filter>", hint)
         return replace(self, packed=self.packed | other.packed)
 
     def flip(self, *, randomizer: FlipsBits, rng: Randomness | None = None) -> BloomFilter:
         """Return the filter for release: each bit flipped with the randomizer's probability p.
 
-        Do this once and keep the result: two flips of the same filter reveal more than one. `rng`
+        Flip a filter only once and keep the result: two flips of the same filter reveal more than one flip. `rng`
         defaults to `secure()`.
 
         Raises:
@@ -134,12 +134,12 @@ class BloomFilter:
 
 
 def same_design(first: BloomFilter, other: BloomFilter) -> None:
-    """Raise `InvalidInputError` unless both have the same bits, hash functions and key."""
+    """Raise `InvalidInputError` unless the two filters have the same number of bits, hash functions and key."""
     if (first.bits, first.hashes) != (other.bits, other.hashes):
-        expected, found = (f"<{f.bits} bits, {f.hashes} hashes>" for f in (first, other))
-        _checks.reject("filter", f"of the same design, {expected}", found, "All publishers agree on one design.")
+        expected, actual = (f"<{f.bits} bits, {f.hashes} hashes>" for f in (first, other))
+        _checks.reject("filter", f"of the same design, {expected}", actual, "All publishers agree on one design.")
     if first.key_check != other.key_check:
-        hint = "The publishers used different keys: their identifiers would not meet."
+        hint = "With different keys the publishers' identifiers do not match."
         _checks.reject("filter", "made with the same key", "<another key check>", hint)
 
 
@@ -148,13 +148,13 @@ _MOST_ALIGNED: Final = 62
 
 
 def align(filters: Sequence[BloomFilter]) -> npt.NDArray[np.int64]:
-    """Return the logo of each column, shape (m,): bit b of logo i is bit i of filter b.
+    """Return the bit pattern of each column, shape (m,): bit b of bit pattern i is bit i of filter b.
 
-    The logos of filters that are not flipped are the values of a protocol with `BitFlipping(width=k)`, n = m;
+    The bit patterns of filters that are not flipped are the values of a protocol with `BitFlipping(width=k)`, n = m;
     those of flipped filters are reports.
 
     Raises:
-        InvalidInputError: no filter, more than 62, different designs, or flipped in different ways.
+        InvalidInputError: no filter, more than 62 filters, different designs, or different flip probabilities.
 
     >>> import hushuffle as hs
     >>> encoder = hs.BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
@@ -175,13 +175,13 @@ def align(filters: Sequence[BloomFilter]) -> npt.NDArray[np.int64]:
 
 
 def logo_counts(filters: Sequence[BloomFilter]) -> Histogram:
-    """Return how many columns show each logo, shape (2**k,), k <= 20: all that shuffling the columns leaves.
+    """Return how many columns show each bit pattern, shape (2**k,), k <= 20: all that shuffled columns reveal.
 
     Raises:
-        InvalidInputError: as `align`; more than 20 filters; or filters not flipped.
+        InvalidInputError: as for `align`; more than 20 filters; or filters that are not flipped.
     """
     if len(filters) > MOST_COUNTED:
-        hint = "Align them, and estimate for some of the publishers at a time."
+        hint = "Align the filters, and estimate for fewer publishers at a time."
         _checks.reject("filters", f"at most {MOST_COUNTED} filters", f"<{len(filters)} filters>", hint)
     logos = align(filters)
     if not filters[0].is_flipped:

@@ -1,1 +1,1 @@
-"""Plans run by real nodes: who they are, what they send each other, what somebody on the wire sees of it."""
+"""The nodes that run a plan: their identities, their messages, and what an observer of the connections sees."""

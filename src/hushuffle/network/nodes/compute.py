@@ -1,4 +1,4 @@
-"""Compute nodes: open what is sealed for them, drop dummies, merge the records of each step, tell the result."""
+"""Compute nodes: open sealed messages, drop dummies, merge the records of each step, and send sums to the result."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from hushuffle.randomness import Randomness, secure
 
 
 class ComputeNode(Node):
-    """A target of one step; in rounds, of every step.
+    """A target of one step; in a query with iterations, a target of every step.
 
-    A batch counts when all of it came: what a scrambler had sent before it failed is dropped, and the batch is lost;
-    what a source had sent before its connection broke is dropped too, and counts when it comes again as a whole.
+    A batch counts once all of its messages have arrived. If a scrambler fails, its messages are dropped, and its batch
+    is lost. If the connection of a source breaks, its messages are dropped, and count when the source sends all of them
+    again.
 
-    `rng`: of the noise, `secure()` unless given.
-    `state`: a private folder for the batches that came, sealed as they were, and, in rounds or with noise, for what was
-    released: started again after it was killed, it tells the same, with the same noise.
+    `rng`: the randomness of the noise; by default `secure()`.
+    `state`: a private folder for arrived batches, sealed, and, with iterations or noise, for released numbers. So a
+    restarted node releases the same numbers with the same noise.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class ComputeNode(Node):
             )
             for step in steps
         }
-        known = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
-        super().__init__(document, identity, journal, where=where, known=known, state=state)
+        senders = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
+        super().__init__(document, identity, journal, where=where, peers=senders, state=state)
         self._batches, self._told = self.kept(".batches"), self.kept_at(".told")
         self._released = self.kept(".released") if self._task.rounds or self._task.noisy else None
 
     async def run(self) -> None:
-        """Serve step by step until everybody has sent all, or time is over; then tell what was found."""
+        """Serve each step until all messages have arrived or time is over, then send the sums to the result."""
         if self._told is not None and self._told.exists():
             self._journal.enter("done", before=True)
             return
@@ -82,8 +83,8 @@ class ComputeNode(Node):
             for step, intake in self._intakes.items():
                 self._journal.enter("computing", step=step)
                 if step in before:
-                    record, told = before[step]
-                    numbers, contents = told.numbers, self._codec.cut(step, record)
+                    record, statement = before[step]
+                    numbers, contents = statement.numbers, self._codec.cut(step, record)
                     intake.close()
                 else:
                     await self._wait(intake.all_ended, self._left(self._document.target_deadline(step)))
@@ -96,32 +97,32 @@ class ComputeNode(Node):
                     await self._keep_released(contents)
                 await self._report(contents, number=step if self._task.rounds else 0)
         if self._told is not None:
-            with suppress(OSError):  # then it tells the same again, if it is started again
+            with suppress(OSError):  # after a restart, the node then reports the same again
                 mark_once(self._told)
         self._journal.enter("done")
 
     def forget(self) -> None:
-        """Let go of the batches that the result has. What was released stays: anew, it would have other noise."""
+        """Delete batches that the result has. Released numbers stay: a new draw would have other noise."""
         if self._batches is not None:
             self._batches.remove()
 
     async def _take(self, connection: Connection) -> Control:
-        """Take the batch of one scrambler, or the messages of one source."""
+        """Accept the batch of one scrambler, or the messages of one source, and return the answer."""
         ends = list[Control]()
         messages, keep = self._messages(connection, ends), partial(self._keep_batch, self._batches)
         return await take_batch(messages, ends, connection.peer, self._intakes, self._journal, keep=keep)
 
     def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
-        """Add the records of a batch that came whole."""
+        """Add the records of a batch whose messages have all arrived."""
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
 
     def _released_before(self) -> dict[int, tuple[bytes, Told]]:
-        """Return what was released before this node was killed, by step: its bytes and what they say."""
+        """Return the numbers that this node released before it was stopped, by step: their bytes and their content."""
         records = [] if self._released is None else self._released.read()
-        told = [(record, self._codec.unpack(self._place, [record])) for record in records]
-        return {one.step: (record, one) for record, one in told}
+        statements = [(record, self._codec.unpack(self._place, [record])) for record in records]
+        return {one.step: (record, one) for record, one in statements}
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:
-            message = f"{self.name} cannot keep what it releases, and releases nothing: another try had other noise."
+            message = f"{self.name} cannot store its release: a retry would draw other noise. Nothing was released."
             raise DataError(message)

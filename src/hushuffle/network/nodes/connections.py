@@ -1,4 +1,4 @@
-"""Connections: mutual TLS 1.3 over TCP, frames in and out, limits on time."""
+"""Connections between nodes: mutual TLS 1.3 over TCP, frames in both directions, and time limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hushuffle.network.nodes.frames import HEAD, Control, Frame, Layout, Reason
 from hushuffle.network.nodes.identities import Identity
 
 BUFFER: Final = 1 << 18
-"""Bytes that a connection holds before it stops to read, or before who sends has to wait."""
+"""Bytes that a connection buffers before it stops reading, or before the sender must wait."""
 
 _BLOCK: Final = 1 << 16
 """Bytes that are read at a time."""
@@ -22,7 +22,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class ConnectionLostError(HushuffleError):
-    """A connection could not be made or kept; `reason` says why, `final` that trying again is of no use."""
+    """A connection could not be opened, or broke. `reason` gives the cause; `final` states that a retry is useless."""
 
     def __init__(self, message: str, *, reason: Reason, final: bool = False) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class ConnectionLostError(HushuffleError):
 
 
 class Connection:
-    """One connection to the node `peer`, whose certificate was checked; it is heard if it holds the same document."""
+    """A connection to the node `peer`, whose certificate was checked; the peer must have the same document."""
 
     def __init__(
         self,
@@ -45,16 +45,16 @@ class Connection:
         self.peer = peer
         self._reader, self._writer = reader, writer
         self._layout, self._patience = layout, patience
-        # What was read and not yet taken, from `_place` on: frames come in blocks, and are cut out of them.
+        # Received bytes that were not yet returned start at `_place` of `_block`: frames are cut out of blocks.
         self._block, self._place = b"", 0
         self._greeted = False
 
     def greet(self) -> None:
-        """Say first which run this is: the whole digest of its document."""
+        """Send the digest of the run's document as the first frame."""
         self._writer.write(self._layout.pack(self._layout.hello))
 
     async def receive(self, *, patience: float | None = None) -> Frame | None:
-        """Return the next frame; None where the other end has closed between two frames."""
+        """Return the next frame; None if the peer closed the connection between two frames."""
         frame = self._next()
         if frame is not None:
             return frame
@@ -76,7 +76,7 @@ class Connection:
         return frame
 
     def _next(self) -> Frame | None:
-        """Return the next frame of what was read, None where it is not there as a whole."""
+        """Return the next frame of the received bytes; None if the frame is incomplete."""
         first = self._place + HEAD
         head = self._block[self._place : first]
         if len(head) < HEAD:
@@ -94,9 +94,9 @@ class Connection:
         return self._next()
 
     async def send(self, *frames: Frame) -> None:
-        """Send frames, each a record of TLS of its own; wait while the other end is behind."""
+        """Send frames, each in its own TLS record; wait while the peer reads too slowly."""
         writer, transport = self._writer, self._writer.transport
-        # Of asyncio's ways to write, this one makes a record of every line, and one call of the system of them all.
+        # This way of writing in asyncio creates one TLS record per frame, and needs one system call for all frames.
         writer.writelines([self._layout.pack(frame) for frame in frames])
         if transport.get_write_buffer_size() <= BUFFER and not transport.is_closing():
             return
@@ -111,7 +111,7 @@ class Connection:
             raise _lost(self.peer, Reason.TRUNCATED) from None
 
     async def answer(self) -> Control:
-        """Return the control frame that the other end answers with."""
+        """Return the control frame with which the peer answers."""
         try:
             frame = await self.receive()
         except DataError:
@@ -121,28 +121,28 @@ class Connection:
         return frame
 
     async def close(self) -> None:
-        """Close it, after everything was sent."""
+        """Close the connection after all bytes were sent."""
         with suppress(OSError, TimeoutError):
             self._writer.close()
             async with asyncio.timeout(self._patience):
                 await self._writer.wait_closed()
 
     def abort(self) -> None:
-        """Close it at once."""
+        """Close the connection at once."""
         self._writer.transport.abort()
 
 
 class Pauses:
-    """The waits between tries, longer and longer.
+    """Increasing waiting times between retries.
 
-    How long is no secret, and depends on nobody's data: it only keeps thousands from coming back at once.
+    The waiting times are public and independent of all data: they only spread the retries of thousands of nodes.
     """
 
     def __init__(self) -> None:
         self._next = _FIRST_PAUSE
 
     async def wait(self, most: float) -> None:
-        """Wait for the next time, but no longer than `most` seconds."""
+        """Wait until the next retry, but at most `most` seconds."""
         await asyncio.sleep(min(self._next * random.uniform(0.5, 1.5), most))  # noqa: S311
         self._next = min(2 * self._next, _LONGEST_PAUSE)
 
@@ -157,9 +157,10 @@ async def connect(
     until: float,
     stop: asyncio.Event | None = None,
 ) -> Connection:
-    """Return a connection to the node `name`, tried again until the loop's time is `until`, or until `stop`.
+    """Return a connection to the node `name`; retry until the event loop's time is `until`, or until `stop` is set.
 
-    Who answers with a wrong certificate is told nothing; it may be somebody on the way, who is not there the next time.
+    No data are sent to a peer with a wrong certificate; the connection is retried, since the peer may be an interceptor
+    that is absent at the next try.
     """
     loop, context, pauses = asyncio.get_running_loop(), identity.client(), Pauses()
     local = None if identity.address is None else (identity.address, 0)
@@ -170,7 +171,7 @@ async def connect(
                     *place, ssl=context, server_hostname=name, local_addr=local, limit=BUFFER
                 )
         except ssl.SSLCertVerificationError as error:
-            message = f"{name} showed a certificate that cannot be trusted: {error.verify_message}."
+            message = f"{name} showed an untrusted certificate: {error.verify_message}."
             problem = ConnectionLostError(message, reason=Reason.CERTIFICATE)
         except (OSError, TimeoutError):
             problem = ConnectionLostError(f"{name} could not be reached in time.", reason=Reason.SLOW)
@@ -197,9 +198,9 @@ def _lost(peer: str, reason: Reason) -> ConnectionLostError:
 
 
 def _refused(peer: str, error: ssl.SSLError) -> ConnectionLostError:
-    """Return what a failure of TLS after the handshake means: with TLS 1.3 the other end refuses us then.
+    """Return the error for a TLS failure after the handshake: in TLS 1.3 the peer refuses a certificate only then.
 
-    Anything else, a damaged record for example, is worth another try.
+    Any other failure, such as a damaged record, can be retried.
     """
     why = (error.reason or "an error").replace("_", " ").lower()
     if "certificate" not in why and "unknown ca" not in why:

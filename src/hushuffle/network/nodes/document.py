@@ -1,4 +1,4 @@
-"""`RunDocument`: what all nodes of one run have in common, public, the same bytes everywhere."""
+"""`RunDocument`: the public document of a run, identical byte for byte at all nodes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 _TARGET_SLACK: Final = 2
-"""How many times `patience` a target waits longer than a scrambler: for start-up, and for sending."""
+"""A target waits this many times `patience` longer than a scrambler, for the scrambler's start and sending."""
 
 
 def utc_text(moment: dt.datetime) -> str:
-    """Return a moment as documents write it.
+    """Return a moment as UTC text, in the format of documents.
 
     >>> utc_text(dt.datetime(2026, 5, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2))))
     '2026-05-01T10:00:00.000Z'
@@ -43,7 +43,7 @@ def _now() -> str:
 
 
 RESULT: Final = 0
-"""The step number of what compute nodes send to the result; the steps of the plan start at 1."""
+"""The step number of messages from compute nodes to the result; the steps of the plan start at 1."""
 
 
 class _Part(BaseModel):
@@ -51,12 +51,12 @@ class _Part(BaseModel):
 
 
 class Server(_Part):
-    """A node that others connect to."""
+    """The address and public seal key of a node that listens for connections."""
 
     address: Annotated[str, Field(pattern=r"^.+:[0-9]{1,5}$")]
     """Host and port."""
     seal: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Its public seal key, if messages are sealed for it."""
+    """Public seal key of the node, if messages are sealed for it."""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -66,15 +66,15 @@ class Server(_Part):
 
 
 class Batch(_Part):
-    """The sources of one scrambler; `holders[slot]` is the node that speaks for the source in that place."""
+    """The sources of one scrambler; `holders[slot]` is the node that sends for the source in place `slot`."""
 
     scrambler: Name | None
-    """None: the sources send to the targets themselves."""
+    """Name of the scrambler; None if the sources send directly to the targets."""
     holders: Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
 class Step(_Part):
-    """One cluster of the plan whose messages depend on data."""
+    """One cluster of the plan in which the targets of messages depend on data."""
 
     name: Annotated[str, Field(min_length=1)]
     computes: Annotated[tuple[Name, ...], Field(min_length=2)]
@@ -85,10 +85,14 @@ class Step(_Part):
     dummies: Annotated[int, Field(ge=0)] = 0
     capped: bool = False
     min_batch: Annotated[int, Field(ge=1)] = 1
-    """Sources without which a scrambler releases nothing: the guarantee is computed for so many. The places of one
-    holder count once."""
+    """Fewest sources with which a scrambler releases a batch; the guarantee is computed for this number.
+
+    All places of one holder count once.
+    """
     only_on_purpose: bool = False
-    """Whether a message that falls on its own target by luck carries no data either (`TargetSampling.sample`)."""
+    """Whether a redirected message that reaches its own target by chance carries no data either (see
+    `TargetSampling.sample`).
+    """
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
 
     @property
@@ -98,7 +102,7 @@ class Step(_Part):
 
     @property
     def traffic(self) -> Traffic:
-        """What hides where its messages go."""
+        """The parameters that hide the targets of messages."""
         return Traffic(
             sigma=self.sigma,
             convention=self.convention,
@@ -110,44 +114,44 @@ class Step(_Part):
 
     @property
     def sampling(self) -> TargetSampling:
-        """Where a message goes."""
+        """The distribution of the target of a message."""
         return self.traffic.sampling(len(self.computes))
 
     @property
     def sources(self) -> int:
-        """Number of sources."""
+        """The number of sources."""
         return sum(len(batch.holders) for batch in self.batches)
 
 
 class RunDocument(_Part):
-    """Who takes part in one run of a plan, in which step, under which name and key; and what is run.
+    """The document of one run of a plan: the plan, its steps, and the participants with names and keys.
 
-    Every node holds the same bytes. Their digest is part of every seal, so that a message of one run, plan, roster or
-    step is worth nothing in another. Nothing in it depends on anybody's data.
+    Every node has the same bytes. Their digest is part of every seal, so a message of one run, plan, roster or step is
+    invalid in another. The document is independent of all data.
     """
 
     schema_version: Literal[2] = 2
     run: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
-    """A number that no other run has."""
+    """A unique number of the run, in hexadecimal digits."""
     plan: str
-    """The plan's specification, TOML, every default spelled out."""
+    """The specification of the plan in TOML, with all defaults written out."""
     people: Annotated[int, Field(ge=1)]
-    """How many people there are in all, whether or not everybody is asked in every step."""
+    """The total number of people, including people without a place in any step."""
     query: AnyTask
-    """What is computed, as the nodes need it."""
+    """The computation of the query, in the form that nodes use."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     result: Name
     servers: dict[Name, Server]
     message: Annotated[int, Field(ge=SMALLEST, le=LARGEST)] = 1024
     """Bytes of every message."""
     start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")] = Field(default_factory=_now)
-    """The moment, UTC, from which all times of the run are counted, at every node."""
+    """The moment, in UTC, from which all times of the run are counted at every node."""
     collect: Seconds = 60.0
-    """How long after the start a scrambler waits for its sources."""
+    """Seconds after the start during which a scrambler waits for its sources."""
     patience: Seconds = 30.0
-    """How long anybody waits for the other end of a connection."""
+    """Seconds that a node waits for a peer."""
     least: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """The share of all sources without which there is no result."""
+    """The smallest share of all sources for which there is a result."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -170,7 +174,7 @@ class RunDocument(_Part):
                 if batch.scrambler is not None:
                     self._server(batch.scrambler, sealed=False)
         self._server(self.result, sealed=True)
-        # In rounds the nodes are the same in every step.
+        # In a query with iterations, the nodes are the same in every step.
         steps = self.steps[:1] if self.query.rounds else self.steps
         roles = [self.result, *(name for step in steps for name in step.computes)]
         roles += {batch.scrambler for step in self.steps for batch in step.batches if batch.scrambler is not None}
@@ -187,7 +191,7 @@ class RunDocument(_Part):
 
     @cached_property
     def text(self) -> str:
-        """The document as JSON: exactly these bytes are digested."""
+        """The document as JSON; the digest is computed from exactly these bytes."""
         return json.dumps(self.model_dump(), indent=1, ensure_ascii=True, sort_keys=True) + "\n"
 
     @cached_property
@@ -197,49 +201,49 @@ class RunDocument(_Part):
 
     @cached_property
     def drawn(self) -> str:
-        """SHA-256 of the run and all that decides where a message goes: coins are drawn anew if any of it changes."""
+        """SHA-256 of the run and all fields that determine targets: a change in a field draws new randomness."""
         chosen = self.model_dump(include={"run", "plan", "people", "query", "steps"})
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
     @cached_property
     def layout(self) -> Layout:
-        """The frames: their sizes, and the digest that both ends of a connection say first."""
+        """The layout of frames: their size, and the digest that each peer sends first."""
         return Layout(size=self.message, digest=self.digest)
 
     @cached_property
     def stages(self) -> tuple[tuple[int, ...], ...]:
-        """The numbers of the steps, those together that are taken side by side."""
+        """The numbers of the steps, grouped into stages; the steps of a stage run in parallel."""
         numbers = range(1, len(self.steps) + 1)
         return tuple((number,) for number in numbers) if self.query.rounds else (tuple(numbers),)
 
     @property
     def starts(self) -> float:
-        """The start in seconds since 1970, as the system's clock counts them."""
+        """The start of the run, in seconds since 1970 on the system clock."""
         return dt.datetime.fromisoformat(self.start).timestamp()
 
     def starting(self, moment: dt.datetime) -> RunDocument:
-        """Return the same run with another start."""
+        """Return a copy of this document with another start."""
         return RunDocument.model_validate({**self.model_dump(), "start": utc_text(moment)})
 
     def deadline(self, number: int) -> float:
-        """Return the seconds after the start in which the sources of a step may come.
+        """Return the deadline for the sources of a step, in seconds after the start.
 
-        Stages come one after the other: each has room for the slowest.
+        Stages are sequential, and each stage has enough time for its slowest node.
         """
         before = number - 1 if self.query.rounds else 0
         return before * (self.collect + RESULT_PATIENCE * self.patience) + self.collect
 
     def target_deadline(self, number: int) -> float:
-        """Return the seconds after the start in which a target waits for the batches of a step."""
+        """Return the deadline until which a target waits for the batches of a step, in seconds after the start."""
         return self.deadline(number) + _TARGET_SLACK * self.patience
 
     @property
     def result_deadline(self) -> float:
-        """The seconds after the start in which the result waits for the targets."""
+        """The deadline until which the result waits for the targets, in seconds after the start."""
         return self.deadline(len(self.steps)) + RESULT_PATIENCE * self.patience
 
     def seals(self, step: int) -> Seals:
-        """Return the seals of a step of the plan, from 1 on, or of `RESULT`."""
+        """Return the seals of a step; `step` counts from 1, or is `RESULT` for messages to the result."""
         return Seals(digest=self.digest, step=step, size=self.layout.sealed)
 
     def seal_key(self, name: str) -> PublicSealKey:
@@ -249,21 +253,21 @@ class RunDocument(_Part):
         return PublicSealKey.of(seal)
 
     def step(self, number: int) -> Step:
-        """Return a step of the plan, from 1 on."""
+        """Return the step with this number; numbers start at 1."""
         return self.steps[number - 1]
 
     @cached_property
     def places(self) -> dict[str, tuple[tuple[int, int, int], ...]]:
-        """For every holder: step, batch and slot of each source it speaks for."""
-        found: dict[str, list[tuple[int, int, int]]] = {}
+        """For every holder, the step, batch and slot of each of its sources."""
+        by_holder: dict[str, list[tuple[int, int, int]]] = {}
         for number, step in enumerate(self.steps, start=1):
             for position, batch in enumerate(step.batches):
                 for slot, holder in enumerate(batch.holders):
-                    found.setdefault(holder, []).append((number, position, slot))
-        return {holder: tuple(places) for holder, places in found.items()}
+                    by_holder.setdefault(holder, []).append((number, position, slot))
+        return {holder: tuple(places) for holder, places in by_holder.items()}
 
     def batches_of(self, scrambler: str) -> tuple[tuple[int, Batch], ...]:
-        """Return steps and batches of a scrambler."""
+        """Return the batches of a scrambler, each with the number of its step."""
         return tuple(
             (number, batch)
             for number, step in enumerate(self.steps, start=1)
@@ -272,7 +276,7 @@ class RunDocument(_Part):
         )
 
     def target_of(self, compute: str) -> tuple[int, int] | None:
-        """Return the step in which a node is a target, and its number there."""
+        """Return the first step in which a node is a target, and the target's number; None for other nodes."""
         for number, step in enumerate(self.steps, start=1):
             if compute in step.computes:
                 return number, step.computes.index(compute)
@@ -293,13 +297,13 @@ def read_document(path: Path) -> RunDocument:
         message = f"{path} cannot be read: {reason or 'an error'}."
         raise DataError(message) from None
     if document.text != text:
-        message = f"{path} was changed or laid out anew: all nodes must hold the same bytes."
+        message = f"{path} was changed or reformatted: all nodes must hold the same bytes. Copy the original."
         raise DataError(message)
     return document
 
 
 def _place(path: tuple[int | str, ...], kind: str) -> str:
-    """Return where in a document something is wrong; a key that no document has may be one of somebody's data."""
+    """Return the place of an error in a document; an unknown key may be private data, so it is not shown."""
     steps = (*path[:-1], "a key that no document has") if kind == "extra_forbidden" else path
     return ".".join(map(str, steps)) or "document"
 

@@ -1,4 +1,4 @@
-"""What goes over a connection: messages, all of one size, and short control frames, all of another."""
+"""The frames of a connection: messages of one size, and control frames of another, shorter size."""
 
 from __future__ import annotations
 
@@ -16,74 +16,74 @@ _DIGEST: Final = struct.Struct("<4Q")  # 32 bytes as the numbers of a control fr
 VERSION: Final = 2
 
 CONTROL: Final = _HEAD.size + _REST.size
-"""Bytes of a control frame."""
+"""Number of bytes of a control frame."""
 
 SMALLEST, LARGEST = 256, 16_384
-"""A message is one record of TLS, which holds at most 16,384 bytes."""
+"""Smallest and largest size of a message: it must fit into one TLS record of at most 16,384 bytes."""
 
 
 class Kind(enum.IntEnum):
-    """What a frame is."""
+    """The type of a frame."""
 
     MESSAGE = 1
     END = 2
-    """All messages were sent: numbers = (messages on this connection, sources behind them)."""
+    """All messages were sent; numbers = (messages on this connection, sources of these messages)."""
     ABORT = 3
-    """There will be no batch: reason."""
+    """No batch will be sent; the frame states the reason."""
     ACCEPTED = 4
     REFUSED = 5
-    """reason."""
+    """The messages were refused; the frame states the reason."""
     HEALTH = 6
-    """A question; the answer has numbers = (state, accepted, rejected, sent, repeated)."""
+    """A health query; the answer has numbers = (state, accepted, rejected, sent, repeated)."""
     WANT = 7
-    """A question after the centroids that a step starts from; the answer is messages and an END."""
+    """A query for the start centroids of a step; the answer is messages followed by an END frame."""
     HELLO = 8
-    """The first frame of each side on every connection: numbers = the digest of the run's document, 32 bytes."""
+    """The first frame of each peer on every connection: numbers = the digest of the run's document, 32 bytes."""
 
 
 class Reason(enum.IntEnum):
-    """Why something was refused, or a batch given up."""
+    """The reason why a message was refused, or a batch was given up."""
 
     NONE = 0
     CERTIFICATE = 1
-    """No certificate of the authority, expired, or not valid yet."""
+    """The certificate is missing, not from the authority, expired, or not yet valid."""
     IDENTITY = 2
-    """A good certificate, but of nobody who takes part here."""
+    """The certificate is valid, but its node takes no part here."""
     STEP = 3
     SLOT = 4
-    """A place in the batch that belongs to somebody else."""
+    """The place in the batch belongs to another node."""
     TARGET = 5
     CONFLICT = 6
-    """The place is taken by another message: there is one message for each record, for ever."""
+    """The place already has another message; each record permanently has one message."""
     LATE = 7
     MALFORMED = 8
-    """No frame of this protocol, or a sealed text that holds no message."""
+    """The bytes are not a frame of this protocol, or the sealed text has no valid message."""
     UNREADABLE = 9
-    """Sealed for another node, run, plan or step; or damaged."""
+    """The message was sealed for another node, run, plan or step, or is damaged."""
     DUPLICATE = 10
     TRUNCATED = 11
-    """The connection ended before all that was announced had come."""
+    """The connection ended before all announced messages had arrived."""
     SLOW = 12
     BELOW_MINIMUM = 13
     STOPPED = 14
     NOT_YET = 15
-    """Ask again."""
+    """The answer is not available yet; the peer should retry."""
     BUSY = 16
-    """Too many connections of one node at a time."""
+    """One node has too many open connections, or there is no place for a further one."""
     OTHER_RUN = 17
-    """The other end holds another document: of another run, or a changed one."""
+    """The peer has another document: of another run, or a changed one."""
     MISCOUNTED = 18
-    """The numbers of a batch do not add up: sources, dummies, messages."""
+    """The counts of a batch do not add up: sources, dummies, messages."""
 
     @property
     def words(self) -> str:
-        """The reason as one word or two."""
+        """The reason in one or two words."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sealed message on its way; a scrambler reads where it goes, nobody on the wire does."""
+    """A sealed message in transit. A scrambler can read its target; an observer of the connection cannot."""
 
     step: int
     slot: int
@@ -93,7 +93,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A short frame about messages."""
+    """A short frame that controls the transfer of messages."""
 
     kind: Kind
     step: int = 0
@@ -106,10 +106,10 @@ Frame: TypeAlias = Message | Control
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The frames of one run: `size` bytes for every message, header and seal included.
+    """The layout of the frames of one run: every message has `size` bytes, including header and seal.
 
-    `digest` is the SHA-256 of the run's document, 32 bytes. Each end of a connection says it first, whole: whoever
-    holds another document, however alike, is not heard, nor are nodes of an earlier run on the same hosts.
+    `digest`: SHA-256 of the run's document, 32 bytes. Each peer sends the digest first. A node with any other document
+    is refused, for example a node of an earlier run on the same hosts.
 
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
@@ -118,7 +118,7 @@ class Layout:
     size: int
     digest: bytes = bytes(_DIGEST.size)
     hello: Control = field(init=False, repr=False, compare=False)
-    """What each end of a connection says first."""
+    """The first frame that each peer sends."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", _checks.integer("size", self.size, low=SMALLEST, high=LARGEST))
@@ -142,7 +142,7 @@ class Layout:
         return _HEAD.pack(VERSION, frame.kind, frame.step, 0, 0) + _REST.pack(frame.reason, *numbers)
 
     def left(self, head: bytes) -> int:
-        """Return how many bytes follow the first `HEAD` ones."""
+        """Return how many bytes of a frame follow its first `HEAD` bytes."""
         version, kind, *_ = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
             message = "these bytes are no frame of this protocol."
@@ -150,7 +150,7 @@ class Layout:
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
     def unpack(self, head: bytes, rest: bytes) -> Frame:
-        """Return the frame of `HEAD` bytes and what follows them."""
+        """Return the frame with these first `HEAD` bytes and these remaining bytes."""
         _version, kind, step, slot, target = _HEAD.unpack(head)
         if kind == Kind.MESSAGE:
             return Message(step, slot, target, rest)

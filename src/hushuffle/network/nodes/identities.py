@@ -1,4 +1,4 @@
-"""Who is who on the network: certificates, the contexts of TLS 1.3 that demand them, and an authority for trials."""
+"""Identities of nodes: certificates, TLS 1.3 contexts that require them, and a certificate authority for trials."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import text_of_secret
 
 _FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
-"""An extension that means nothing, and makes up for short names."""
+"""A certificate extension without meaning, which pads short names."""
 
 _LONGEST_NAME: Final = 63
 
 _SKEW: Final = dt.timedelta(minutes=10)
-"""Certificates start a little early, for nodes whose clocks are late."""
+"""Certificates become valid this long before they are issued, for nodes with slow clocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """One node's name, its certificate with the authority's, and its private key, all PEM text.
+    """One node's name, certificate, authority certificate and private key; the last three are PEM text.
 
-    `address`: the local address to send from, None for whichever there is.
+    `address`: the local address from which the node sends; None for any address.
     """
 
     name: str
@@ -50,13 +50,13 @@ class Identity:
     address: str | None = None
 
     def server(self) -> ssl.SSLContext:
-        """Return a context that accepts TLS 1.3 and clients with a certificate of the same authority, nothing else."""
+        """Return a server context that requires TLS 1.3 and a client certificate of the same authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.num_tickets = 0  # no resumption: every connection shows its certificate
         return self._loaded(context)
 
     def client(self) -> ssl.SSLContext:
-        """Return a context that shows this certificate, and checks that a server is the node that was wanted."""
+        """Return a client context that shows this certificate, and checks that the server is the intended node."""
         return self._loaded(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
@@ -67,13 +67,13 @@ class Identity:
             with _as_file(self.certificate + self.key) as path:
                 context.load_cert_chain(path)
         except (ssl.SSLError, OSError, ValueError, TypeError):  # the last: text that is not ASCII
-            message = f"the certificate or key of {self.name} cannot be used: damaged, or not belonging together."
+            message = f"the certificate or key of {self.name} cannot be used: damaged, or not a pair."
             raise DataError(message) from None
         return context
 
 
 def read_identity(name: str, *, certificate: Path, authority: Path, key: str, address: str | None = None) -> Identity:
-    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable that holds the PEM."""
+    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable with the PEM text."""
     return Identity(
         name=name,
         certificate=_text(certificate),
@@ -84,16 +84,16 @@ def read_identity(name: str, *, certificate: Path, authority: Path, key: str, ad
 
 
 def peer_name(connection: Any) -> str:
-    """Return the name in the certificate of the other end of a TLS connection; "" if it has none.
+    """Return the name in the certificate of a TLS peer; "" if the certificate has no name.
 
-    `connection`: what asyncio calls "ssl_object"; the handshake has checked the certificate.
+    `connection`: asyncio's "ssl_object"; the handshake has already checked the certificate.
     """
     names: tuple[tuple[str, str], ...] = (connection.getpeercert() or {}).get("subjectAltName", ())
     return next((value for kind, value in names if kind == "DNS"), "")
 
 
 class Authority:
-    """A certificate authority for trials and tests: whoever holds its key can make any node's certificate.
+    """A certificate authority for trials and tests: any party with its key can issue a certificate for any node.
 
     >>> authority = Authority()
     >>> authority.issue("compute-1").name
@@ -121,33 +121,33 @@ class Authority:
 
     @classmethod
     def read(cls, *, certificate: str, key: str, days: float = 30.0) -> Authority:
-        """Return an authority that was made before, from its PEM texts."""
-        found = cls(days=days)
+        """Return the existing authority with this certificate and key, as PEM texts."""
+        authority = cls(days=days)
         try:
             loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())
             fits = isinstance(loaded, Ed25519PrivateKey) and own.public_key() == loaded.public_key()
-        except Exception:  # noqa: BLE001 - locked, of an unknown kind or version, damaged: each raises something else
+        except Exception:  # noqa: BLE001 - each fault raises another exception
             fits = False
         if not fits or not isinstance(loaded, Ed25519PrivateKey):
-            message = "the authority's certificate and key cannot be used: damaged, or not belonging together."
+            message = "the authority's certificate and key cannot be used: damaged, or not a pair."
             raise DataError(message)
-        found._key, found._certificate = loaded, own
-        return found
+        authority._key, authority._certificate = loaded, own
+        return authority
 
     @property
     def certificate(self) -> str:
-        """Its own certificate, PEM."""
+        """The authority's own certificate, as PEM text."""
         return self._certificate.public_bytes(Encoding.PEM).decode()
 
     @property
     def key(self) -> str:
-        """Its private key, PEM."""
+        """The authority's private key, as PEM text."""
         return _pem(self._key)
 
     def issue(self, name: str, *, address: str | None = None, shift: dt.timedelta | None = None) -> Identity:
-        """Return a new identity; `shift` moves the time in which it is valid, for tests of wrong clocks."""
+        """Return a new identity; `shift` moves the period of validity, for tests of wrong clocks."""
         key = Ed25519PrivateKey.generate()
-        # One length for all: a longer certificate would tell who is connecting.
+        # All certificates have the same length: a longer certificate would reveal which node connects.
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hushuffle node")])
         builder = self._builder(subject, key, shift or dt.timedelta())
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -171,7 +171,7 @@ class Authority:
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(key.public_key())
-            .serial_number(1 << 158 | secrets.randbits(158))  # 20 bytes, whatever falls
+            .serial_number(1 << 158 | secrets.randbits(158))  # 20 bytes for every random value
             .not_valid_before(now - _SKEW)
             .not_valid_after(now + dt.timedelta(days=self._days))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -194,7 +194,7 @@ def _text(path: Path) -> str:
 
 @contextmanager
 def _as_file(text: str) -> Iterator[str]:
-    """Give the path of a file that only this process can open: OpenSSL takes keys from files alone."""
+    """Yield the path of a file that only this process can open: OpenSSL reads keys from files only."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("identity", os.MFD_CLOEXEC)
         try:
@@ -202,7 +202,7 @@ def _as_file(text: str) -> Iterator[str]:
             yield f"/proc/self/fd/{number}"
         finally:
             os.close(number)
-    else:  # pragma: no cover - no such memory files outside Linux
+    else:  # pragma: no cover - memory files exist only on Linux
         with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
             file.write(text)
             file.flush()

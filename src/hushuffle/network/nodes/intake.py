@@ -1,4 +1,4 @@
-"""`Intake`: what one target takes in one step; a batch counts when all of it came, once."""
+"""`Intake`: the messages that one target accepts in one step; a batch counts once, once all of its messages arrived."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from hushuffle.network.nodes.spool import Spool, unpack_batch
 from hushuffle.network.nodes.tally import Counts
 
 Arrived: TypeAlias = dict[bytes, tuple[bytes, bool] | None]
-"""What came on one connection, by the one-time keys of its seals: a record, and whether it counts (no dummy does);
-None for what cannot be read: its source is at fault, and its scrambler cannot tell."""
+"""The messages of one connection, by the one-time keys of their seals. A value is a record, and whether it counts (a
+dummy does not); None marks an unreadable message: its source is at fault, and its scrambler cannot detect the fault.
+"""
 
 
 class Intake:
-    """The batches of one step on their way into one target.
+    """The batches of one step that arrive at one target.
 
-    `sources` stand behind the batches that came whole, with so many different `messages`, dummies among them;
-    `counts` says it of each batch. `all_ended` is set when nothing more is to come.
+    `sources` and `messages` count the sources and the distinct messages, including dummies, of all complete batches;
+    `counts` has both numbers for each batch. `all_ended` is set when no further message is expected.
 
-    `check`: refuses a content that is no record of this target (DataError).
-    `merge`: takes the records of a batch that came whole, and which of them count.
-    `sample`: some record of this target. A dummy is worked on as if it held this one, so that the time until the
-    target answers does not tell how many of its messages carried data.
+    `check`: a function that raises DataError for content that is not a record of this target.
+    `merge`: a function that receives the records of a complete batch, and for each record whether it counts.
+    `sample`: a record of this target. A dummy is processed as if it had this record, so that the response time of the
+    target does not depend on the number of messages with data.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Intake:
         self._step, self._seals = document.step(number), document.seals(number)
         self._check, self._merge, self._sample, self._journal = check, merge, sample, journal
         self._once = Once()
-        # Who sends, and behind how many sources it can stand.
+        # The permitted senders, each with its largest number of sources.
         self._senders: dict[str, int] = {}
         for batch in self._step.batches:
             if batch.scrambler is None:
@@ -64,31 +65,31 @@ class Intake:
 
     @property
     def senders(self) -> frozenset[str]:
-        """Who may send."""
+        """The names of the nodes that may send."""
         return frozenset(self._senders)
 
     @property
     def counts(self) -> Counts:
-        """What came of each batch."""
+        """For each batch, its numbers of sources and messages at this target."""
         if not self._step.scrambled:
             return ((self.sources, self.messages),)
         return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
 
     def expects(self, peer: str, end: Control) -> bool:
-        """Say whether the batch of a sender may still count."""
+        """Return whether the batch of a sender may still count."""
         right = (end.kind, end.step) == (Kind.END, self._number)
         return right and peer in self._senders and peer not in self._ended and not self._closed
 
     def close(self) -> None:
-        """Take nothing more: what was to be made of the step is made."""
+        """Accept no further messages: the step is being computed."""
         self._closed = True
 
     def most(self, peer: str) -> int:
-        """Return how many messages a sender can have: under a cap as many as it has sources."""
+        """Return the largest number of messages of a sender; under a cap, this is the number of its sources."""
         return self._senders.get(peer, 0) + (0 if self._step.capped else self._step.dummies)
 
     def open(self, message: Message, arrived: Arrived) -> None:
-        """Open a message, and keep what is in it until its batch is whole."""
+        """Open a message, and store its content until its batch is complete."""
         reason = Reason.STEP if message.step != self._number else self._opened(message.sealed, arrived)
         if reason is not Reason.NONE:
             self._journal.reject(reason)
@@ -111,7 +112,7 @@ class Intake:
         return Reason.NONE
 
     def broke(self, peer: str) -> None:
-        """Give up the batch of a scrambler whose connection broke: it sends its batch once."""
+        """Give up the batch of a scrambler whose connection broke, since a scrambler sends its batch only once."""
         if self._step.scrambled and peer in self._senders:
             self._ends(peer)
 
@@ -121,10 +122,10 @@ class Intake:
             self.all_ended.set()
 
     def end(self, peer: str, end: Control, count: int, arrived: Arrived) -> Control:
-        """Count a batch that came whole and in time, or say that it is lost; return the answer."""
+        """Count a complete batch that arrived in time, or mark the batch as lost; return the answer."""
         if peer in self._ended:
             if not self._step.scrambled and all(key in self._once for key in arrived):
-                # A source that sends the same again: the answer to the first was lost.
+                # A source repeats its messages, because the first answer was lost.
                 self._journal.repeated += count
                 return Control(Kind.ACCEPTED, self._number)
             self._journal.reject(Reason.DUPLICATE)
@@ -142,7 +143,7 @@ class Intake:
         if reason is not Reason.NONE:
             self._journal.reject(reason)
             return Control(Kind.REFUSED, self._number, reason)
-        # Only now are seals remembered: what came on a connection that broke may come again, and count then.
+        # Seals are recorded only now: messages from a connection that broke may arrive again, and then count.
         new = [one for key, one in arrived.items() if self._once.first(key)]
         if len(new) < len(arrived):
             self._journal.reject(Reason.DUPLICATE, len(arrived) - len(new))
@@ -155,9 +156,9 @@ class Intake:
         return Control(Kind.ACCEPTED, self._number)
 
     def _possible(self, peer: str, sources: int, count: int) -> bool:
-        """Say whether a sender can have so many messages here, from so many sources.
+        """Return whether a sender can have sent so many messages to this target from so many sources.
 
-        How many a scrambler has at all targets together is compared by the result.
+        The result checks the number over all targets together.
         """
         if not self._step.scrambled:
             return sources == count
@@ -173,13 +174,14 @@ async def take_batch(
     *,
     keep: Callable[[str, Control, list[bytes]], Awaitable[None]] | None = None,
 ) -> Control:
-    """Take what one sender has for one step, and return the answer.
+    """Accept the messages of one sender for one step, and return the answer.
 
-    `messages`: of one connection, `ends` with the frame that ends them.
-    `ends`: filled when the messages are over.
-    `intakes`: by number of step, one or more.
-    `journal`: where to count; it answers questions after health.
-    `keep`: takes the sender, the frame that ends its batch, and the sealed messages, before the batch counts.
+    `messages`: the messages of one connection.
+    `ends`: receives the frame that ends the messages, after the last message.
+    `intakes`: one or more intakes, by the number of the step.
+    `journal`: counts refusals, and answers health queries.
+    `keep`: a function that receives the sender, the frame that ends its batch, and the sealed messages, before the
+    batch counts.
     """
     arrived, count, intake, sealed = Arrived(), 0, next(iter(intakes.values())), list[bytes]()
     try:
@@ -201,7 +203,7 @@ async def take_batch(
         return journal.health()
     if not count:
         intake = intakes.get(end.step, intake)
-    if peer not in intake.senders:  # the node's own name, or a sender of another step
+    if peer not in intake.senders:  # the peer is this node itself, or a sender of another step
         journal.reject(Reason.IDENTITY)
         return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
     if keep is not None and intake.expects(peer, end):
@@ -210,10 +212,10 @@ async def take_batch(
 
 
 def restored(spool: Spool | None, intakes: Mapping[int, Intake], document: RunDocument) -> None:
-    """Take the batches that a node had kept before it was killed."""
+    """Restore the batches that a node had stored before it was stopped."""
     for record in () if spool is None else spool.read():
         peer, number, sources, sealed = unpack_batch(record, document.layout.sealed)
         intake, arrived = intakes[number], Arrived()
-        for one in sealed:
-            intake.open(Message(number, 0, 0, one), arrived)
+        for content in sealed:
+            intake.open(Message(number, 0, 0, content), arrived)
         intake.end(peer, Control(Kind.END, number, numbers=(len(sealed), sources)), len(sealed), arrived)

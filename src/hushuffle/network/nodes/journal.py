@@ -1,4 +1,4 @@
-"""What a node says of its work: counters by reason, and one line of JSON for each event; never anything private."""
+"""A node's log: counters by reason, and one line of JSON per event, without private data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _STATES: Final = ("starting", "sending", "gathering", "releasing", "computing", 
 class Journal:
     """Counters and events of one node.
 
-    `accepted` messages were taken for the first time, `repeated` ones had been taken before, `sent` ones were
-    handed on, of which `dummies` were the node's own; `rejected` counts frames, connections or batches by reason.
+    `accepted`: messages that arrived for the first time. `repeated`: messages that had arrived before. `sent`:
+    forwarded messages, of which `dummies` were the node's own. `rejected`: refused frames, connections or batches, by
+    reason.
 
     >>> journal = Journal(node="compute-1")
     >>> journal.reject(Reason.DUPLICATE)
@@ -39,12 +40,12 @@ class Journal:
     facts: dict[str, int] = field(default_factory=dict)
 
     def reject(self, reason: Reason, count: int = 1) -> None:
-        """Count something that was refused."""
+        """Count refusals with this reason."""
         self.rejected[reason] += count
 
     @contextmanager
     def resuming(self) -> Iterator[None]:
-        """Count what was kept before the node was killed as "resumed", and as nothing else: it was counted then."""
+        """Count messages that were stored before a restart only as "resumed", since they were counted before."""
         before, rejected = (self.accepted, self.repeated), self.rejected.copy()
         try:
             yield
@@ -56,12 +57,12 @@ class Journal:
                 self.event("resumed", messages=resumed)
 
     def enter(self, state: str, **facts: Any) -> None:
-        """Go to another state, and say so."""
+        """Enter another state, and write it to the log."""
         self.state = state
         self.event(state, **facts)
 
     def event(self, what: str, **facts: Any) -> None:
-        """Write one line."""
+        """Write an event to the log, as one line of JSON."""
         if self.out is not None:
             line = {"time": round(time.time(), 3), "node": self.node, "event": what, **facts}
             with suppress(OSError, ValueError):  # a full disk or a closed pipe must not end a node
@@ -69,20 +70,20 @@ class Journal:
                 self.out.flush()
 
     def health(self) -> Control:
-        """Return the answer to a question after health."""
+        """Return the answer to a health query."""
         state = _STATES.index(self.state) if self.state in _STATES else 0
         numbers = (state, self.accepted, self.rejected.total(), self.sent, self.repeated)
         return Control(Kind.HEALTH, numbers=numbers)
 
     @staticmethod
     def read(answer: Control) -> dict[str, Any]:
-        """Return what such an answer says."""
+        """Return the content of an answer to a health query."""
         state, accepted, rejected, sent, repeated = (*answer.numbers, 0, 0, 0, 0, 0)[:5]
-        known = _STATES[state] if state < len(_STATES) else "unknown"
-        return {"state": known, "accepted": accepted, "rejected": rejected, "sent": sent, "repeated": repeated}
+        name = _STATES[state] if state < len(_STATES) else "unknown"
+        return {"state": name, "accepted": accepted, "rejected": rejected, "sent": sent, "repeated": repeated}
 
     def counters(self) -> dict[str, Any]:
-        """Return all counters, for a file or a page."""
+        """Return all counters, for a status file or a report."""
         return {
             "state": self.state,
             "accepted": self.accepted,

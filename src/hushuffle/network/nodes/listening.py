@@ -1,4 +1,4 @@
-"""Who gets in: limits on strangers until they have shown a certificate, and on members afterwards."""
+"""Admission of connections: limits on peers without a checked certificate (strangers) and with one (members)."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from hushuffle.network.nodes.identities import peer_name
 from hushuffle.network.nodes.journal import Journal
 
 MOST: Final = 128
-"""Connections of members that a node has open at a time; others wait."""
+"""Largest number of open connections of members; further connections wait."""
 
 OF_ONE: Final = 4
-"""Of these, connections of one node at a time."""
+"""Largest number of open connections of one member."""
 
 STRANGERS: Final = 256
-"""Connections that have shown no certificate yet; when one more comes, the one that was silent longest goes."""
+"""Largest number of connections without a checked certificate; for a new one, the longest silent one is closed."""
 
 OF_ADDRESS: Final = 64
-"""Of these, connections from one address."""
+"""Largest number of connections without a checked certificate from one address."""
 
 _HANDSHAKES: Final = 64
-"""Handshakes at a time."""
+"""Largest number of concurrent handshakes."""
 
 _HANDSHAKES_OF_ADDRESS: Final = 16
 
 _HANDSHAKE: Final = 10.0
-"""Seconds that a stranger may take to say something, and again to show a certificate."""
+"""Seconds within which a stranger must send its first byte, and again within which it must show a certificate."""
 
 _HURRIED: Final = 2.0
-"""The same for the certificate, while others wait for their turn."""
+"""Seconds within which a stranger must show a certificate while other strangers wait for a handshake."""
 
 _PAUSE: Final = 0.05
 _BREATH: Final = 0.001
-"""Seconds after every fourth stranger that was sent away: who comes back at once must not keep a node busy."""
+"""Seconds of pause after every fourth refused stranger, so that immediate retries do not keep a node busy."""
 
 Handler = Callable[[Connection], Awaitable[None]]
 
@@ -57,17 +57,18 @@ async def listen(
     patience: float,
     journal: Journal,
 ) -> None:
-    """Accept connections until cancelled, and give each that has shown a good certificate to `handler`.
+    """Accept connections until cancelled, and pass each connection with a valid certificate to `handler`.
 
-    Who has no certificate of the authority, or one that is expired or not valid yet, is refused and counted. What goes
-    wrong within a connection ends that connection, is counted by its reason, and told to the other end.
+    A peer without a certificate of the authority, or with a certificate that is expired or not yet valid, is refused
+    and counted. An error within a connection ends this connection, is counted by its reason, and is reported to the
+    peer.
 
-    Nobody can take all places. A stranger who says nothing costs hardly more than an open file, and goes when others
-    come, the longest silent first, those of the same address before any other. A member who has several connections
-    gives one up for a member who has none.
+    No peer can occupy all places. A silent stranger costs little more than an open file, and is closed when others
+    arrive: the longest silent first, strangers of the same address before all others. If a member without a connection
+    arrives, a member with several connections loses one.
     """
     loop = asyncio.get_running_loop()
-    where.setblocking(False)  # noqa: FBT003 - the socket's own way
+    where.setblocking(False)  # noqa: FBT003 - the signature of `setblocking`
     strangers, members, tasks = _Strangers(journal), _Members(patience), set[asyncio.Task[None]]()
 
     async def serve(accepted: socket.socket, address: str) -> None:
@@ -88,7 +89,7 @@ async def listen(
 
     def done(accepted: socket.socket, task: asyncio.Task[None]) -> None:
         if task.cancelled():
-            accepted.close()  # it may never have begun
+            accepted.close()  # the task may be cancelled before it starts
         strangers.leave(task)
         tasks.discard(task)
 
@@ -97,7 +98,7 @@ async def listen(
             try:
                 accepted, address = await _next(where)
             except OSError:
-                # Too many open files, or who came is gone already: nothing that others should suffer from for long.
+                # Too many files are open, or the peer has already left: pause briefly, and serve the other peers.
                 strangers.send_away()
                 await asyncio.sleep(_PAUSE)
                 continue
@@ -115,12 +116,12 @@ async def listen(
 
 
 class _Strangers:
-    """Connections whose certificate was not seen yet, by the tasks that wait for it."""
+    """Connections without a checked certificate, by the tasks that wait for the certificate."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._addresses: dict[asyncio.Task[None], str] = {}
-        self._silent: dict[asyncio.Task[None], str] = {}  # in the order in which they came
+        self._silent: dict[asyncio.Task[None], str] = {}  # in the order of arrival
         self._of, self._sent_away = Counter[str](), 0
         self._turns = asyncio.Semaphore(_HANDSHAKES)
         self._turns_of: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _HANDSHAKES_OF_ADDRESS))
@@ -143,9 +144,9 @@ class _Strangers:
             self._turns_of.pop(address, None)
 
     async def room(self, address: str) -> bool:
-        """Make room for one more; say whether there is some."""
+        """Make room for one more connection; return whether there is room."""
         while self._of[address] >= OF_ADDRESS:
-            # Where nobody of this address is silent, the newcomer has to come again.
+            # If no stranger of this address is silent, the new peer must connect again later.
             away = self.send_away(address)
             await self._breath()
             if not away:
@@ -162,7 +163,7 @@ class _Strangers:
         await asyncio.sleep(_BREATH if self._sent_away % 4 == 0 else 0)
 
     def send_away(self, address: str | None = None) -> bool:
-        """Drop the connection that has been silent longest, of one address or of all; say whether there is one."""
+        """Close the longest silent connection, of one address or of all; return whether there was one."""
         task = next((task for task, own in self._silent.items() if address in {None, own}), None)
         if task is None:
             return False
@@ -173,7 +174,7 @@ class _Strangers:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[float]:
-        """Wait for a turn to shake hands; the seconds that there are for it."""
+        """Wait for a handshake slot, and yield the number of seconds for the handshake."""
         own = self._turns_of[address]
         crowded = own.locked() or self._turns.locked()
         async with own, self._turns:
@@ -181,16 +182,16 @@ class _Strangers:
 
 
 class _Members:
-    """Connections whose certificate is good."""
+    """Connections of peers with a valid certificate."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
         self._free, self._waiting = asyncio.Semaphore(MOST), 0
         self._of = Counter[str]()
-        self._open: dict[Connection, None] = {}  # in the order in which they came
+        self._open: dict[Connection, None] = {}  # in the order of arrival
 
     async def serve(self, handler: Handler, connection: Connection) -> None:
-        """Give a connection to `handler` when it has a place."""
+        """Wait for a place for a connection, and pass the connection to `handler`."""
         self._of[connection.peer] += 1
         try:
             if self._of[connection.peer] > OF_ONE or self._waiting == MOST:
@@ -218,7 +219,7 @@ class _Members:
             self._waiting -= 1
 
     def _make_room(self, peer: str) -> None:
-        """End a connection of the member that has most, if that is more than the newcomer then has."""
+        """Close a connection of the member with the most connections, unless the new peer would then have more."""
         held = Counter(one.peer for one in self._open)
         greedy, most = max(held.items(), key=lambda one: one[1], default=("", 0))
         if most > held[peer] + 1:
@@ -233,7 +234,7 @@ def _busy(connection: Connection) -> ConnectionLostError:
 
 
 async def _roomy(strangers: _Strangers, accepted: socket.socket, address: str) -> bool:
-    """Make room for a newcomer, who is sent away where there is none; say whether there is."""
+    """Make room for a new connection, or close it; return whether there is room."""
     room = False
     try:
         room = await strangers.room(address)
@@ -244,9 +245,9 @@ async def _roomy(strangers: _Strangers, accepted: socket.socket, address: str) -
 
 
 async def _next(where: socket.socket) -> tuple[socket.socket, str]:
-    """Return the next connection, and the address it comes from.
+    """Return the next connection, and the address from which it comes.
 
-    `loop.sock_accept` would lose, and complain of, one that comes as it is cancelled.
+    `loop.sock_accept` would lose a connection that arrives while it is cancelled, and warn about it.
     """
     while True:
         with suppress(BlockingIOError):
@@ -257,7 +258,7 @@ async def _next(where: socket.socket) -> tuple[socket.socket, str]:
 
 
 def _address(host: str) -> str:
-    """Return what counts as one address: of IPv6 the first 64 bits, for whoever has one of these has all.
+    """Return the unit of addresses that one party controls: the address in IPv4, the first 64 bits in IPv6.
 
     >>> _address("192.0.2.7"), _address("2001:db8::7")
     ('192.0.2.7', '2001:db8::/64')
@@ -267,17 +268,17 @@ def _address(host: str) -> str:
     return str(ipaddress.ip_network(f"{host.partition('%')[0]}/64", strict=False))
 
 
-async def _readable(one: socket.socket) -> None:
+async def _readable(listener: socket.socket) -> None:
     loop, readable = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(one, readable.set)
+    loop.add_reader(listener, readable.set)
     try:
         await readable.wait()
     finally:
-        loop.remove_reader(one)
+        loop.remove_reader(listener)
 
 
 async def _spoken(accepted: socket.socket) -> None:
-    """Wait for the first byte: before it comes, nothing is spent on the other end."""
+    """Wait for the first byte of a connection: before it arrives, no work is done for the peer."""
     await _readable(accepted)
     if not accepted.recv(1, socket.MSG_PEEK):
         raise ConnectionResetError
@@ -305,10 +306,10 @@ async def _accepted(
 
 
 def _failed(error: OSError) -> Reason:
-    """Return why somebody did not get in."""
-    if isinstance(error, ConnectionAbortedError | TimeoutError):  # asyncio's word for a slow handshake is the first
+    """Return the reason why a peer was not admitted."""
+    if isinstance(error, ConnectionAbortedError | TimeoutError):  # asyncio raises the first for a slow handshake
         return Reason.SLOW
-    return Reason.TRUNCATED if isinstance(error, ConnectionResetError) else Reason.CERTIFICATE  # so are errors of TLS
+    return Reason.TRUNCATED if isinstance(error, ConnectionResetError) else Reason.CERTIFICATE  # TLS errors, too
 
 
 async def _handled(connection: Connection, handler: Handler, journal: Journal) -> None:
@@ -323,7 +324,7 @@ async def _handled(connection: Connection, handler: Handler, journal: Journal) -
             await _refuse(connection, Reason.MALFORMED)
         await connection.close()
     finally:
-        connection.abort()  # a node that ends does not wait for peers that are slow to say goodbye
+        connection.abort()  # a node that ends does not wait for peers that close slowly
 
 
 async def _refuse(connection: Connection, reason: Reason) -> None:

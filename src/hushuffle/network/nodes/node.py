@@ -1,4 +1,4 @@
-"""`Node`: what every node does alike: listen, refuse strangers, connect, wait, stop."""
+"""`Node`: the common part of all nodes: listen, refuse unknown peers, connect, wait, and stop."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _OF_EACH: Final = 8
 
 
 class Places:
-    """How many connections the nodes of one process make at a time: a few to each node.
+    """Limits on the connections that the nodes of one process open at a time: a small number to each other node.
 
-    Each node has its own: who waits for one that is dead, or stands still, holds up nobody who goes elsewhere.
+    Each node has its own limit, so waiting for a failed or slow node delays no connection to another node.
     """
 
     def __init__(self) -> None:
         self._free: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _OF_EACH))
         self.work = asyncio.Semaphore(_OF_EACH)
-        """For what is done before: sealing, and waiting for the disk."""
+        """Limits concurrent work before sending: sealing, and waiting for the disk."""
 
     def of(self, name: str) -> asyncio.Semaphore:
-        """Return the places at a node."""
+        """Return the semaphore that limits connections to a node."""
         return self._free[name]
 
 
 class Node:
     """One node of a run.
 
-    `where`: a listening socket, if others connect to it.
-    `known`: who may connect; the node's own name may, to ask after its health.
-    `state`: a private folder for what the node must not forget if it is killed; None: it forgets.
+    `where`: a listening socket, if other nodes connect to this node.
+    `peers`: the nodes that may connect. The node itself may connect to query its own health.
+    `state`: a private folder for data that must survive a kill; None stores no data.
     """
 
     def __init__(
@@ -57,17 +57,17 @@ class Node:
         journal: Journal,
         *,
         where: socket.socket | None = None,
-        known: frozenset[str] = frozenset(),
+        peers: frozenset[str] = frozenset(),
         state: Path | None = None,
     ) -> None:
         self._document, self._identity, self._journal = document, identity, journal
-        self._where, self._known = where, known | {identity.name}
+        self._where, self._known = where, peers | {identity.name}
         self._state = state
         self._stop = asyncio.Event()
 
     @property
     def name(self) -> str:
-        """The name that the run's document knows it by."""
+        """The node's name in the run's document."""
         return self._identity.name
 
     @property
@@ -77,28 +77,28 @@ class Node:
 
     @property
     def journal(self) -> Journal:
-        """Its counters."""
+        """The node's counters and log."""
         return self._journal
 
     def stop(self) -> None:
-        """Finish what has begun, give up the rest."""
+        """Finish work in progress, and give up all other work."""
         self._stop.set()
 
     async def _messages(self, connection: Connection, frames: list[Control]) -> AsyncIterator[Message]:
-        """Yield the messages of a connection; the control frame that ends them goes to `frames`."""
+        """Yield the messages of a connection; append the control frame that ends the messages to `frames`."""
         while not isinstance(frame := await connection.receive(), Control):
             if frame is None:
                 message = f"{connection.peer} ended the connection early."
                 raise ConnectionLostError(message, reason=Reason.TRUNCATED)
             yield frame
         if frame.kind is Kind.HEALTH and connection.peer != self.name:
-            # How many messages are there already would help whoever wants to be the only other one.
-            message = f"{connection.peer} may not ask how {self.name} is."
+            # The number of arrived messages would help an adversary who wants to isolate one honest message.
+            message = f"{connection.peer} may not query the health of {self.name}."
             raise ConnectionLostError(message, reason=Reason.IDENTITY)
         frames.append(frame)
 
     async def _take(self, connection: Connection) -> Frame:
-        """Take what a known node sends, and return the answer."""
+        """Process the frames of a known node, and return the answer."""
         raise NotImplementedError
 
     async def _handle(self, connection: Connection) -> None:
@@ -112,7 +112,7 @@ class Node:
     async def _listening(self) -> AsyncIterator[None]:
         assert self._where is not None
         document = self._document
-        context = self._identity.server()  # a certificate that cannot be used is no news for later
+        context = self._identity.server()  # an unusable certificate must raise before anything is sent
         task = asyncio.create_task(
             listen(
                 self._where,
@@ -133,28 +133,28 @@ class Node:
 
     @cached_property
     def _origin(self) -> float:
-        """The loop's time at the start of the run: the clock on the wall is read once, and may be set afterwards."""
+        """The event loop's time at the start of the run; the clock is read once, since it may be adjusted later."""
         return asyncio.get_running_loop().time() + self._document.starts - time.time()
 
     def _at(self, seconds: float) -> float:
-        """Return the loop's time so many seconds after the start of the run."""
+        """Return the event loop's time `seconds` after the start of the run."""
         return self._origin + seconds
 
     def _left(self, seconds: float) -> float:
-        """Return the seconds that are left until so many seconds after the start of the run."""
+        """Return the time left until `seconds` after the start of the run, in seconds."""
         return max(self._at(seconds) - asyncio.get_running_loop().time(), 0.0)
 
     def kept(self, what: str) -> Spool | None:
-        """Return where this node keeps something for the case that it is killed."""
+        """Return the stored records with this name, which survive a kill of the node; None without a state folder."""
         path = self.kept_at(what)
         return None if path is None else Spool(path)
 
     def kept_at(self, what: str) -> Path | None:
-        """Return the file in which this node keeps something of this run, if it has a folder for that."""
+        """Return the path of a file of this node and run that survives a kill; None without a state folder."""
         return None if self._state is None else self._state / f"{self._document.digest.hex()}-{self.name}{what}"
 
     async def keep(self, spool: Spool | None, records: Sequence[bytes]) -> bool:
-        """Keep records, where there is a place for them; say whether they are safe."""
+        """Store records, if there is a file for them; return whether the records are safe."""
         if spool is None or not records:
             return True
         try:
@@ -165,14 +165,14 @@ class Node:
         return True
 
     async def _keep_batch(self, spool: Spool | None, peer: str, end: Control, sealed: list[bytes]) -> None:
-        """Keep a batch that came whole; where that fails, it still counts, unless the node is killed."""
+        """Store a complete batch. If that fails, the batch still counts, unless the node is killed."""
         await self.keep(spool, [pack_batch(peer, end.step, end.numbers[1], sealed)])
 
     def forget(self) -> None:
-        """Let go of what was kept for the case that the node is killed: its work is done."""
+        """Delete the data that were stored for a restart: the node's work is done."""
 
     async def _wait(self, event: asyncio.Event, seconds: float) -> None:
-        """Wait for an event, but no longer, and not after `stop`."""
+        """Wait for an event, at most `seconds`, and not after `stop`."""
         waits = [asyncio.create_task(one.wait()) for one in (event, self._stop)]
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -182,7 +182,7 @@ class Node:
             await asyncio.wait(waits)
 
     async def _connect(self, name: str, *, until: float | None = None, stop: asyncio.Event | None = None) -> Connection:
-        """Return a connection to another node, tried until the loop's time is `until`, or for `patience` seconds."""
+        """Return a connection to another node; retry until loop time `until`, by default for `patience` seconds."""
         document = self._document
         return await connect(
             name,
@@ -195,7 +195,7 @@ class Node:
         )
 
     async def _report(self, contents: list[bytes], *, number: int = 0) -> None:
-        """Send what was found to the result, sealed, and count it; `number` tells one time from another."""
+        """Send the node's numbers to the result, sealed, and count the messages; `number` identifies the report."""
         document, name = self._document, self._document.result
         seals, key = document.seals(RESULT), document.seal_key(name)
         messages = [
@@ -205,19 +205,19 @@ class Node:
         until = max(self._at(document.result_deadline), asyncio.get_running_loop().time() + document.patience)
         answer = await self._deliver(name, messages, sources=1, until=until)
         if answer.kind is not Kind.ACCEPTED:
-            message = f"{name} refused what {self.name} found ({answer.reason.words})."
+            message = f"{name} refused the numbers of {self.name} ({answer.reason.words})."
             raise ConnectionLostError(message, reason=answer.reason)
         self._journal.sent += len(messages)
 
     async def _deliver(
         self, name: str, messages: list[Message], *, sources: int, until: float, places: Places | None = None
     ) -> Control:
-        """Send messages to a node until it has answered, the same ones at every try.
+        """Send messages to a node until it answers; every try sends the same messages.
 
-        `messages`: all of one step.
-        `sources`: how many stand behind them.
-        `until`: the loop's time at which there is no use in trying again.
-        `places`: of all nodes of this process; one of them is taken for each try, and given back after it.
+        `messages`: the messages, all of one step.
+        `sources`: the number of sources of these messages.
+        `until`: the event loop's time at which retries end.
+        `places`: the connection limits that all nodes of this process share; each try takes one place and returns it.
         """
         loop, pauses = asyncio.get_running_loop(), Pauses()
         place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of(name)
@@ -231,7 +231,7 @@ class Node:
             await pauses.wait(max(until - loop.time(), 0.0))
 
     async def _delivered(self, name: str, messages: list[Message], sources: int) -> Control:
-        """Try once."""
+        """Send messages to a node once, and return its answer."""
         connection = await self._connect(name, until=asyncio.get_running_loop().time())
         try:
             for message in messages:
@@ -247,14 +247,14 @@ class Node:
 
 
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
-    """Refuse a node that has no part in a run, or whose seal key is not the one that others seal for."""
+    """Refuse a node that has no part in a run, or whose seal key differs from the document's."""
     if not part or key.public.text != document.servers[identity.name].seal:
         message = f"{identity.name} has no such part in this run, or its seal key is not the one in the document."
         raise DataError(message)
 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:
-    """Ask a node, under its own name, how it is: its state and counters."""
+    """Return the state and counters of a node, queried under the node's own name."""
     connection = await connect(
         identity.name,
         document.servers[identity.name].place,

@@ -1,4 +1,4 @@
-"""What somebody on the wire writes down: who sends how many bytes to whom, in which order; there is nothing else."""
+"""What an observer of the connections sees: sender, receiver and size of each TLS record, in order; no content."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 
 _HEADER: Final = 5
-"""Bytes in front of every record of TLS, readable by everybody: type, version, length."""
+"""Bytes of the header of every TLS record, which is readable on the wire: type, version, length."""
 
 _BLOCK: Final = 1 << 16
 _TAG: Final = 17
-"""Bytes that TLS 1.3 adds to what it encrypts: the type inside, and the tag."""
+"""Bytes that TLS 1.3 adds to encrypted content: the inner type, and the tag."""
 
 
 @dataclass(kw_only=True)
 class Trace:
-    """Records of TLS in the order in which they were seen: sender, receiver, bytes.
+    """TLS records in the order of observation: sender, receiver, and size in bytes.
 
-    `hosts` are the names of the addresses that are known. `cell` is the number of bytes of a record that carries a
-    message, `cells` how many of them there were.
+    `hosts`: the node names of known addresses. `cell`: the size in bytes of a record that carries a message. `cells`:
+    the number of recorded messages.
     """
 
     hosts: Mapping[str, str]
@@ -42,7 +42,7 @@ class Trace:
     _bytes: array[int] = field(default_factory=lambda: array("l"))
 
     def add(self, sender: str, receiver: str, size: int) -> None:
-        """Write down one record."""
+        """Record one TLS record."""
         names = self._names
         self._senders.append(names.setdefault(sender, len(names)))
         self._receivers.append(names.setdefault(receiver, len(names)))
@@ -50,7 +50,7 @@ class Trace:
         self.cells += size == self.cell
 
     def table(self) -> pl.DataFrame:
-        """Return columns order, sender, receiver, bytes."""
+        """Return the trace as a table with the columns order, sender, receiver, bytes."""
         labels = pl.Series([self.hosts.get(name, name) for name in self._names], dtype=pl.String)
 
         def named(codes: array[int]) -> pl.Series:
@@ -66,25 +66,25 @@ class Trace:
         )
 
     def messages(self) -> pl.DataFrame:
-        """Return how many messages went from whom to whom: columns sender, receiver, messages."""
+        """Return the number of messages from each sender to each receiver: columns sender, receiver, messages."""
         cells = self.table().filter(pl.col("bytes") == self.cell)
         return cells.group_by("sender", "receiver").agg(pl.len().alias("messages")).sort("sender", "receiver")
 
     def write(self, path: Path) -> None:
-        """Write the table as Parquet."""
+        """Write the trace as Parquet."""
         whole = BytesIO()
         self.table().write_parquet(whole)
         try:
             path.write_bytes(whole.getbuffer())
         except OSError as error:
             if path.is_file():
-                path.unlink()  # half a table is none
+                path.unlink()  # an incomplete table is useless
             message = f"the trace {path} cannot be written: {cause(error)}."
             raise DataError(message) from None
 
 
 def record_size(message: int) -> int:
-    """Return the bytes of the record of TLS 1.3 that carries a message, without its header.
+    """Return the bytes of the TLS 1.3 record that carries a message, without the record's header.
 
     >>> record_size(1024)
     1041
@@ -93,7 +93,7 @@ def record_size(message: int) -> int:
 
 
 class _Records:
-    """Cuts one direction of a connection into records of TLS, by their readable headers."""
+    """Splits one direction of a connection into TLS records, by their readable headers."""
 
     def __init__(self, trace: Trace, sender: str, receiver: str) -> None:
         self._trace, self._sender, self._receiver = trace, sender, receiver
@@ -117,10 +117,10 @@ class _Records:
 
 
 class Recorder:
-    """Passes connections on to nodes and writes down what anybody could who sees the traffic.
+    """Forwards connections to nodes, and records what an observer of the traffic sees.
 
-    `trace`: where to write.
-    `routes`: listening sockets, each with the place (host, port) of the node behind it.
+    `trace`: receives the TLS records.
+    `routes`: listening sockets, each with host and port of the node behind it.
     """
 
     def __init__(self, trace: Trace, routes: list[tuple[socket.socket, tuple[str, int]]]) -> None:
@@ -147,7 +147,7 @@ class Recorder:
             task = asyncio.current_task()
             assert task is not None
             self._open.add(task)
-            # Cancelled when the recorder ends: asyncio would take that for an error of the connection, and complain.
+            # The recorder cancels this task when it ends; asyncio would log the cancellation as an error.
             with suppress(OSError, asyncio.CancelledError):
                 await self._pass(reader, writer, place)
             self._open.discard(task)
@@ -157,7 +157,7 @@ class Recorder:
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: tuple[str, int]) -> None:
         client, server = (writer.get_extra_info(which)[0] for which in ("peername", "sockname"))
         try:
-            # From the address that it came from: nodes limit what one address may do.
+            # Connect from the sender's own address, since nodes limit connections per address.
             there, back = await asyncio.open_connection(*place, local_addr=(client, 0))
         except OSError:
             writer.transport.abort()
@@ -169,12 +169,12 @@ class Recorder:
         try:
             await asyncio.gather(*both)
         finally:
-            for one in (writer, back):
-                one.close()
+            for stream in (writer, back):
+                stream.close()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, records: _Records) -> None:
-    """Pass on what comes from one side, as it comes; an end too."""
+    """Forward one direction of a connection, including its end."""
     try:
         while data := await reader.read(_BLOCK):
             records.feed(data)

@@ -1,4 +1,4 @@
-"""The result node: gathers what the compute nodes found, and shows what everybody may know to all who take part."""
+"""The result node: combines the numbers of the compute nodes, and shows public results to all participants."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from hushuffle.plans import use_chance
 from hushuffle.queries.query import Floats
 
 _EACH_PART: Final = 256
-"""Bytes around a message, generously."""
+"""Largest number of bytes that are stored in addition to a message."""
 
 
 class RunFailedError(HushuffleError):
-    """A run ended without a result; the message says who or what was missing."""
+    """A run ended without a result; the message names what was missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepResult:
-    """What one step came to: `combined` is what all compute nodes found of the tuples that arrived.
+    """The result of one step; `combined` is what the compute nodes computed from the records that arrived.
 
-    `sources` of `planned` stood behind the batches that came whole, with so many `messages`, dummies among them;
-    `lost_batches` did not come. `people` are all whom the query is about, asked in this step or not.
-    `only_on_purpose`: as `Step` says.
+    `planned`: expected sources. `sources`, `messages`: the sources and messages, including dummies, of complete
+    batches. `lost_batches`: the number of batches that did not arrive. `people`: the number of people of the query,
+    including people without a place in this step. `only_on_purpose`: as in `Step`.
     """
 
     name: str
@@ -51,13 +51,13 @@ class StepResult:
     only_on_purpose: bool = False
 
     def scale(self) -> float:
-        """Return what counts and sums of the tuples that arrived are multiplied with, to be estimates for everybody."""
+        """Return the factor that scales counts and sums over arrived records to estimates for all people."""
         return self.people / (self.sources * use_chance(self.sampling, only_honest=self.only_on_purpose))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunResult:
-    """What came of all steps."""
+    """The results of all steps of a run."""
 
     run: str
     people: int
@@ -65,10 +65,10 @@ class RunResult:
 
 
 class ResultNode(Node):
-    """Where everything comes together; it sees what groups of records come to, never a record.
+    """The node that combines all numbers. It sees sums over groups of records, but no single record.
 
-    `state`: a private folder for what the compute nodes found, sealed as it came, in case the node is killed or the
-    result cannot be written.
+    `state`: a private folder for the compute nodes' reports, sealed, in case the node is killed or the result cannot be
+    written.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class ResultNode(Node):
         self._failed: RunFailedError | None = None
         self._all = asyncio.Event()
         readers = frozenset(document.places) if document.query.rounds else frozenset[str]()
-        super().__init__(document, identity, journal, where=where, known=self._nodes | readers, state=state)
+        super().__init__(document, identity, journal, where=where, peers=self._nodes | readers, state=state)
         self._kept_parts = KeptParts(self, self._codec.all_messages)
 
     async def run(self) -> RunResult:
-        """Wait for all compute nodes and return the result."""
+        """Wait for the reports of all compute nodes, and return the result."""
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         seals = document.seals(RESULT)
@@ -118,7 +118,7 @@ class ResultNode(Node):
         return RunResult(run=document.run, people=document.people, steps=steps)
 
     async def _take(self, connection: Connection) -> Frame:
-        """Take what one compute node tells of a step, or show what a step starts from."""
+        """Accept the report of one compute node, or send the start centroids of a step."""
         seals, contents, sealed, ends = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
         async for message in self._messages(connection, ends):
             if len(contents) == self._most:
@@ -139,33 +139,33 @@ class ResultNode(Node):
         if place is None:
             self._journal.reject(Reason.IDENTITY)
             return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
-        told = self._codec.unpack(place, contents)  # what is none is not kept
-        new = connection.peer not in self._parts.get(told.step, {connection.peer: told})
-        if new and not await self._kept_parts.add(connection.peer, told.step, sealed):
+        statement = self._codec.unpack(place, contents)  # an invalid report raises, and is not stored
+        new = connection.peer not in self._parts.get(statement.step, {connection.peer: statement})
+        if new and not await self._kept_parts.add(connection.peer, statement.step, sealed):
             return Control(Kind.REFUSED, RESULT, Reason.BUSY)
-        return self._keep(connection.peer, told)
+        return self._keep(connection.peer, statement)
 
     def forget(self) -> None:
-        """Let go of the parts: the result is written, or there is none."""
+        """Delete the stored reports: the result is written, or there is none."""
         self._kept_parts.remove()
 
-    def _keep(self, peer: str, told: Told) -> Control:
-        """Keep what a node tells of a step."""
-        parts = self._parts.get(told.step)
+    def _keep(self, peer: str, statement: Told) -> Control:
+        """Record the report of a compute node, and return the answer."""
+        parts = self._parts.get(statement.step)
         if parts is None:
             self._journal.reject(Reason.STEP)
             return Control(Kind.REFUSED, RESULT, Reason.STEP)
         if peer in parts:
-            self._journal.repeated += 1  # the answer to the first was lost
+            self._journal.repeated += 1  # the first answer was lost
             return Control(Kind.ACCEPTED, RESULT)
-        parts[peer] = told
+        parts[peer] = statement
         self._journal.accepted += 1
-        if len(parts) == len(self._document.step(told.step).computes):
-            self._complete(told.step)
+        if len(parts) == len(self._document.step(statement.step).computes):
+            self._complete(statement.step)
         return Control(Kind.ACCEPTED, RESULT)
 
     def _complete(self, number: int) -> None:
-        """Combine a step of which all nodes have told; one that fails is never shown, and ends the rounds."""
+        """Combine a step after all reports have arrived. A step that fails is never shown, and ends the iterations."""
         try:
             self._steps[number] = self._step(number)
         except RunFailedError as error:
@@ -175,7 +175,7 @@ class ResultNode(Node):
             self._all.set()
 
     async def _show(self, connection: Connection, number: int) -> Control:
-        """Send what a step starts from, which the step before it released; it is public, so it is not sealed."""
+        """Send the start centroids of a step, which the previous step released. They are public, so not sealed."""
         if not self._document.query.rounds or not 1 < number <= len(self._parts):
             self._journal.reject(Reason.STEP)
             return Control(Kind.REFUSED, number, Reason.STEP)
@@ -194,18 +194,18 @@ class ResultNode(Node):
             names = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
             where = f"iteration {stage[0]}: " if query.rounds else ""
             message = (
-                f"{where}no word from {len(missing)} of {len(nodes)} compute nodes ({names}): "
-                f"their {query.lost} are lost."
+                f"{where}{len(missing)} of {len(nodes)} compute nodes did not report ({names}), so their {query.lost} "
+                "are lost. Read their logs."
             )
             raise RunFailedError(message)
 
     def _step(self, number: int) -> StepResult:
         step, parts = self._document.step(number), self._parts[number]
-        told = [parts[name] for name in step.computes]
-        came = came_through(self._document, number, [one.counts for one in told], self._journal)
+        statements = [parts[name] for name in step.computes]
+        came = came_through(self._document, number, [one.counts for one in statements], self._journal)
         return StepResult(
             name=step.name,
-            combined=self._document.query.combine(number, [one.numbers for one in told]),
+            combined=self._document.query.combine(number, [one.numbers for one in statements]),
             people=self._document.people,
             planned=step.sources,
             sources=came.sources,
@@ -217,10 +217,10 @@ class ResultNode(Node):
 
 
 class KeptParts:
-    """What compute nodes have told, sealed as it came, in the result's private folder; with room for all of it.
+    """The compute nodes' reports, sealed, in the result's private folder, which reserves space for all reports.
 
-    `node`: the result.
-    `messages`: how many there will be.
+    `node`: the result node.
+    `messages`: the expected number of messages.
     """
 
     def __init__(self, node: Node, messages: int) -> None:
@@ -229,24 +229,24 @@ class KeptParts:
         self._room = None if place is None else Room(place, messages * (self._sealed + _EACH_PART))
 
     def read(self) -> list[tuple[str, int, list[bytes]]]:
-        """Return sender, number and sealed messages of every part."""
+        """Return sender, step number and sealed messages of every report."""
         records = [] if self._spool is None else self._spool.read()
         return [
             (peer, number, sealed) for peer, number, _, sealed in (unpack_batch(one, self._sealed) for one in records)
         ]
 
     async def add(self, peer: str, number: int, sealed: list[bytes]) -> bool:
-        """Keep a part; say whether it is safe."""
+        """Store a report; return whether it is safe."""
         record = pack_batch(peer, number, 0, sealed)
         if await self._node.keep(self._spool, [record]):
             return True
         if self._room is None:
             return False
-        self._room.give()  # the disk is full: this is what the room was for
+        self._room.give()  # the disk is full: use the reserved space
         return await self._node.keep(self._spool, [record])
 
     def remove(self) -> None:
-        """Remove everything."""
+        """Remove all stored reports and the reserved space."""
         if self._spool is not None:
             self._spool.remove()
         if self._room is not None:
@@ -254,7 +254,7 @@ class KeptParts:
 
 
 def came_through(document: RunDocument, number: int, told: Sequence[Counts], journal: Journal) -> Tally:
-    """Return what came of a step to all its targets."""
+    """Return the counts of a step over all its targets; raise RunFailedError if they are inconsistent or too small."""
     step = document.step(number)
     try:
         came = tally(step, told)
@@ -264,7 +264,7 @@ def came_through(document: RunDocument, number: int, told: Sequence[Counts], jou
     if came.sources < document.least * step.sources:
         message = (
             f"{step.name!r}: only {came.sources:,} of {step.sources:,} sources came through, fewer than the share of "
-            f"{document.least:g} that the run asks for."
+            f"{document.least:g} that the run requires."
         )
         raise RunFailedError(message)
     return came

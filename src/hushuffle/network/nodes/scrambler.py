@@ -1,4 +1,4 @@
-"""Scramblers: gather a batch of sealed messages, add dummies, send everything on in random order; once, or never."""
+"""Scramblers: gather a batch of sealed messages, add dummies, and send all messages in random order, at most once."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from hushuffle.network.nodes.seals import KEY, Once
 from hushuffle.randomness import Randomness, secure
 
 _TOGETHER: Final = 16
-"""Messages that a target is sent at a time, on average."""
+"""Average number of messages in one write to a target."""
 
 
 class Gathering:
-    """One batch on its way: the message in each place, and whether it can still grow.
+    """One batch while it is gathered: the message in each place, and whether further messages are accepted.
 
-    `batch`: who may fill which place.
-    `targets`: number of targets.
+    `batch`: the batch, which lists the node that may fill each place.
+    `targets`: the number of targets.
     """
 
     def __init__(self, number: int, batch: Batch, targets: int) -> None:
@@ -42,7 +42,7 @@ class Gathering:
         self.whole = asyncio.Event()
 
     def add(self, peer: str, message: Message) -> Reason:
-        """Take a message of `peer`, and return NONE, or why not; the same message again changes nothing."""
+        """Accept a message of `peer`: return NONE, or the reason of refusal. A repeated message changes nothing."""
         if not 0 <= message.slot < len(self.batch.holders) or self.batch.holders[message.slot] != peer:
             return Reason.SLOT
         if not 0 <= message.target < self.targets:
@@ -50,10 +50,10 @@ class Gathering:
         if message.slot in self._forgotten:
             same = self._forgotten[message.slot] == (message.target, message.sealed[:KEY])
             return Reason.NONE if same else Reason.CONFLICT
-        known = self.messages.get(message.slot)
-        if known is not None:
-            return Reason.NONE if known == message else Reason.CONFLICT
-        if self.closed or not self._once.first(message.sealed):  # a copy would make its target's count wrong
+        former = self.messages.get(message.slot)
+        if former is not None:
+            return Reason.NONE if former == message else Reason.CONFLICT
+        if self.closed or not self._once.first(message.sealed):  # a copy would make the count of its target wrong
             return Reason.LATE if self.closed else Reason.DUPLICATE
         self.messages[message.slot] = message
         if len(self.messages) == len(self.batch.holders):
@@ -62,11 +62,11 @@ class Gathering:
 
     @property
     def people(self) -> int:
-        """Different nodes whose messages are there: the places of one node count once."""
+        """Number of different nodes with messages: all places of one node count once."""
         return len({self.batch.holders[slot] for slot in self.messages})
 
     def forget(self) -> None:
-        """Let go of the messages; who sends the same again is still told that it was taken."""
+        """Delete the messages; a node that repeats a message still receives the answer that it was accepted."""
         self._forgotten = {slot: (one.target, one.sealed[:KEY]) for slot, one in self.messages.items()}
         self.messages.clear()
         self._once = Once()
@@ -75,15 +75,15 @@ class Gathering:
 class ScramblerNode(Node):
     """The scrambler of one or more batches.
 
-    A batch is released when all of its sources are there, or after `document.collect` seconds; with fewer than
-    `min_batch` sources never; a node that holds several places counts once. A batch is released once: what breaks
-    during a release is lost, and counted. Until then it is held in memory, some 1,350 bytes for a message of 1,024,
-    and in `state`, sealed as it came; nothing of it stays afterwards.
+    A batch is released when all of its sources have sent, or after `document.collect` seconds; with fewer than
+    `min_batch` sources it is never released. All places of one node count once. A batch is released once: messages that
+    are lost during a release stay lost, and are counted. Before the release, a batch is in memory (about 1,350 bytes
+    for a message of 1,024 bytes) and, sealed, in `state`; afterwards all of it is deleted.
 
-    `state`: a private folder for what came, and that remembers which batches were released, also if the node is
-    killed and started again: what was not released yet is still there, and what was is not released a second time,
-    which would show what the dummies hide. None: for as long as this object lives.
-    `rng`: of the order and the dummies, `secure()` unless given.
+    `state`: a private folder for arrived messages and the list of released batches, which survives a kill. After a
+        restart, unreleased messages are still available, and no batch is released a second time, which would reveal the
+        dummies. None stores the state only in this object.
+    `rng`: the randomness of the order and of the dummies; by default `secure()`.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class ScramblerNode(Node):
             for number, batch in document.batches_of(identity.name)
         }
         self._places = Counter(name for one in self._gatherings.values() for name in one.batch.holders)
-        super().__init__(document, identity, journal, where=where, known=frozenset(self._places), state=state)
+        super().__init__(document, identity, journal, where=where, peers=frozenset(self._places), state=state)
         self._spools = {number: self.kept(f"-{number}.messages") for number in self._gatherings}
         self._unkept: dict[tuple[int, int], Message] = {}
         self._securing, self._calm = 0, asyncio.Event()
@@ -118,7 +118,7 @@ class ScramblerNode(Node):
         self._journal.enter("done")
 
     def _restore(self, number: int) -> None:
-        """Take the messages of a batch that had come before this node was killed."""
+        """Restore the messages of a batch that arrived before this node was stopped."""
         spool, gathering, layout = self._spools[number], self._gatherings[number], self._document.layout
         if spool is None:
             return
@@ -132,7 +132,7 @@ class ScramblerNode(Node):
             self._journal.accepted += len(gathering.messages)
 
     async def _take(self, connection: Connection) -> Control:
-        """Take the messages of one source, and answer when they are safe."""
+        """Accept the messages of one source, and answer when they are stored."""
         places, end = set[tuple[int, int]](), list[Control]()
         try:
             problem, taken = await self._taken(connection, places, end)
@@ -140,11 +140,11 @@ class ScramblerNode(Node):
             safe = await self._secure(places)
         if end[0].kind is Kind.HEALTH:
             return self._journal.health()
-        problem = problem or (Reason.NONE if safe else Reason.BUSY)  # busy: they come again
+        problem = problem or (Reason.NONE if safe else Reason.BUSY)  # BUSY: the source sends the messages again
         return Control(Kind.REFUSED if problem else Kind.ACCEPTED, end[0].step, problem, (taken,))
 
     async def _secure(self, places: set[tuple[int, int]]) -> bool:
-        """Keep messages that are new; say whether they are safe."""
+        """Store new messages; return whether they are safe."""
         fresh = {place: self._unkept[place] for place in sorted(places) if place in self._unkept}
         self._securing += 1
         self._calm.clear()
@@ -165,7 +165,7 @@ class ScramblerNode(Node):
         self, connection: Connection, places: set[tuple[int, int]], end: list[Control]
     ) -> tuple[Reason, int]:
         problem, taken = Reason.NONE, 0
-        most, count = 2 * self._places[connection.peer], 0  # the same ones may come again
+        most, count = 2 * self._places[connection.peer], 0  # every message may be repeated once
         async for message in self._messages(connection, end):
             count += 1
             if count > most:
@@ -178,7 +178,7 @@ class ScramblerNode(Node):
         return problem, taken
 
     def _put(self, peer: str, message: Message) -> Reason:
-        """Put a message into its batch, and count it."""
+        """Put a message into its batch, and count it; return NONE or the reason of refusal."""
         gathering = self._gatherings.get(message.step)
         if gathering is None:
             reason = Reason.STEP
@@ -194,18 +194,18 @@ class ScramblerNode(Node):
         return reason
 
     async def _finish(self, gathering: Gathering) -> None:
-        """Wait for a batch, then release it or give it up."""
+        """Wait until a batch is complete or its time is over, then release it or give it up."""
         document = self._document
         await self._wait(gathering.whole, self._left(document.deadline(gathering.number)))
         gathering.closed = True
-        await self._calm.wait()  # who has just come still gets an answer
+        await self._calm.wait()  # wait until the last messages are stored and answered
         step = document.step(gathering.number)
         if self._stop.is_set() and not gathering.whole.is_set():
             await self._give_up(gathering, Reason.STOPPED)
         elif gathering.people < step.min_batch:
             await self._give_up(gathering, Reason.BELOW_MINIMUM)
         elif self._state is not None and self._mark(gathering.number).exists():
-            await self._give_up(gathering, Reason.DUPLICATE)  # by an earlier life: nobody waits for it
+            await self._give_up(gathering, Reason.DUPLICATE)  # released before a restart: no target waits for it
         else:
             await self._release(gathering)
         gathering.forget()
@@ -214,7 +214,7 @@ class ScramblerNode(Node):
                 await asyncio.to_thread(spool.remove)
 
     def forget(self) -> None:
-        """Let go of what came, once more: a message may have been on its way to the disk when its batch ended."""
+        """Delete arrived messages again: a message may have been written to the disk while its batch ended."""
         for spool in self._spools.values():
             if spool is not None:
                 spool.remove()
@@ -225,7 +225,7 @@ class ScramblerNode(Node):
         return path
 
     def _remember(self, number: int) -> Reason:
-        """Remember that a batch is released, or never will be, before anybody else hears of it; NONE, or why not."""
+        """Record that a batch is released or given up, before other nodes learn of it; return NONE or a refusal."""
         if self._state is None:
             return Reason.NONE
         try:
@@ -236,8 +236,8 @@ class ScramblerNode(Node):
         return Reason.NONE if first else Reason.DUPLICATE
 
     async def _give_up(self, gathering: Gathering, reason: Reason) -> None:
-        """Forget the batch, and tell the targets that none will come."""
-        await asyncio.to_thread(self._remember, gathering.number)  # the targets do not wait for it any more
+        """Delete the batch, and inform the targets that no batch will arrive."""
+        await asyncio.to_thread(self._remember, gathering.number)  # if this fails, continue
         sources, least = gathering.people, self._document.step(gathering.number).min_batch
         gathering.messages.clear()
         self._journal.reject(reason)
@@ -254,25 +254,25 @@ class ScramblerNode(Node):
                 await connection.close()
 
     async def _release(self, gathering: Gathering) -> None:
-        """Send the batch and its dummies in uniformly random order; a channel to every target, used or not.
+        """Send the batch and its dummies in uniformly random order, over connections to all targets.
 
-        Nothing leaves before every target is there: without one of them there is no result, and what the others see
-        would be shown for nothing.
+        Nothing is sent before all targets are connected. If a target is missing, there is no result, and the other
+        targets would learn their messages without any use.
         """
         step = self._document.step(gathering.number)
         slots = list(gathering.messages)
         sent = np.array([gathering.messages[slot].target for slot in slots], dtype=np.int64)
         shuffler = step.traffic.scrambler(len(gathering.batch.holders))
-        # The dummies' targets come last; under a cap they depend on how full the targets are.
+        # The targets of dummies come last; under a cap, they depend on how many messages each target already has.
         targets = shuffler.complete(sent, draw=lambda count: step.sampling.dummies(count, rng=self._rng))
         order = self._rng.permutation(targets.size)
-        # All seals are made before the first message leaves: when a message is sent must not tell what it is.
-        # Nor does a target wait for them: it would lose patience.
+        # All seals are computed before the first message leaves: the time of sending must not identify dummies.
+        # Targets are connected only afterwards: during the sealing, a target would time out.
         sealed = [gathering.messages[slot].sealed for slot in slots]
         for target in targets[len(slots) :].tolist():
             sealed.append(self._dummy(gathering.number, target))
             if len(sealed) % _TOGETHER == 0:
-                await asyncio.sleep(0)  # sources still get their answers
+                await asyncio.sleep(0)  # lets this node answer its sources in between
         channels = await self._channels(gathering.number)
         reason = Reason.SLOW if channels is None else await asyncio.to_thread(self._remember, gathering.number)
         if channels is None or reason is not Reason.NONE:
@@ -293,7 +293,7 @@ class ScramblerNode(Node):
                 parts.setdefault(target, []).append(Message(gathering.number, 0, target, sealed[place]))
             for target, messages in parts.items():
                 counts[target] += await self._send(step.computes[target], channels, messages)
-        # What one target has lost would be refused in the end at the others too.
+        # If a target has lost messages, the other targets would refuse the batch at its end as well.
         whole = len(channels) == len(step.computes)
         kind, reason = (Kind.END, Reason.NONE) if whole else (Kind.ABORT, Reason.TRUNCATED)
         ends = {
@@ -304,7 +304,7 @@ class ScramblerNode(Node):
         self._journal.event("released", step=step.name, sources=len(slots), sent=int(counts.sum()))
 
     async def _send(self, name: str, channels: dict[str, Connection], messages: list[Message]) -> int:
-        """Send messages to one target, and return how many were sent; a target that is lost stays lost."""
+        """Send messages to one target, and return how many were sent; after a failure the target gets no more."""
         channel = channels.get(name)
         if channel is None:
             return 0
@@ -325,13 +325,13 @@ class ScramblerNode(Node):
         return document.seals(number).seal(None, document.seal_key(name), target=name)
 
     async def _channels(self, number: int) -> dict[str, Connection] | None:
-        """Return a channel to every target of a step; None where one is not there while they wait for the batch."""
+        """Return a connection to every target of a step; None if a target cannot be connected in time."""
         loop, document = asyncio.get_running_loop(), self._document
         until, pauses = self._at(document.deadline(number) + document.patience), Pauses()
         while True:
             channels, name = dict[str, Connection](), ""
             try:
-                # One after the other, all scramblers in the same order: no two wait for a place that the other holds.
+                # All scramblers connect to targets one by one in the same order, so no two scramblers block each other.
                 for name in document.step(number).computes:
                     channels[name] = await self._connect(name, until=min(until, loop.time() + document.patience))
             except ConnectionLostError as error:

@@ -1,4 +1,4 @@
-"""Seals: what a source sends, readable by its final target alone, all of one size, dummies too."""
+"""Seals: a source's messages that only their target can read; all messages have one size, including dummies."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _LENGTH: Final = struct.Struct("<H")
 _NO_DATA: Final = 0xFFFF
 
 KEY: Final = 32
-"""Bytes of the one-time public key that every seal starts with."""
+"""Bytes of the one-time public key at the start of every seal."""
 OVERHEAD: Final = KEY + 16 + _LENGTH.size
-"""Bytes that a seal adds: a one-time public key, a tag, the length of what is inside."""
+"""Bytes that a seal adds to the content: a one-time public key, a tag, and the length of the content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seals:
     """The seals of one step of one run.
 
-    Sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). What a seal is bound to goes into
-    HPKE's `info`, from which its key is derived: a text sealed for another run, plan, step or target does not open.
+    Messages are sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). HPKE's `info` contains run, plan,
+    step and target, and the key is derived from it: a text sealed for another run, plan, step or target does not open.
 
-    `digest`: of the run's document (its number, plan, roster and keys), 32 bytes.
-    `step`: number of the step.
-    `size`: bytes of every sealed text.
+    `digest`: SHA-256 of the run's document (its number, plan, roster and keys), 32 bytes.
+    `step`: the number of the step.
+    `size`: the number of bytes of every sealed text.
 
     Source: RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), sections 5.1 and 8.1.
 
@@ -52,7 +52,7 @@ class Seals:
 
     @property
     def room(self) -> int:
-        """Bytes that fit into one message."""
+        """Largest number of bytes of the content of one message."""
         return self.size - OVERHEAD
 
     def _info(self, target: str) -> bytes:
@@ -68,11 +68,11 @@ class Seals:
         try:
             return _SUITE.encrypt(padded, key.key, info=self._info(target))
         except ValueError:
-            message = f"nothing can be sealed for {target}: its public seal key is no key that anybody has."
+            message = f"nothing can be sealed for {target}: its public seal key is not a valid X25519 key."
             raise DataError(message) from None
 
     def open(self, sealed: bytes, key: SealKey, *, target: str) -> bytes | None:
-        """Return what is in a seal; None for a dummy."""
+        """Return the content of a sealed text; None for a dummy."""
         try:
             padded = _SUITE.decrypt(sealed, key.key, info=self._info(target))
         except (InvalidTag, ValueError):
@@ -89,18 +89,18 @@ class Seals:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicSealKey:
-    """What others need to seal for a node."""
+    """The public key for sealing messages to a node."""
 
     key: X25519PublicKey
 
     @property
     def text(self) -> str:
-        """Its 32 bytes in hexadecimal digits."""
+        """The 32 bytes of the key in hexadecimal digits."""
         return self.key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
     @classmethod
     def of(cls, text: str) -> PublicSealKey:
-        """Return the key of 64 hexadecimal digits."""
+        """Return the key that `text` gives in 64 hexadecimal digits."""
         try:
             return cls(key=X25519PublicKey.from_public_bytes(bytes.fromhex(text)))
         except ValueError:
@@ -110,7 +110,7 @@ class PublicSealKey:
 
 @dataclass(frozen=True, kw_only=True)
 class SealKey:
-    """What a node needs to open what is sealed for it."""
+    """The secret key for opening messages sealed to a node."""
 
     key: X25519PrivateKey
 
@@ -119,12 +119,12 @@ class SealKey:
 
     @property
     def public(self) -> PublicSealKey:
-        """The other half."""
+        """The public key that belongs to this secret key."""
         return PublicSealKey(key=self.key.public_key())
 
     @property
     def text(self) -> str:
-        """Its 32 secret bytes in hexadecimal digits, for a file that only its owner reads."""
+        """The 32 secret bytes of the key in hexadecimal digits, for a file that only its owner can read."""
         return self.key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()).hex()
 
     @classmethod
@@ -134,7 +134,7 @@ class SealKey:
 
     @classmethod
     def of(cls, text: str) -> SealKey:
-        """Return the key of 64 hexadecimal digits."""
+        """Return the key that `text` gives in 64 hexadecimal digits."""
         try:
             return cls(key=X25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip())))
         except ValueError:
@@ -143,7 +143,7 @@ class SealKey:
 
 
 class Once:
-    """Remembers seals by their one-time public keys, so that each counts once.
+    """Records the one-time public keys of seals, so that each seal counts once.
 
     >>> once = Once()
     >>> once.first(bytes(64)), once.first(bytes(64))
@@ -157,7 +157,7 @@ class Once:
         return sealed[:KEY] in self._seen
 
     def first(self, sealed: bytes) -> bool:
-        """Say whether this seal was never seen before, and remember it."""
+        """Return whether this seal is new, and record it."""
         key = sealed[:KEY]
         if key in self._seen:
             return False

@@ -1,4 +1,4 @@
-"""Sources: each record is randomized and sealed once, kept, and sent until it is taken; the same bytes every time."""
+"""Sources: randomize and seal each record once, store the messages, and send the same bytes until accepted."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from hushuffle.randomness import KeyedRandomness, keyed
 
 
 class NotDeliveredError(HushuffleError):
-    """Nothing that a source sent was taken; the message says why."""
+    """No message of a source was accepted; the message states the reason."""
 
 
 _PAUSE: Final = 0.5
-"""Seconds between two questions after what a step starts from, where it is not there yet."""
+"""Seconds between two queries for start centroids that are not available yet."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Person:
-    """One person's record, a row of numbers; `record` numbers it for its coins, `places` are (batch, slot) by step."""
+    """One person's record. `row`: its values; `record`: number of its randomness; `places`: (batch, slot) by step."""
 
     record: int
     places: Mapping[int, tuple[int, int]]
@@ -43,7 +43,7 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One record in one step: its place there, its own target, its content; `record` numbers it for its coins."""
+    """One record in one step: its place, its own target, and its content; `record` is the number of its randomness."""
 
     step: int
     batch: int
@@ -56,41 +56,41 @@ class Entry:
 def entries_of(
     document: RunDocument, people: Sequence[Person], steps: Sequence[int], known: Floats | None
 ) -> list[Entry]:
-    """Return what people have to say in some steps; `known`: what everybody knows before them."""
-    found = []
+    """Return the entries of people in some steps; `known`: the public state before these steps, such as centroids."""
+    entries = []
     for step in steps:
-        asked = [one for one in people if step in one.places]
-        if not asked:
+        participants = [one for one in people if step in one.places]
+        if not participants:
             continue
-        rows = np.stack([one.row for one in asked])
+        rows = np.stack([one.row for one in participants])
         own, contents = document.query.own(step, rows, known).tolist(), document.query.pack(step, rows)
-        for one, node, content in zip(asked, own, contents, strict=True):
-            batch, slot = one.places[step]
-            found.append(Entry(step=step, batch=batch, slot=slot, record=one.record, own=node, content=content))
-    return found
+        for person, node, content in zip(participants, own, contents, strict=True):
+            batch, slot = person.places[step]
+            entries.append(Entry(step=step, batch=batch, slot=slot, record=person.record, own=node, content=content))
+    return entries
 
 
 def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
-    """Return the coins of records in one step of one run: drawn again, they fall as they fell.
+    """Return the randomness of records in one step of one run; every call returns the same randomness.
 
     `key`: at least 32 secret bytes.
-    `run`: what the coins are for, `RunDocument.drawn`; every run has coins of its own.
-    `records`: their numbers, distinct.
+    `run`: the purpose of the randomness, `RunDocument.drawn`; every run has another purpose.
+    `records`: the numbers of the records, which must be distinct.
     """
     return keyed(key=derived(key, f"run {run}"), records=np.asarray(records, dtype=np.uint64), round=step)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Messages for one node, in the order in which they are sent."""
+    """Messages for one node, in the order of sending."""
 
     to: str
     messages: tuple[Message, ...]
 
 
 def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> list[Delivery]:
-    """Return what a source sends: randomized with the coins of `key`, sealed, redirected messages without data."""
-    found: dict[str, list[Message]] = {}
+    """Return the sealed messages of a source, with targets randomized by `key`; redirected messages carry no data."""
+    outgoing: dict[str, list[Message]] = {}
     for number in sorted({entry.step for entry in entries}):
         step, seals = document.step(number), document.seals(number)
         own = [entry for entry in entries if entry.step == number]
@@ -104,21 +104,21 @@ def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> l
                 content = entry.content if carries else None
                 sealed = seals.seal(content, document.seal_key(name), target=name)
                 message = Message(number, entry.slot, target, sealed)
-                found.setdefault(scrambler or name, []).append(message)
-    return [Delivery(to=name, messages=tuple(messages)) for name, messages in found.items()]
+                outgoing.setdefault(scrambler or name, []).append(message)
+    return [Delivery(to=name, messages=tuple(messages)) for name, messages in outgoing.items()]
 
 
 class SourceNode(Node):
-    """A node that speaks for one or more people.
+    """A node that sends the records of one or more people.
 
-    Before the first byte of a step leaves, all that it will send there is written to `state`. Whoever starts it again,
-    after it was killed or a connection broke, sends the same bytes: nobody ever sees a second, differently randomized
-    message for the same record.
+    Before the first byte of a step is sent, all messages of the step are written to `state`. After a restart or a
+    broken connection, the node sends the same bytes: no observer ever sees a second, differently randomized message for
+    the same record.
 
-    `people`: the records and their places, all of `document.places[identity.name]`.
-    `key`: secret bytes of this node, for its coins.
-    `state`: a private folder.
-    `places`: those of the process, where many nodes share one.
+    `people`: the records with their places; together these are all places of `document.places[identity.name]`.
+    `key`: the secret bytes from which the node's randomness is derived.
+    `state`: a private folder for the messages.
+    `places`: the connection limits of the process, if many nodes share a process.
     """
 
     def __init__(
@@ -141,20 +141,20 @@ class SourceNode(Node):
         self._places = places or Places()
 
     async def run(self) -> None:
-        """Send everything, each node its own messages, until it is taken, refused, or time is over; stage by stage."""
-        document, known = self._document, self._document.query.start
+        """Send all messages, stage by stage, each until it is accepted or refused, or until time is over."""
+        document, state = self._document, self._document.query.start
         for stage in document.stages:
             number = stage[0]
             until = self._at(document.deadline(number))
             if number > 1:
-                known = await self._known_before(number, until)
+                state = await self._known_before(number, until)
             which = f"-{number}" if document.query.rounds else ""
             path = self._folder / f"{document.run}-{self.name}{which}.messages"
-            await self._settle(path, entries_of(document, self._people, stage, known), until)
+            await self._settle(path, entries_of(document, self._people, stage, state), until)
         self._conclude()
 
     async def _known_before(self, number: int, until: float) -> Floats:
-        """Ask the result until it has what a step starts from."""
+        """Query the result until it returns the start centroids of a step."""
         loop = asyncio.get_running_loop()
         while True:
             over = loop.time() >= until or self._stop.is_set()
@@ -179,31 +179,31 @@ class SourceNode(Node):
             await connection.close()
         (end,) = ends
         if end.kind is not Kind.END:
-            error = f"the {lost} of step {number} could not be had ({end.reason.words})."
+            error = f"the {lost} of step {number} could not be fetched ({end.reason.words})."
             raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
         if len(shown) != size:
-            error = f"what the result sent is not the {lost} of this plan."
+            error = f"the answer of the result is not the {lost} of this plan."
             raise DataError(error)
         return query.known(np.frombuffer(shown, dtype="<f8"))
 
     def _conclude(self) -> None:
-        """Say how the node ends: all was taken, or some of it."""
+        """Log the end of the node; raise NotDeliveredError if no message was accepted."""
         lost = self._journal.facts.get("undelivered", 0)
         if lost and not self._journal.sent:
             reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
-            message = f"nobody took any of its {lost:,} messages ({reasons}): this node has no part in the result."
+            message = f"none of its {lost:,} messages was accepted ({reasons}): this node has no part in the result."
             raise NotDeliveredError(message)
         self._journal.enter("done", **({"undelivered": lost} if lost else {}))
 
     async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
-        """Send records, or what was sent for them before if `path` is there."""
+        """Send the messages of records; if `path` exists, send the messages stored there."""
         async with self._places.work:
-            # What is sent is what was read: another process of this node may have been faster to write.
-            while (found := _read(path, self._document)) is None:
-                made = deliveries(self._document, entries, self._key)
-                await asyncio.to_thread(_write, path, self._document, made)  # waits for the disk
-        self._journal.enter("sending", messages=sum(len(one.messages) for one in found))
-        await asyncio.gather(*(self._send(delivery, until) for delivery in found))
+            # The sent messages are always read from the file: another process of this node may have written it first.
+            while (written := _read(path, self._document)) is None:
+                drawn = deliveries(self._document, entries, self._key)
+                await asyncio.to_thread(_write, path, self._document, drawn)  # in a thread, since it waits for the disk
+        self._journal.enter("sending", messages=sum(len(one.messages) for one in written))
+        await asyncio.gather(*(self._send(delivery, until) for delivery in written))
 
     async def _send(self, delivery: Delivery, until: float) -> None:
         count, messages = len(delivery.messages), list(delivery.messages)
@@ -224,10 +224,10 @@ class SourceNode(Node):
 _NAME: Final = 64
 
 
-def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
-    """Write everything through to the disk, whole or not at all; what is there already stays."""
+def _write(path: Path, document: RunDocument, deliveries: list[Delivery]) -> None:
+    """Write all messages to the disk atomically; an existing file stays unchanged."""
     parts = [document.digest]
-    for delivery in found:
+    for delivery in deliveries:
         head = delivery.to.encode().ljust(_NAME) + len(delivery.messages).to_bytes(4, "little")
         parts += [head, *(document.layout.pack(message) for message in delivery.messages)]
     try:
@@ -242,7 +242,7 @@ def _write(path: Path, document: RunDocument, found: list[Delivery]) -> None:
 
 
 def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
-    """Return what was to be sent when this node was first started; None if this is the first time."""
+    """Return the messages that were stored at the first start of this node; None at the first start."""
     try:
         data = memoryview(path.read_bytes())
     except FileNotFoundError:
@@ -251,9 +251,9 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
         message = f"{path} cannot be read: {cause(error)}."
         raise DataError(message) from None
     if bytes(data[:32]) != document.digest:
-        message = f"{path} was written for another document of the same run: nothing is sent for it."
+        message = f"{path} was written for another document of the same run: nothing was sent for it."
         raise DataError(message)
-    found, place, size = [], 32, document.layout.size
+    deliveries, place, size = [], 32, document.layout.size
     while place < len(data):
         to = bytes(data[place : place + _NAME]).decode("ascii", errors="replace").rstrip()
         count = int.from_bytes(data[place + _NAME : place + _NAME + 4], "little")
@@ -261,9 +261,9 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
         if to not in document.servers or not 0 < count <= (len(data) - place) // size:
             _damaged(path)
         frames = (bytes(data[start : start + size]) for start in range(place, place + count * size, size))
-        found.append(Delivery(to=to, messages=tuple(_message(document, frame, path) for frame in frames)))
+        deliveries.append(Delivery(to=to, messages=tuple(_message(document, frame, path) for frame in frames)))
         place += count * size
-    return found
+    return deliveries
 
 
 def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
@@ -272,12 +272,12 @@ def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
         whole = document.layout.left(head) == len(rest)
     except DataError:
         whole = False
-    found = document.layout.unpack(head, rest) if whole else None
-    if not isinstance(found, Message):
+    message = document.layout.unpack(head, rest) if whole else None
+    if not isinstance(message, Message):
         _damaged(path)
-    return found
+    return message
 
 
 def _damaged(path: Path) -> NoReturn:
-    message = f"{path} is damaged: nothing is sent. Remove it only if nothing of it was ever sent."
+    message = f"{path} is damaged: nothing was sent. Remove it only if none of its messages was ever sent."
     raise DataError(message) from None

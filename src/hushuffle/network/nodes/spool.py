@@ -1,4 +1,4 @@
-"""What a node must not forget if it is killed: records in a private file, whole or not at all, in their order."""
+"""Records that survive a kill of a node, in a private file: in order, and each record complete or absent."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder, make_folder
 
 _HEAD: Final = struct.Struct("<I16s")  # bytes of a record, and their digest
-_BATCH: Final = struct.Struct("<64sII")  # sender, number (of a step, or as the node likes), sources
+_BATCH: Final = struct.Struct("<64sII")  # sender, number (such as the step's), sources
 
 
 class Spool:
     """Records in a file that only its owner can read.
 
-    Several that come at the same time wait for the disk together. A record that was being written when the process
-    ended is dropped when the file is read.
+    Records that are appended at the same time share one flush to the disk. A record that was incomplete when the
+    process ended is dropped when the file is read.
 
-    `path`: the file; made, with its folder, when the first record comes.
+    `path`: the file; it is created, with its folder, for the first record.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ class Spool:
         self._waiting: list[tuple[bytes, asyncio.Future[OSError | None]]] = []
 
     def read(self) -> list[bytes]:
-        """Return the records, and cut off what is none."""
+        """Return the records; remove an incomplete record at the end of the file."""
         try:
             data = self._path.read_bytes()
         except FileNotFoundError:
@@ -47,24 +47,24 @@ class Spool:
         except OSError as error:
             message = f"{self._path} cannot be read: {cause(error)}."
             raise DataError(message) from None
-        found, place = [], 0
+        records, place = [], 0
         while place + _HEAD.size <= len(data):
             size, digest = _HEAD.unpack_from(data, place)
             record = data[place + _HEAD.size : place + _HEAD.size + size]
             if _digest(record) != digest:
                 break
-            found.append(record)
+            records.append(record)
             place += _HEAD.size + size
         if place < len(data):
             os.truncate(self._path, place)
-        return found
+        return records
 
     async def append(self, records: Sequence[bytes]) -> None:
-        """Add records, through to the disk."""
+        """Append records, and wait until they are on the disk."""
         done: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((b"".join(_HEAD.pack(len(one), _digest(one)) + one for one in records), done))
         async with self._lock:
-            if not done.done():  # else somebody who came at the same time has written it
+            if not done.done():  # otherwise a concurrent call has written the records
                 await self._flush()
         if error := done.result():
             raise error
@@ -76,7 +76,7 @@ class Spool:
         except OSError as error:
             problem: OSError | None = error
         except asyncio.CancelledError:
-            self._waiting = together + self._waiting  # the others try for themselves
+            self._waiting = together + self._waiting  # the other calls then flush their records themselves
             raise
         else:
             problem = None
@@ -104,19 +104,19 @@ def _append(path: Path, data: bytes) -> None:
                 left = left[file.write(left) or 0 :]
             os.fsync(file.fileno())
         except OSError:
-            file.truncate(before)  # no half record in the way of the next one
+            file.truncate(before)  # remove the incomplete record
             raise
     if new:
         flush_folder(path.parent)
 
 
 def pack_batch(sender: str, number: int, sources: int, sealed: Sequence[bytes]) -> bytes:
-    """Return a batch as one record: who sent it, its number, how many sources stand behind it, its sealed messages."""
+    """Return a batch as one record: its sender, number, number of sources, and sealed messages."""
     return _BATCH.pack(sender.encode(), number, sources) + b"".join(sealed)
 
 
 def unpack_batch(record: bytes, size: int) -> tuple[str, int, int, list[bytes]]:
-    """Return what `pack_batch` was given; `size`: bytes of a sealed message.
+    """Return sender, number, sources and sealed messages of a packed batch; `size`: bytes of a sealed message.
 
     >>> unpack_batch(pack_batch("scrambler-1", 2, 7, [b"ab", b"cd"]), 2)
     ('scrambler-1', 2, 7, [b'ab', b'cd'])
@@ -128,10 +128,10 @@ def unpack_batch(record: bytes, size: int) -> tuple[str, int, int, list[bytes]]:
 
 
 class Room:
-    """Room on a disk that is kept for what must be written later.
+    """Disk space that is reserved for a later write.
 
-    `path`: a file that takes the room.
-    `size`: in bytes.
+    `path`: a file that occupies the space.
+    `size`: the number of bytes.
     """
 
     def __init__(self, path: Path, size: int) -> None:
@@ -145,11 +145,11 @@ class Room:
                 os.close(number)
         except OSError as error:
             self.give()
-            message = f"{path.parent} has no room for what must be written there in the end: {error.strerror}."
+            message = f"{path.parent} has no room for the {size:,} bytes that will be written there: {error.strerror}."
             raise DataError(message) from None
 
     def give(self) -> None:
-        """Give the room free."""
+        """Free the reserved space."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -158,5 +158,5 @@ def _fill(number: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(number, 0, size)
         return
-    for _ in range(-(-size // (1 << 16))):  # pragma: no cover - where a file cannot be given its room
+    for _ in range(-(-size // (1 << 16))):  # pragma: no cover - without posix_fallocate
         os.write(number, bytes(1 << 16))

@@ -1,4 +1,4 @@
-"""What compute nodes tell the result, and whether the numbers of each batch add up: one scrambler is not believed."""
+"""Reports of compute nodes to the result, and the check of each batch's counts, which trusts no scrambler."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import RESULT, Batch, RunDocument, Step
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
-"""For each batch of a step the sources behind it and its messages at one target; (0, 0): it did not come whole."""
+"""For each batch of a step, its sources and messages at one target; (0, 0) for a batch that did not arrive whole."""
 
 _EACH: Final = 16
 _HEAD: Final = struct.Struct("<Q")
 
 
 def counts_size(step: Step) -> int:
-    """Return the bytes of a target's counts.
+    """Return the number of bytes of a target's encoded counts.
 
     >>> step = Step(name="ages", computes=("a", "b"), sigma=0.2, min_batch=1, dummies=1,
     ...             batches=(Batch(scrambler="s", holders=("ann", "bob")),))
@@ -32,18 +32,18 @@ def counts_size(step: Step) -> int:
 
 
 def pack_counts(counts: Counts) -> bytes:
-    """Return counts as bytes."""
+    """Return the encoded counts."""
     return np.array(counts, dtype="<u8").tobytes()
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """Return the counts in bytes."""
+    """Return the counts from their encoding."""
     return tuple((sources, messages) for sources, messages in np.frombuffer(data, dtype="<u8").reshape(-1, 2).tolist())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Told:
-    """What a compute node tells of one step: what it saw of each batch, and the numbers that it found."""
+    """The report of a compute node for one step: the counts of each batch, and the sums over the records."""
 
     step: int
     counts: Counts
@@ -51,10 +51,10 @@ class Told:
 
 
 class ToldCodec:
-    """What compute nodes tell, as contents of messages: of a step always as many, whatever it is.
+    """Encodes reports of compute nodes as contents of messages; all reports of a step have the same number of messages.
 
-    In rounds the number of the step comes first, then counts and numbers, 8 bytes each, up to the most that a node of
-    the step can have.
+    In a query with iterations, the number of the step comes first; then counts and numbers, 8 bytes each, padded to the
+    largest report of the step.
     """
 
     def __init__(self, document: RunDocument) -> None:
@@ -62,39 +62,39 @@ class ToldCodec:
         self._first = _HEAD.size if self._task.rounds else 0
 
     def size(self, step: int) -> int:
-        """Return the bytes that a node of a step tells; in rounds all steps have one number of batches."""
+        """Return the bytes of a node's report for a step; with iterations, all steps have equally many batches."""
         return self._first + self._counts(step) + 8 * self._task.width(step)
 
     def _counts(self, step: int) -> int:
         return counts_size(self._document.step(1 if self._task.rounds else step))
 
     def messages(self, step: int) -> int:
-        """Return how many messages that takes."""
+        """Return how many messages the report of one node takes in a step."""
         return -(-self.size(step) // self.room)
 
     @property
     def all_messages(self) -> int:
-        """How many messages all nodes send in all."""
+        """The number of messages of the reports of all nodes."""
         return sum(len(step.computes) * self.messages(number) for number, step in enumerate(self._document.steps, 1))
 
     def pack(self, told: Told) -> list[bytes]:
-        """Return the contents of the messages of one node."""
+        """Return the contents of the messages that carry one node's report."""
         head = _HEAD.pack(told.step) if self._first else b""
         return self.cut(told.step, head + pack_counts(told.counts) + told.numbers.astype("<f8").tobytes())
 
     def cut(self, step: int, whole: bytes) -> list[bytes]:
-        """Return what a node tells in pieces of one message each."""
+        """Return a node's encoded report in pieces that fit into one message each."""
         whole = whole.ljust(self.size(step), b"\0")
         return [whole[start : start + self.room] for start in range(0, len(whole), self.room)]
 
     def unpack(self, place: tuple[int, int], contents: Sequence[bytes]) -> Told:
-        """Return what the node in a place told: (step, node), in rounds its place in the first step.
+        """Return the report of a node; `place`: (step, node), with iterations the node's place in the first step.
 
-        A step that the run does not have is returned as it is, its numbers unread.
+        For a step that the run does not have, the numbers of the report are not decoded.
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
-            message = "what a compute node sent is not the part of the result that it should be."
+            message = "the report of a compute node does not have the size or form of its part."
             raise DataError(message)
         if self._first:
             (step,) = _HEAD.unpack_from(whole)
@@ -107,7 +107,7 @@ class ToldCodec:
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """What came of a step to all its targets: `sources` behind the batches, their `messages`, `lost` batches."""
+    """The counts of a step over all targets: `sources` and `messages` of arrived batches, and `lost` batches."""
 
     sources: int
     messages: int
@@ -115,11 +115,11 @@ class Tally:
 
 
 def tally(step: Step, told: Sequence[Counts]) -> Tally:
-    """Return what came of a step, from the counts of each of its targets.
+    """Return the counts of a step, checked and summed over all of its targets.
 
-    A batch has one message for each source and the planned dummies, all targets together; it came to all targets or
-    to none. A scrambler that keeps messages back, so that the result shows those that it chose, cannot make that so;
-    one that puts dummies of its own in their place can.
+    Over all targets together, a batch has one message for each source and the planned dummies; it arrives at all
+    targets or at none. A scrambler that withholds some messages to single out others fails this check. A scrambler that
+    replaces messages by its own dummies passes it.
 
     >>> step = Step(name="ages", computes=("a", "b"), sigma=0.2, min_batch=1, dummies=1,
     ...             batches=(Batch(scrambler="s", holders=("ann", "bob")),))
@@ -136,18 +136,18 @@ def tally(step: Step, told: Sequence[Counts]) -> Tally:
     return Tally(sources=sum(sources), messages=messages, lost=sources.count(0))
 
 
-def _sources(step: Step, batch: Batch, told: Sequence[tuple[int, int]]) -> int:
-    """Return how many sources are behind a batch, 0 if it is lost."""
-    claimed = {sources for sources, _ in told}
-    messages = sum(count for _, count in told)
+def _sources(step: Step, batch: Batch, pairs: Sequence[tuple[int, int]]) -> int:
+    """Return the number of sources of a batch; 0 if the batch is lost."""
+    claimed = {sources for sources, _ in pairs}
+    messages = sum(count for _, count in pairs)
     if claimed == {0}:
         return 0
     (most, least), who = (max(claimed), min(claimed)), f"the batch of {batch.scrambler}"
     if not least:
-        whole = sum(sources > 0 for sources, _ in told)
-        _fail(step, f"{who} came whole to {whole} of {len(told)} compute nodes")
+        whole = sum(sources > 0 for sources, _ in pairs)
+        _fail(step, f"{who} arrived whole at {whole} of {len(pairs)} compute nodes")
     if most != least:
-        _fail(step, f"{who} was said to have {least:,} sources at one compute node, {most:,} at another")
+        _fail(step, f"{who} has {least:,} sources at one compute node, {most:,} at another")
     if messages != most + step.dummies:
         wanted = f"{most:,} sources and {step.dummies:,} dummies"
         _fail(step, f"{who} has {messages:,} messages for {wanted}")
@@ -155,5 +155,5 @@ def _sources(step: Step, batch: Batch, told: Sequence[tuple[int, int]]) -> int:
 
 
 def _fail(step: Step, why: str) -> NoReturn:
-    message = f"{step.name!r}: {why}. What arrived may have been chosen: nothing is published."
+    message = f"{step.name!r}: {why}. Messages may have been selected: nothing was published."
     raise DataError(message)

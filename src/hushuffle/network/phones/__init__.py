@@ -1,1 +1,1 @@
-"""A network for phones: relays, scramblers in a chain, targets and tokens over HTTP; no certificate for a phone."""
+"""A network for phones over HTTP: relays, a chain of scramblers, targets and tokens; phones need no certificates."""

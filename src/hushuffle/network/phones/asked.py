@@ -1,4 +1,4 @@
-"""What the queries of plans ask of phones: columns, values, and how targets read a phone's record."""
+"""The columns and values of a plan's query in the form for phones, and how targets read a phone's record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from hushuffle.tables.conditions import parse_condition
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a query asks of phones: `sets` are the columns of each step with their numbers of groups, `task` merges."""
+    """A plan's query in the form for phones.
+
+    `sets`: for each step, its columns and the number of groups of each column; `task`: the computation that merges
+    records at targets.
+    """
 
     columns: tuple[Column, ...]
     values: tuple[Value, ...] = ()
@@ -29,10 +33,12 @@ class Asked:
 
 
 def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -> Asked:
-    """Return what a query asks of phones; `centroids`: what an iteration of k-means starts from, if not as the plan.
+    """Return a plan's query in the form for phones.
+
+    `centroids`: the start centroids of a k-means iteration; by default those of the plan.
 
     Raises:
-        UnsupportedProtocolError: phones cannot answer it; the message says why.
+        UnsupportedProtocolError: phones cannot answer the query; the message says why.
     """
     if isinstance(query, HistogramQuery):
         grid = query.task()
@@ -42,7 +48,7 @@ def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -
     if isinstance(query, KMeansQuery):
         return _points(query, query.task().initial if centroids is None else centroids)
     if not isinstance(query, AggregateQuery):
-        refuse_task(f'a query of the kind "{query.kind}" is not asked of phones')
+        refuse_task(f'phones do not answer queries of the kind "{query.kind}"')
     task, ranges = query.task(), query.ranges or {}
     return Asked(
         columns=_columns(query.categories()),
@@ -81,7 +87,7 @@ def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
 
 
 class PhoneHistogram(Histogram):
-    """A histogram of records as phones write them: the interval of each column, 4 bytes each.
+    """Histogram of phones' records. A record holds the number of the interval in each column, 4 bytes each.
 
     >>> task = PhoneHistogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
     >>> records = task.pack(1, np.array([[2.0, 1.0], [0.0, 1.0]]))
@@ -101,7 +107,7 @@ class PhoneHistogram(Histogram):
             refuse_content("a message does not hold a record of this plan.")
         intervals = np.frombuffer(content, dtype="<i4")
         if (intervals < 0).any() or (intervals >= self.sizes).any():
-            refuse_content("a message holds an interval that no column has.")
+            refuse_content("a message holds an interval that does not exist in its column.")
         if self.own(step, intervals[None, :].astype(np.float64), None) != node:
             refuse_content("a message holds a record of other cells than this target's.")
 

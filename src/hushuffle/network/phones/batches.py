@@ -1,4 +1,4 @@
-"""What one service sends another: messages of one batch under a signed head, with what every scrambler counted."""
+"""Batches of messages between services: a signed head, the messages, and the signed counts of every scrambler."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _HEX: Final = re.compile("[0-9a-f]{128}")
 _Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 FIRST: Final = _LENGTH.size
-"""Bytes that say how long the head is."""
+"""Length in bytes of the field that states the length of the head."""
 AROUND: Final = FIRST + _MOST_HEAD + _SIGNED
-"""Bytes around the messages of a batch, at most."""
+"""Largest number of bytes that a request has in addition to the messages of its batch."""
 
 
 class _Part(BaseModel):
@@ -36,7 +36,7 @@ class _Part(BaseModel):
 
 
 class Link(_Part):
-    """What one scrambler says of a batch, signed: how many messages came, from how many sources, how many it sent."""
+    """One scrambler's signed counts for a batch: received messages, their sources, and sent messages."""
 
     name: Name
     came: _Count
@@ -46,28 +46,28 @@ class Link(_Part):
 
     @staticmethod
     def text(task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int) -> bytes:
-        """Return what is signed."""
-        said = {"task": task.hex(), "step": step, "batch": batch, "name": name}
-        return _LINK + canonical({**said, "came": came, "sources": sources, "sent": sent})
+        """Return the bytes that the scrambler signs."""
+        fields = {"task": task.hex(), "step": step, "batch": batch, "name": name}
+        return _LINK + canonical({**fields, "came": came, "sources": sources, "sent": sent})
 
     @classmethod
     def signed(
         cls, key: Ed25519PrivateKey, task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int
     ) -> Link:
-        """Return the counts of one scrambler under its signature."""
+        """Return one scrambler's counts with its signature."""
         signature = key.sign(cls.text(task, step, batch, name, came, sources, sent)).hex()
         return cls(name=name, came=came, sources=sources, sent=sent, signature=signature)
 
     def by(self, place: Place, task: bytes, step: int, batch: int) -> bool:
-        """Say whether a scrambler has signed this."""
+        """Return whether this scrambler signed these counts for this batch."""
         text = self.text(task, step, batch, self.name, self.came, self.sources, self.sent)
         return self.name == place.name and signed_by(place, text, bytes.fromhex(self.signature))
 
 
 class Came(_Part):
-    """What a receiver has of a step, signed: the highest number of a batch, and whether it knows how many there are.
+    """A receiver's signed state of a step: its highest batch number, and whether it has the total number of batches.
 
-    `nonce`: of who asks, so that no older answer is taken for this one.
+    `nonce`: chosen by the scrambler that asks, so that an older answer is not accepted for a new query.
     """
 
     task: Key
@@ -82,24 +82,24 @@ class Came(_Part):
         return _CAME + canonical(self.model_dump(exclude={"signature"}))
 
     def signed(self, key: Ed25519PrivateKey) -> Came:
-        """Return it under a signature."""
+        """Return a copy of this state with a signature."""
         return self.model_copy(update={"signature": key.sign(self._text).hex()})
 
     def by(self, place: Place, task: bytes, step: int, nonce: str) -> bool:
-        """Say whether a receiver has signed this, for this question."""
-        asked = (self.task, self.step, self.nonce) == (task.hex(), step, nonce)
+        """Return whether this receiver signed this state, for the query with this nonce."""
+        matches = (self.task, self.step, self.nonce) == (task.hex(), step, nonce)
         return (
-            asked
+            matches
             and bool(_HEX.fullmatch(self.signature))
             and signed_by(place, self._text, bytes.fromhex(self.signature))
         )
 
 
 class Head(_Part):
-    """What is said of the messages of a batch, or, with `closed`, that `batch` batches were all of its step.
+    """The head of a batch. With `closed`, it states that the step has exactly `batch` batches.
 
-    `trail`: what each scrambler has counted, the first one first.
-    `messages`: how many follow, of `size` bytes; `digest`: SHA-256 of them all.
+    `trail`: the counts of each scrambler that the batch has passed, in the order of the chain.
+    `messages`: the number of messages that follow, each of `size` bytes; `digest`: SHA-256 of all these messages.
     """
 
     task: Key
@@ -115,12 +115,12 @@ class Head(_Part):
 
     @property
     def sources(self) -> int:
-        """How many people the scramblers say are behind the batch: the last one's word."""
+        """The number of people behind the batch, as the last scrambler reports it."""
         return self.trail[-1].sources if self.trail else 0
 
 
 def signed_by(place: Place, text: bytes, signature: bytes) -> bool:
-    """Say whether a service has signed a text."""
+    """Return whether a signature of a text is valid under the key of a service."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(place.sign)).verify(signature, text)
     except (InvalidSignature, ValueError):
@@ -145,7 +145,7 @@ def head_of(
     trail: tuple[Link, ...] = (),
     closed: bool = False,
 ) -> Head:
-    """Return the head of a batch."""
+    """Return the head of a batch with these messages."""
     digest = hashlib.sha256(b"".join(messages)).hexdigest()
     size = len(messages[0]) if messages else 0
     return Head(
@@ -163,10 +163,10 @@ def head_of(
 
 
 def rest_of_head(first: bytes) -> int:
-    """Return how many bytes of head and signature follow the first `FIRST` of a body.
+    """Return how many bytes of head and signature follow the first `FIRST` bytes of a body.
 
     Raises:
-        DataError: no head is so long.
+        DataError: the stated length exceeds the largest length of a head.
     """
     length = _LENGTH.unpack(first)[0] if len(first) == FIRST else _MOST_HEAD + 1
     if length > _MOST_HEAD:
@@ -175,10 +175,10 @@ def rest_of_head(first: bytes) -> int:
 
 
 def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], receiver: str) -> Head:
-    """Return the head that a body starts with; one that no sender has signed, for this receiver, is refused.
+    """Return the head at the start of a body; refuse a head that its sender did not sign for this receiver.
 
     Raises:
-        DataError: it is no head, of another task or for somebody else, or not signed.
+        DataError: the head is malformed, of another task, for another receiver, or not signed.
     """
     end = FIRST + rest_of_head(start[:FIRST])
     text, signature = start[FIRST : end - _SIGNED], start[end - _SIGNED : end]
@@ -188,7 +188,7 @@ def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], r
         _no_batch()
     sender = next((one for one in senders if one.name == head.sender), None)
     if sender is None or (head.task, head.receiver) != (task.id.hex(), receiver):
-        message = "a batch is of another task, of another sender, or for somebody else."
+        message = "a batch is of another task, of another sender, or for another receiver."
         raise DataError(message)
     if not signed_by(sender, _BATCH + text, signature):
         message = f"a batch was not signed by {sender.name}."
@@ -199,12 +199,12 @@ def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], r
 
 
 def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
-    """Return the messages of a body under its head.
+    """Return the messages of a body, after checking them against its head.
 
-    `size`: bytes of each message; None: whatever the head says.
+    `size`: bytes of each message; None takes the size in the head.
 
     Raises:
-        DataError: they are not those of the head.
+        DataError: the messages do not match the head.
     """
     rest = body[FIRST + rest_of_head(body[:FIRST]) :]
     size = head.size if size is None else size
@@ -215,31 +215,31 @@ def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
 
 
 def _no_batch() -> NoReturn:
-    message = "this is no batch of messages, or it is damaged."
+    message = "the request holds no batch of messages, or it is damaged."
     raise DataError(message)
 
 
 def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
-    """Return what a receiver signs when it has a batch."""
+    """Return the signature with which a receiver confirms that it has stored a batch."""
     return key.sign(_RECEIPT + hashlib.sha256(body).digest())
 
 
 def receipted(body: bytes, signature: bytes, receiver: Place) -> bool:
-    """Say whether a receiver has signed that it has a batch."""
+    """Return whether a receiver's signature confirms that it has stored a batch."""
     return signed_by(receiver, _RECEIPT + hashlib.sha256(body).digest(), signature[:_SIGNED])
 
 
 def lost_answer(body: bytes, lost: Sequence[int], key: Ed25519PrivateKey) -> bytes:
-    """Return what the result answers a target that has told what came: a receipt, and which batches are lost."""
+    """Return the result's answer to a target's counts: a receipt, and the signed list of lost batches."""
     text = canonical({"lost": list(lost)})
     return receipt(body, key) + key.sign(_LOST + hashlib.sha256(body).digest() + text) + text
 
 
 def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
-    """Return which batches the result calls lost, in its answer to `body`.
+    """Return the batches that the result declares lost, from its answer to a target's request `body`.
 
     Raises:
-        DataError: it has not signed that.
+        DataError: the list of lost batches is not signed by the result.
     """
     signature, text = answer[_SIGNED : 2 * _SIGNED], answer[2 * _SIGNED :]
     try:
@@ -247,38 +247,40 @@ def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
             return frozenset(int(one) for one in json.loads(text)["lost"])
     except (ValueError, LookupError, TypeError):
         pass
-    message = "the result has not signed which batches are lost."
+    message = "the result's list of lost batches is not signed."
     raise DataError(message)
 
 
 def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
-    """Refuse a batch whose counts do not add up, and name the scrambler at which they do not.
+    """Refuse a batch whose counts do not add up; the message names the scramblers whose counts differ.
 
-    `hops`: how many scramblers it has passed.
+    `hops`: the number of scramblers that the batch has passed.
 
     Raises:
         DataError: a count is missing, not signed, or not possible.
     """
     step, chain = task.step(head.step), task.chain[:hops]
     if len(head.trail) != hops:
-        message = f"a batch has the counts of {len(head.trail)} scramblers, and passed {hops}."
+        message = f"a batch passed {hops} scramblers, but has the counts of {len(head.trail)}."
         raise DataError(message)
     before = None
     for place, link in zip(chain, head.trail, strict=True):
         if not link.by(place, task.id, head.step, head.batch):
-            message = f"the counts of {place.name} are not signed by it."
+            message = f"the counts of {place.name} lack its signature."
             raise DataError(message)
         first = before is None
         if not step.min_batch <= link.sources <= step.batch or (first and link.came != link.sources):
-            message = f"{place.name} says that {link.sources:,} sources are behind {link.came:,} messages."
+            message = f"{place.name} reports {link.sources:,} sources behind {link.came:,} messages."
             raise DataError(message)
         if before is not None and (link.came, link.sources) != (before.sent, before.sources):
             message = (
                 f"between {before.name} and {place.name}: {before.sent:,} messages of {before.sources:,} sources were "
-                f"sent, {link.came:,} of {link.sources:,} came."
+                f"sent, {link.came:,} of {link.sources:,} arrived."
             )
             raise DataError(message)
         if link.sent != link.came + step.dummies:
-            message = f"{place.name} got {link.came:,} messages and sent {link.sent:,}, with {step.dummies:,} dummies."
+            message = (
+                f"{place.name} got {link.came:,} messages, sent {link.sent:,}, and should add {step.dummies:,} dummies."
+            )
             raise DataError(message)
         before = link

@@ -1,4 +1,4 @@
-"""Binary HTTP on the server's side: requests are read, responses written (RFC 9292).
+"""Binary HTTP on the server's side: decode requests, encode responses (RFC 9292).
 
 Source: Thomson, Wood 2022, RFC 9292.
 """
@@ -12,7 +12,7 @@ from hushuffle.network.phones.formats import PhoneError, Reader, encode_fields, 
 
 
 class Request(NamedTuple):
-    """One HTTP request; `headers` are names in lower case with values, in order."""
+    """One HTTP request; `headers` are pairs of a name in lower case and a value, in order."""
 
     method: str
     scheme: str
@@ -23,10 +23,10 @@ class Request(NamedTuple):
 
 
 def decode_request(data: bytes) -> Request:
-    """Return the request in a binary message, of known length or not.
+    """Return the request in a binary HTTP message, of known or indeterminate length.
 
     Raises:
-        DataError: it is no request, ends too early, or goes on after its end.
+        DataError: the message is not a request, ends too early, or goes on after its end.
 
     >>> decode_request(bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f"))[:4]
     ('GET', 'https', 'example.com', '/')
@@ -42,15 +42,15 @@ def _request(reader: Reader) -> Request:
     if framing not in (0, 2):
         message = "a binary HTTP message is no request."
         raise DataError(message)
-    known = framing == 0
+    known_length = framing == 0
     method, scheme, authority, path = (reader.text() for _ in range(4))
-    headers, content = reader.fields(known_length=known), reader.content(known_length=known)
-    reader.end(known_length=known)
+    headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)
+    reader.end(known_length=known_length)
     return Request(method, scheme, authority, path, headers, content)
 
 
 def encode_response(status: int, headers: list[tuple[str, str]], content: bytes) -> bytes:
-    """Return a response of known length; `status` from 200 to 599.
+    """Return a binary HTTP response of known length; `status` is from 200 to 599.
 
     >>> encode_response(200, [], b"").hex()
     '0140c8000000'

@@ -1,4 +1,4 @@
-"""Draw up a task for services on hosts of their own: its document, settings, one folder for each host."""
+"""Prepare a task for services on several hosts: write its document, the settings, and one folder for each host."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ _LISTEN: Final = "127.0.0.1:8080"
 
 
 class PhoneHosts(File):
-    """Who serves a task for phones, and where."""
+    """The services of a task for phones, and their addresses."""
 
     people: Annotated[int, Field(ge=1)]
-    """How many people are expected to take part."""
+    """Expected number of participants."""
     keys: Text
-    """A folder with NAME.public.json for every service but the relay; `hushuffle node keys` makes them."""
+    """Folder with NAME.public.json for every service except the relay; `hushuffle node keys` creates these files."""
     urls: dict[NodeName, Text]
-    """The URL of each service as others reach it: relay, issuer, result, scrambler-1, ..., target-1-1, ..."""
+    """Public URL of each service: relay, issuer, result, scrambler-1, ..., target-1-1, ..."""
     listen: dict[NodeName, Text] = Field(default_factory=dict)
-    """Where a service listens, if not at 127.0.0.1:8080, behind a proxy of its host that ends TLS."""
+    """Address on which each service listens; default: 127.0.0.1:8080, behind a proxy on the same host that ends TLS."""
     certificates: Text | None = None
-    """A folder with NAME.pem and NAME.key for the services that end TLS themselves."""
+    """Folder with NAME.pem and NAME.key for each service that ends TLS itself."""
     issuer_name: Text | None = None
     """The issuer's name in tokens; by default the host in its URL."""
     first_step: Annotated[int, Field(ge=1)] = 1
-    """From which of the steps on that the issuer has keys for: every step of every task takes new ones."""
+    """Number of the first of the issuer's key pairs for this task: every step of every task needs a new key pair."""
 
 
 _WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
@@ -57,14 +57,14 @@ _WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedTask:
-    """The document of a task, its id, and the command for each service."""
+    """The document of a task, its id, and the command that starts each service."""
 
     document: Path
     id: str
     start: str
     commands: tuple[str, ...]
     promise: tuple[str, ...]
-    """What the task promises one person, in sentences."""
+    """The task's guarantee for one person, in sentences."""
 
 
 def prepare_task(
@@ -73,32 +73,32 @@ def prepare_task(
     """Write a task's document and the settings of its services into a new folder.
 
     Args:
-        specification: of the plan; no data are read.
-        hosts: a TOML file, see `PhoneHosts`.
-        out: a folder that is not there yet, or empty.
-        start: the moment from which all times are counted; in a quarter of an hour by default.
-        bundle: one folder for each service, to be copied to its host, with its own secret keys if the folder of keys
-            has them, and nobody else's; else all settings side by side, without keys.
+        specification: the specification of the plan; no data are read.
+        hosts: a TOML file with the fields of `PhoneHosts`.
+        out: a folder that does not exist, or is empty.
+        start: the moment from which all times are counted; by default 15 minutes from now.
+        bundle: if true, write one folder for each service, to be copied to its host. A folder has the secret keys of
+            its own service only, if the folder of keys has them. If false, write all settings into `out`, without keys.
 
     Raises:
-        SpecificationError, DataError, UnsupportedProtocolError: nothing was written.
+        SpecificationError, DataError, UnsupportedProtocolError: an input is invalid; nothing was written.
     """
     wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=_WORDS)
     steps, chain = questions(specification, wanted.people), chain_of(specification)
     query = specification.query.task()
-    asked = together(specification, len(steps))
-    names = [RELAY, ISSUER, *names_of([query.targets] * asked, chain)]
+    task_steps = together(specification, len(steps))
+    names = [RELAY, ISSUER, *names_of([query.targets] * task_steps, chain)]
     wrong = sorted({*names} ^ {*wanted.urls})
     if wrong:
         hint = "The services of this plan: " + ", ".join(names)
         problem = Problem(key="urls", rule="must name every service once", value=", ".join(wrong[:5]), hint=hint)
         raise SpecificationError(str(hosts), (problem,))
     keys = hosts.parent / wanted.keys
-    services = _services(wanted, keys, asked=asked, steps=len(steps), targets=query.targets, chain=chain)
+    services = _services(wanted, keys, task_steps=task_steps, steps=len(steps), targets=query.targets, chain=chain)
     document = draw_task(specification, wanted.people, services, start=start or dt.datetime.now(dt.UTC) + AHEAD)
     try:
         if out.exists() and any(out.iterdir()):
-            fail(f"{out} is there already, and not empty: give a new folder.")
+            fail(f"{out} exists, and is not empty: give a new folder.")
         out.mkdir(parents=True, exist_ok=True)
         (out / TASK).write_bytes(document.content)
         for name in names:
@@ -123,27 +123,27 @@ def prepare_task(
 
 
 def _promise(document: TaskDocument) -> Iterator[str]:
-    """Yield what a task promises, and what a missing phone costs."""
+    """Yield the sentences of a task's guarantee, and warn of steps in which one invalid message costs a batch."""
     figures = document.figures
     at, words = f"at delta = {figures.delta:g}", "one scrambler of the chain is honest"
     if figures.epsilon is None:
-        yield "It promises no epsilon: phones refuse it."
+        yield "It promises no epsilon, so phones refuse it."
     else:
         yield f"Epsilon for one person: at most {figures.epsilon:g} {at}, where {words}."
     if figures.issuer is not None:
-        yield f"If the issuer makes people up and {words}: at most {figures.issuer:g}."
+        yield f"If the issuer invents people and {words}: at most {figures.issuer:g}."
     for step in document.steps:
         if step.min_batch == step.batch > 1:
             yield (
-                f"Warning: a batch of {step.name!r} needs all of its {step.batch:,} people (min_batch). One invalid "
-                "message costs the batch. Take a smaller min_batch."
+                f"Warning: a batch of {step.name!r} needs all of its {step.batch:,} people (min_batch), so one invalid "
+                "message costs the batch. Choose a smaller min_batch."
             )
 
 
 def settings_of(name: str, *, listen: str, gateway: str, tls: Path | None = None) -> dict[str, Any]:
-    """Return the settings of a service: its tasks and keys are in the folder of its settings.
+    """Return the settings of a service; its tasks and keys are expected in the folder of the settings.
 
-    `tls`: a folder; a service whose certificate is in it ends TLS itself.
+    `tls`: a folder with certificates; a service whose certificate is in this folder ends TLS itself.
     """
     role = RELAY if name == RELAY else role_named(name)
     table: dict[str, Any] = {"role": role, "name": name, "listen": listen}
@@ -165,10 +165,10 @@ def write_service(
     keys: Path | None = None,
     tls: Path | None = None,
 ) -> Path:
-    """Write the folder of one service, and return its settings' file.
+    """Write the folder of one service, and return the path of its settings.
 
-    `keys`: a folder with NAME.keys and, for the issuer, codes.public; `tls`: one with NAME.pem and NAME.key. What is
-    there is copied, nobody else's.
+    `keys`: a folder with NAME.keys and, for the issuer, codes.public. `tls`: a folder with NAME.pem and NAME.key. Only
+    the files of this service are copied.
     """
     (folder / "tasks").mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -186,7 +186,7 @@ def write_service(
     return path
 
 
-def _services(wanted: PhoneHosts, keys: Path, *, asked: int, steps: int, targets: int, chain: int) -> Services:
+def _services(wanted: PhoneHosts, keys: Path, *, task_steps: int, steps: int, targets: int, chain: int) -> Services:
     public = {name: public_of(keys, name) for name in wanted.urls if name != RELAY}
 
     def place(name: str) -> Place:
@@ -195,12 +195,15 @@ def _services(wanted: PhoneHosts, keys: Path, *, asked: int, steps: int, targets
     issuer, first = wanted.issuer_name or urlsplit(wanted.urls[ISSUER]).hostname or ISSUER, wanted.first_step - 1
     tokens = keys_of_steps(public[ISSUER].get("tokens", ()), first, steps)
     if len(tokens) < steps:
-        fail(f"the issuer has keys for {len(tokens)} steps from number {first + 1} on; this task takes {steps}.")
+        fail(
+            f"the issuer has keys for {len(tokens)} steps from number {first + 1} on, but this task takes {steps}. "
+            "Create its keys with a larger `--steps`."
+        )
     return Services(
         relay=wanted.urls[RELAY],
         chain=tuple(place(f"scrambler-{number}") for number in range(1, chain + 1)),
         targets=tuple(
-            tuple(place(f"target-{step}-{one}") for one in range(1, targets + 1)) for step in range(1, asked + 1)
+            tuple(place(f"target-{step}-{one}") for one in range(1, targets + 1)) for step in range(1, task_steps + 1)
         ),
         result=place(RESULT),
         issuer=Issuer(name=issuer, url=wanted.urls[ISSUER]),

@@ -1,6 +1,6 @@
-"""Where a phone's message goes and what stands in it: the law of `hushuffle.TargetSampling` in exact arithmetic.
+"""A phone's choice of target and record, with the distribution of `hushuffle.TargetSampling` in exact arithmetic.
 
-Part of the phone's program, `client.py`, beside which it can be copied: it needs nothing but Python.
+This module belongs to the phone's program, `client.py`. It can be copied with that file, and needs only Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCALE: Final = 1 << 64
 
 
 def below(high: int, draw: Draw) -> int:
-    """Return a uniform number from 0 to high - 1."""
+    """Return a uniform random integer from 0 to high - 1."""
     while True:
         number = int.from_bytes(draw(8)) >> (64 - (high - 1).bit_length())
         if number < high:
@@ -25,10 +25,12 @@ def below(high: int, draw: Draw) -> int:
 
 
 def choose(step: Mapping[str, Any], own: int | None, draw: Draw) -> tuple[int, bool]:
-    """Return the target of a message, and whether it carries data; `own`: the answer's target, None for no answer.
+    """Return the target of a message, and whether the message carries data.
 
-    The law is that of `hushuffle.TargetSampling`. No answer goes to a uniform target: that is the average over all
-    answers, and tells no more than any of them.
+    `own`: the target to which the answer belongs; None if there is no answer.
+
+    The distribution is that of `hushuffle.TargetSampling`. Without an answer, the target is uniform. This is the
+    average of the distributions of all answers, and reveals no more than any answer does.
     """
     targets = len(step["targets"])
     above, under = float(step["sigma"]).as_integer_ratio()
@@ -43,7 +45,7 @@ def choose(step: Mapping[str, Any], own: int | None, draw: Draw) -> tuple[int, b
     if not meant:
         target = (own + 1 + below(targets - 1, draw)) % targets if others_only else below(targets, draw)
     if others_only and meant:
-        # A message that was meant is as good as one of the blanket's with probability lie/truth.
+        # With probability lie/truth, a message sent on purpose to its own target counts as a blanket message.
         weight = threshold * (targets - 1)
         meant = int.from_bytes(draw(8)) < _SCALE * (weight - (_SCALE - threshold)) // weight
     return target, target == own and (meant or not step["only_on_purpose"])
@@ -54,8 +56,8 @@ _COMPARE: Final = {**_EQUAL, "<": operator.lt, "<=": operator.le, ">": operator.
 
 
 def _number(answer: Any) -> float | None:
-    known = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < 2.0**53
-    return float(answer) if known else None
+    valid = isinstance(answer, int | float) and not isinstance(answer, bool) and abs(answer) < 2.0**53
+    return float(answer) if valid else None
 
 
 def _holds(answer: Any, comparison: str, value: Any) -> bool:
@@ -69,17 +71,17 @@ def _holds(answer: Any, comparison: str, value: Any) -> bool:
 
 
 def group_of(column: Mapping[str, Any], answer: Any) -> int | None:
-    """Return the number of the group that an answer is in; None if it is in none, or in several."""
-    found = [
+    """Return the number of the group that contains an answer; None if no group or several groups contain it."""
+    groups = [
         number
         for number, group in enumerate(column["groups"])
         if any(all(_holds(answer, *clause) for clause in clauses) for clauses in group["when"])
     ]
-    return found[0] if len(found) == 1 else None
+    return groups[0] if len(groups) == 1 else None
 
 
 def record_of(document: Mapping[str, Any], step: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
-    """Return an answer's own target in a step, and its record; None for no answer."""
+    """Return the target to which an answer belongs in a step, and the record; None if there is no valid answer."""
     if "round" in document:
         return point_of(document, answers)
     columns = {column["name"]: column for column in document["columns"]}
@@ -97,7 +99,7 @@ def record_of(document: Mapping[str, Any], step: Mapping[str, Any], answers: Ans
 
 
 def point_of(document: Mapping[str, Any], answers: Answers) -> tuple[int, bytes] | None:
-    """Return the number of the centroid that is nearest to a point, and the point's record; None for no answer.
+    """Return the number of the centroid nearest to a point, and the point's record; None if there is no valid answer.
 
     >>> about = {"centroids": [[-1.0, 0.0], [1.0, 0.0]], "scaled": True}
     >>> values = [{"name": "x", "low": 0.0, "high": 10.0}, {"name": "y", "low": 0.0, "high": 2.0}]
@@ -116,7 +118,7 @@ def point_of(document: Mapping[str, Any], answers: Answers) -> tuple[int, bytes]
         point.append(value)
     if "norm" in about:
         length = math.hypot(*point) if about["norm"] == "gaussian" else math.fsum(map(abs, point))
-        if length > about["radius"] * (1 - 1e-9):  # targets refuse a longer one, by sums of their own
+        if length > about["radius"] * (1 - 1e-9):  # targets compute the length again, and refuse a longer point
             point = [value * (about["radius"] / length) * (1 - 1e-6) for value in point]
     far = [math.fsum(c * (c / 2 - x) for c, x in zip(centroid, point, strict=True)) for centroid in about["centroids"]]
     return far.index(min(far)), struct.pack(f"<{len(point)}d", *point)

@@ -4,10 +4,10 @@
     python client.py task.json [--id ID] --state FOLDER --check
     python client.py task.json [--id ID] --state FOLDER --next FILE
 
-The first sends answers, or the same bytes once more if they were not taken, unless the task asks for more than the
-owner's limits give, or all tasks of the folder together; the second looks whether they passed. The third writes the
-document of the next iteration into a file, where a query asks several times: answers are then those of the first.
-What the bytes are: docs/reference/phone-protocol.md.
+The first command sends answers, or the same bytes again if they were not accepted, unless the task exceeds the owner's
+limits, alone or together with all tasks of the folder. The second checks whether the messages passed. The third writes
+the document of the next iteration into a file, for queries with several iterations: the answers are then those of the
+first one. docs/reference/phone-protocol.md defines the bytes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Folder: TypeAlias = str | os.PathLike[str]
 PhoneError = formats.PhoneError
 _NUMBER, _NO_DATA, _SEAL = struct.Struct(">H"), 0xFFFF, 48
 _DOCUMENT, _MESSAGE = 20_000, (512, 16_384)
-"""Bytes of a document, at most, and of its messages: what services take, too."""
+"""Largest number of bytes of a document; smallest and largest size of a message. Services have the same limits."""
 _MOST: Final = 1 << 26
-"""Bytes of an answer, at most."""
+"""Largest number of bytes of an answer."""
 _EACH: Final = 60.0
-"""Seconds that an answer may take, until its last byte is here."""
+"""Seconds within which the last byte of an answer must arrive."""
 _ALL: Final = 600.0
-"""Seconds for all answers of one call together; then it is a TryAgainError."""
+"""Seconds for all answers of one call together; after that, the call raises TryAgainError."""
 _LIMITS: Final = owner.Limits()
 _FAULTS: Final = {
     9: "is not valid yet (or the clock is wrong)",
@@ -52,26 +52,26 @@ _FAULTS: Final = {
     62: "is for another name",
     64: "is for another address",
 }
-"""What OpenSSL says of certificates."""
+"""Texts for OpenSSL's codes of certificate errors."""
 _HERE: Final = ("localhost", "127.0.0.1", "[::1]")
-_NO_ADDRESS: Final = "an address of the task, or the code, is of no form that HTTP knows."
+_NO_ADDRESS: Final = "an address of the task, or the code, does not have the form that HTTP requires."
 
 
 class TryAgainError(PhoneError):
-    """Somebody could not be reached or has no time: the same bytes can be sent once more."""
+    """A service could not be reached or is busy: the same bytes can be sent again."""
 
 
 MOST_ROUNDS = 1_000_000
 
 Send: TypeAlias = Callable[[str, bytes | None, Mapping[str, str]], tuple[int, bytes]]
-"""Sends a POST with a body and headers, or a GET without one, to an address; returns status and content."""
+"""Function that sends a request to an address (POST with a body, GET without), and returns status and content."""
 
 
 class Task:
-    """A task's document; its digest is the task's `id`.
+    """The document of a task; its digest is the task's `id`.
 
     Raises:
-        PhoneError: it is none, or not the one with the `expected` id.
+        PhoneError: the bytes are not a task document, or the document does not have the `expected` id.
     """
 
     def __init__(self, data: bytes, expected: bytes | None = None) -> None:
@@ -81,59 +81,63 @@ class Task:
             raise PhoneError(message)
         try:
             self.document: dict[str, Any] = json.loads(data)
-            known = len(data) <= _DOCUMENT and self.document["version"] == 2 and _formed(self.document)
+            valid = len(data) <= _DOCUMENT and self.document["version"] == 2 and _formed(self.document)
             self.steps: list[dict[str, Any]] = self.document["steps"]
             self.chain: list[dict[str, str]] = self.document["chain"]
             self.gateway = formats.key_config(bytes.fromhex(self.chain[0]["key"]))
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            known = False
-        if not known:
+            valid = False
+        if not valid:
             message = "this is no task document of version 2."
             raise PhoneError(message)
 
     def info(self, step: int, name: str) -> bytes:
-        """Return what the seals for a scrambler or target are bound to."""
+        """Return HPKE's `info` for messages to a scrambler or target in a step."""
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
 
     def challenge(self, step: int, name: str) -> bytes:
-        """Return what a token for a target is for."""
+        """Return the challenge of a token for a target in a step."""
         context = hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
     def ticket_challenge(self, step: int) -> bytes:
-        """Return what a ticket is for: the first scrambler takes it, one for each message of the step."""
+        """Return the challenge of a step's ticket; the first scrambler accepts one message for each ticket."""
         name = self.chain[0]["name"].encode()
         context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
     def path(self, what: str) -> str:
-        """Return what follows a service's address for this task."""
+        """Return the path that follows a service's address in requests for this task."""
         return f"/tasks/{self.id.hex()}/{what}"
 
 
 def _formed(document: Mapping[str, Any]) -> bool:
-    """Say whether what the owner's limits and the choices of targets rest on has the form that it must have."""
+    """Return whether the fields that `limits` and `choices` use have the required form."""
     about, figures = document.get("round", {}), document.get("figures", {})
     numbers = [about.get(name, 1) for name in ("number", "rounds")] if isinstance(about, dict) else [None]
     steps, chain = document["steps"], document["chain"]
     whole = all(isinstance(one, int) and 0 < one <= MOST_ROUNDS for one in numbers)
     listed = isinstance(steps, list) and isinstance(chain, list) and len(steps) > 0 and len(chain) > 0
-    low, high = _MESSAGE  # else it asks for any amount of memory
+    low, high = _MESSAGE  # otherwise a document could demand any amount of memory
     whole = whole and isinstance(document["message"], int) and low <= document["message"] <= high
     return whole and listed and isinstance(figures, dict) and all(len(step["targets"]) > 0 for step in steps)
 
 
-# What a phone does in a step
+# A phone's messages in a step
 
 
 def stream(secret: bytes, purpose: str) -> formats.Draw:
-    """Return a source of random bytes: as secret as `secret`, the same for the same purpose."""
+    """Return a pseudorandom generator of bytes, determined by `secret` and `purpose`."""
     calls = count()
     return lambda size: formats.expand(secret, f"hushuffle phone 1|{purpose}|{next(calls)}".encode(), size)
 
 
 class Part(NamedTuple):
-    """What a phone does in a step: its `number`, `target`, `content` (None: no data), requests for token and ticket."""
+    """A phone's message in one step.
+
+    `number`: the step's number; `target`: the target's place in the step; `content`: the record, None for no data;
+    `blinded`, `ticket`: the requests for a token and for a ticket.
+    """
 
     number: int
     target: int
@@ -146,30 +150,32 @@ class Part(NamedTuple):
 
     @property
     def entry(self) -> bytes:
-        """What the target publishes when the message came, 32 bytes."""
+        """The 32-byte entry that the target publishes when the message has arrived."""
         return hashlib.sha256(b"hushuffle passage 1|" + self.blinded.message[2:34]).digest()
 
 
 def parts_of(task: Task, answers: Answers, secret: bytes) -> list[Part]:
-    """Return what a phone does, all of it drawn from 32 secret bytes: the same again for the same secret."""
-    asked = list(range(1, len(task.steps) + 1))
+    """Return a phone's messages in a task's steps; all randomness is derived from the 32 bytes of `secret`."""
+    numbers = list(range(1, len(task.steps) + 1))
     if task.document["per_person"] == "one":
-        asked = [1 + choices.below(len(asked), stream(secret, "step"))]
+        numbers = [1 + choices.below(len(numbers), stream(secret, "step"))]
     parts = []
-    for number in asked:
+    for number in numbers:
         step = task.steps[number - 1]
-        found = choices.record_of(task.document, step, answers)
-        target, carries = choices.choose(step, None if found is None else found[0], stream(secret, f"target {number}"))
+        record = choices.record_of(task.document, step, answers)
+        target, carries = choices.choose(
+            step, None if record is None else record[0], stream(secret, f"target {number}")
+        )
         challenge = task.challenge(number, step["targets"][target]["name"])
         blinded = formats.blind(binascii.a2b_base64(step["token_key"]), challenge, stream(secret, f"token {number}"))
         key, draw = binascii.a2b_base64(step["ticket_key"]), stream(secret, f"ticket {number}")
         ticket = formats.blind(key, task.ticket_challenge(number), draw)
-        parts.append(Part(number, target, found[1] if found is not None and carries else None, blinded, ticket))
+        parts.append(Part(number, target, record[1] if record is not None and carries else None, blinded, ticket))
     return parts
 
 
 def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
-    """Return the message of a part, sealed for its target and for one scrambler after the other."""
+    """Return the message of a part, sealed for its target and then for each scrambler, the last scrambler first."""
     draw = stream(secret, f"onion {part.number}")
     target = task.steps[part.number - 1]["targets"][part.target]
     room = task.document["message"] - _SEAL * (len(task.chain) + 1) - _NUMBER.size - len(token)
@@ -189,7 +195,7 @@ def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
 def request_of(
     task: Task, part: Part, onion: bytes, ticket: bytes, secret: bytes
 ) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Return what is posted to the relay, and what opens its answer."""
+    """Return the encapsulated request for the relay, and a function that opens its response."""
     scheme, _, rest = task.chain[0]["url"].partition("://")
     authority, _, folder = rest.rstrip("/").partition("/")
     path = f"{'/' if folder else ''}{folder}" + task.path(f"steps/{part.number:04d}")
@@ -197,36 +203,36 @@ def request_of(
     return formats.encapsulate(task.gateway, request, stream(secret, f"request {part.number}"))
 
 
-# What is kept, and what is sent
+# Stored state and requests
 
 
 def kept(path: str) -> dict[str, Any] | None:
-    """Return what was written before anything was sent; None if nothing was."""
+    """Return the stored state, which is written before anything is sent; None if there is no state file."""
     try:
-        found: dict[str, Any] = json.loads(content_of(path))
-        _ = bytes.fromhex(found["secret"]), found["answers"]
+        state: dict[str, Any] = json.loads(content_of(path))
+        _ = bytes.fromhex(state["secret"]), state["answers"]
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        message = f"{path} cannot be read or is damaged: nothing is sent."
+        message = f"{path} cannot be read or is damaged: nothing was sent. Restore it from a backup."
         raise PhoneError(message) from None
-    return found
+    return state
 
 
 def content_of(path: str) -> bytes:
-    """Return what is in a file."""
+    """Return the content of a file."""
     with open(path, "rb") as file:  # noqa: PTH123 - without pathlib the client starts sooner
         return file.read()
 
 
 def keep(path: str, answers: Answers) -> None:
-    """Write answers and a new secret, through to the disk, for the owner alone; what is there already stays."""
+    """Write answers and a new secret to the disk, readable by the owner only; an existing file stays unchanged."""
     content = json.dumps({"answers": answers, "secret": os.urandom(32).hex()}).encode()
     place = os.path.dirname(path)  # noqa: PTH120
     try:
         new = owner.write_new(path, lambda _: content)
         try:
-            os.link(new, path)  # a name that is taken stays as it is
+            os.link(new, path)  # an existing file stays unchanged
         except FileExistsError:
             pass
         finally:
@@ -237,9 +243,9 @@ def keep(path: str, answers: Answers) -> None:
 
 
 def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """Send one request over HTTPS, plain HTTP to this machine only; redirections are not followed.
+    """Send one request over HTTPS; plain HTTP is allowed to this machine only. Redirections are not followed.
 
-    The answer must be here 60 seconds after the connection was made, however it comes, and have at most 64 MB.
+    The answer must be complete 60 seconds after the connection was established, and have at most 64 MB.
     """
     from http import client as http  # noqa: PLC0415 - a third of the time that the client needs to start
 
@@ -260,11 +266,11 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
     except (OSError, http.HTTPException) as error:
         if isinstance(error, http.InvalidURL):
             raise PhoneError(_NO_ADDRESS) from None
-        if (fault := getattr(error, "verify_code", None)) is not None:  # it is the same at the next try
+        if (fault := getattr(error, "verify_code", None)) is not None:  # a retry would fail in the same way
             words = _FAULTS.get(fault, "is not signed by an authority that this machine trusts")
-            message = f"the certificate of {connection.host if connection else authority} {words}: nothing is sent."
+            message = f"the certificate of {connection.host if connection else authority} {words}: nothing was sent."
             raise PhoneError(message) from None
-        message = "there is no connection, or no answer in time."
+        message = "there is no connection, or no answer in time: try again later."
         raise TryAgainError(message) from None
     except (ValueError, OverflowError):
         raise PhoneError(_NO_ADDRESS) from None
@@ -274,7 +280,7 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
 
 
 def _answer(connection: Any, body: bytes | None) -> tuple[int, bytes]:
-    """Connect, send a request, and return status and content of its answer, if all of it is here in time."""
+    """Send a request over a new connection; return the answer's status and content, if complete in time."""
     from threading import Timer  # noqa: PLC0415 - only where something is sent
 
     if body is not None:
@@ -294,7 +300,7 @@ def _answer(connection: Any, body: bytes | None) -> tuple[int, bytes]:
 
 
 def _end(connected: socket) -> None:
-    """End every wait for a further byte: what comes byte by byte has a timeout for each of them only."""
+    """Close a connection, to limit the total time of an answer: a socket's own timeout restarts at every byte."""
     with suppress(OSError):
         socket.shutdown(connected, SHUT_RDWR)
 
@@ -302,13 +308,13 @@ def _end(connected: socket) -> None:
 class Phone:
     """One person's part in one task.
 
-    The state file, written before the first byte leaves, decides everything that is sent: who starts again sends the
-    same bytes. `answers` left out: those of the state, or of the iteration before. `limits`: what the owner gives at
-    most; what the tasks of the folder `state` spend is added up there. `moved`: the folder is a copy, and the old one
-    is gone.
+    The state file is written before the first byte is sent and determines all bytes that are sent, so a restarted phone
+    sends the same bytes. `answers`: by default those in the state file, or those of the previous iteration. `limits`:
+    the owner's limits. `state`: a folder, which also holds the total privacy loss of its tasks. `moved`: the folder was
+    moved here, and the old folder no longer exists.
 
     Raises:
-        PhoneError: the state holds other answers, or none, or cannot be used; the task asks for more than is given.
+        PhoneError: the state file is missing, unusable, or has other answers; or the task exceeds the limits.
     """
 
     def __init__(
@@ -324,31 +330,31 @@ class Phone:
         self._task, self._send, self._limits, self._moved = task, send, limits, moved
         self._folder = os.path.abspath(state)  # noqa: PTH100
         self._path = path = os.path.join(self._folder, f"{task.id.hex()}.json")  # noqa: PTH118
-        found, former = kept(path), task.document.get("round", {}).get("former")
-        if answers is None and found is None and former is not None:
+        stored, former = kept(path), task.document.get("round", {}).get("former")
+        if answers is None and stored is None and former is not None:
             answers = self._earlier(former)
         if answers is not None:
-            asked = {name for step in task.steps for name in step["columns"]}
-            asked |= {column["name"] for column in task.document["values"]}
-            if missing := ", ".join(sorted(asked - set(answers))):
-                message = f"the answers lack {missing} (null is an answer): nothing is sent."
+            names = {name for step in task.steps for name in step["columns"]}
+            names |= {column["name"] for column in task.document["values"]}
+            if missing := ", ".join(sorted(names - set(answers))):
+                message = f"the answers lack {missing} (null is an answer): nothing was sent."
                 raise PhoneError(message)
-            answers = {name: answers[name] for name in sorted(asked)}
-            if found is None:
+            answers = {name: answers[name] for name in sorted(names)}
+            if stored is None:
                 owner.check_limits(limits, task.document, task.data)
                 self._begin(answers)
-                found = kept(path)
-        if found is None:
-            message = f"{path} is not there: nothing was sent for this task."
+                stored = kept(path)
+        if stored is None:
+            message = f"{path} does not exist, so nothing was sent for this task. Send answers first."
             raise PhoneError(message)
-        if answers is not None and json.dumps(answers) != json.dumps(found["answers"]):
-            message = "another answer was given for this task before: only that one is sent."
+        if answers is not None and json.dumps(answers) != json.dumps(stored["answers"]):
+            message = "another answer was given for this task before: only that one is sent. Send it again unchanged."
             raise PhoneError(message)
-        self._secret = bytes.fromhex(found["secret"])
-        self.parts = parts_of(task, found["answers"], self._secret)
+        self._secret = bytes.fromhex(stored["secret"])
+        self.parts = parts_of(task, stored["answers"], self._secret)
 
     def _earlier(self, former: str) -> Answers | None:
-        """Return the answers of the iteration before, which only one of the same run may have."""
+        """Return the answers of the previous iteration; only a later iteration of the same run may reuse them."""
         earlier = kept(os.path.join(self._folder, f"{former}.json"))  # noqa: PTH118
         if earlier is None:
             return None
@@ -360,15 +366,17 @@ class Phone:
     def _begin(self, answers: Answers) -> None:
         with owner.alone(self._folder):
             if owner.Total(self._folder, moved=self._moved).holds(self._task.id.hex()) and kept(self._path) is None:
-                message = f"{self._path} is missing: what was sent for this task is not known. Nothing is sent."
+                message = (
+                    f"{self._path} is missing, so what this task has sent is unknown: nothing was sent. Restore it."
+                )
                 raise PhoneError(message)
             keep(self._path, answers)
 
     def send(self, code: str) -> None:
-        """Get tokens and tickets with an invitation's code, and send everything; once more after a TryAgainError.
+        """Get tokens and tickets with an invitation's code, and send all messages; retry after a TryAgainError.
 
-        The code stays here: issuers get proofs. What it costs is written down before the first byte leaves, once for a
-        task however often it is sent.
+        The code itself is never sent: the issuer gets proofs. The cost is recorded once per task, before the first byte
+            is sent.
         """
         invitation, ask = formats.Invitation(code.strip()), self._asking()
         cost = owner.check_limits(self._limits, self._task.document, self._task.data)
@@ -385,16 +393,16 @@ class Phone:
             _good(status, content, "the first scrambler", self._task.document)
 
     def _asking(self) -> Send:
-        """Return what sends requests, as long as there is time for those of one call."""
+        """Return a function that sends requests and enforces the time limit of one call."""
         last = monotonic() + _ALL
 
         def ask(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
             if monotonic() > last:
-                message = f"the answers take more than {_ALL:g} seconds together."
+                message = f"the answers took more than {_ALL:g} seconds together: try again later."
                 raise TryAgainError(message)
             status, content = self._send(url, body, headers)
             if len(content) > _MOST:
-                message = f"an answer has more than {_MOST:,} bytes."
+                message = f"an answer has more than {_MOST:,} bytes: nothing of it was used."
                 raise PhoneError(message)
             return status, content
 
@@ -408,32 +416,32 @@ class Phone:
         return blinded.finalize(_good(*ask(url, blinded.request, headers), "the issuer", self._task.document))
 
     def passed(self) -> Iterator[tuple[int, bool]]:
-        """Yield each step with whether its message is in the lists that were published until now.
+        """Yield the number of each step, and whether its message is in the lists that targets have published so far.
 
-        The lists of all targets are read, so that nobody sees which of them it went to.
+        The phone reads the lists of all targets, so that no observer learns the message's target.
         """
         ask = self._asking()
         for part in self.parts:
             step, there = self._task.steps[part.number - 1], False
-            batches = 2 * -(-step["sources"] // step["batch"]) + 16  # more than planned may come at the same time
+            batches = 2 * -(-step["sources"] // step["batch"]) + 16  # more may arrive than planned
             size = 32 * (step["batch"] + len(self._task.chain) * step["dummies"])
             for target in step["targets"]:
                 url = target["url"].rstrip("/") + self._task.path("passage")
                 listed = json.loads(_good(*ask(url, None, {}), "a target", self._task.document))["batches"]
                 _bounded(listed, batches)
                 for batch in listed:
-                    found = _good(*ask(f"{url}/{int(batch)}", None, {}), "a target", self._task.document)
-                    _bounded(found, size)
-                    there |= part.entry in {found[at : at + 32] for at in range(0, len(found), 32)}
+                    entries = _good(*ask(f"{url}/{int(batch)}", None, {}), "a target", self._task.document)
+                    _bounded(entries, size)
+                    there |= part.entry in {entries[at : at + 32] for at in range(0, len(entries), 32)}
             yield part.number, there
 
     def following(self) -> bytes:
-        """Return the document of the next iteration, made of what came of this one; a TryAgainError: not there yet."""
+        """Return the document of the next iteration from the result's service; TryAgainError: not published yet."""
         url = self._task.document["result"]["url"].rstrip("/") + self._task.path("next")
         status, content = self._asking()(url, None, {})
-        found = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))
-        if not owner.follows(found.document, self._task.document, self._task.id.hex()):
-            message = "what the result answered is not the next iteration."
+        task = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))
+        if not owner.follows(task.document, self._task.document, self._task.id.hex()):
+            message = "the answer of the result is not the next iteration of this task."
             raise PhoneError(message)
         return content
 
@@ -455,11 +463,11 @@ _WORDS: Final = {
     b"busy": "it cannot write to its disk",
     b"no gateway": "it does not reach the first scrambler",
 }
-"""What services answer in a word, in a sentence; nothing else of an answer is shown."""
+"""Sentences for the one-word answers of services; no other part of an answer is shown."""
 
 
 def _closed_since(document: Mapping[str, Any]) -> str:
-    """Return " since" the moment at which a task was closed, in UTC."""
+    """Return " since" and the moment at which a task was closed, in UTC; an empty text if the document lacks it."""
     from datetime import datetime, timedelta  # noqa: PLC0415 - only where something went wrong
 
     try:
@@ -481,7 +489,7 @@ def _good(status: int, content: bytes, who: str, document: Mapping[str, Any]) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the program: 0 if all is well, 1 if not, 2 if it was asked wrongly, 75 if the same command may help later."""
+    """Run the program: 0 on success, 1 on failure, 2 for a wrong command line, 75 if a retry may succeed."""
     import getopt  # noqa: PLC0415 - argparse takes two megabytes
 
     try:
@@ -509,8 +517,8 @@ def main(arguments: list[str] | None = None) -> int:
         phone.send(content_of(code_file).decode("ascii").strip())
         print("sent")  # noqa: T201
     except (OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        known = isinstance(error, PhoneError | OSError)
-        print(error if known else "what was read or answered has not the right form.", file=sys.stderr)  # noqa: T201
+        foreseen = isinstance(error, PhoneError | OSError)
+        print(error if foreseen else "a file or an answer does not have the required form.", file=sys.stderr)  # noqa: T201
         return 75 if isinstance(error, TryAgainError) else 1
     return 0
 

@@ -1,4 +1,4 @@
-"""Phones in bulk, for rehearsals and measurements: each sends what one phone would, over connections that are kept."""
+"""Many phones in one process, for rehearsals and measurements: each message is that of one phone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SECONDS: Final = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class Sending:
-    """What one phone has to say in one step: where its message goes, and the record if it carries one."""
+    """One phone's message in one step: its target, and its record, if any."""
 
     step: int
     code: str = field(repr=False)
@@ -44,12 +44,12 @@ class Sending:
 
 @dataclass(kw_only=True)
 class Crowd:
-    """What became of the messages of many phones: how many were taken, what others were told, nonces to look for."""
+    """The results of many phones' messages: accepted messages, refusals, and the nonces of accepted messages."""
 
     taken: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     nonces: dict[tuple[int, int], list[bytes]] = field(default_factory=dict, repr=False)
-    """By step and target."""
+    """Nonces of accepted messages, by step and target."""
 
 
 def sendings(
@@ -60,11 +60,11 @@ def sendings(
     codes: Sequence[str],
     rng: Randomness,
 ) -> list[Sending]:
-    """Return what phones send: targets drawn as the task says, redirected messages without data.
+    """Return the messages of phones. Targets are drawn as the task defines; redirected messages carry no data.
 
-    `rows`: the records, one row for each phone; `asked`: by step, the numbers of the phones that are asked.
+    `rows`: the records, one row for each phone; `asked`: for each step, the numbers of the phones that answer it.
     """
-    found = []
+    sendings = []
     for number, who in asked.items():
         step, own = document.step(number), promise.task.own(number, rows[who], promise.task.start)
         contents = promise.task.pack(number, rows[who])
@@ -72,25 +72,25 @@ def sendings(
         for place, target in enumerate(sent.reshape(-1).tolist()):
             carries = target == own[place] and (bool(on_purpose[place]) or not step.only_on_purpose)
             record = contents[place] if carries else None
-            found.append(Sending(step=number, code=codes[int(who[place])], target=target, record=record))
-    order = rng.permutation(len(found)).tolist()
-    return [found[place] for place in order]
+            sendings.append(Sending(step=number, code=codes[int(who[place])], target=target, record=record))
+    order = rng.permutation(len(sendings)).tolist()
+    return [sendings[place] for place in order]
 
 
 class Phones:
-    """Sends for many phones, some at a time.
+    """Sends the messages of many phones concurrently.
 
-    `together`: how many at a time; `kept`: whether connections are kept, or each message has its own.
+    `together`: how many messages are sent at a time; `reuse`: whether messages share connections.
     """
 
-    def __init__(self, document: TaskDocument, *, together: int = 64, kept: bool = True) -> None:
-        self._document, self._together, self._kept = document, together, kept
+    def __init__(self, document: TaskDocument, *, together: int = 64, reuse: bool = True) -> None:
+        self._document, self._together, self._kept = document, together, reuse
         self._onions = {number: Onions(document, number) for number in range(1, len(document.steps) + 1)}
         self._gateway = document.gateway
         self.crowd = Crowd()
 
     async def send(self, all_of_them: Sequence[Sending]) -> Crowd:
-        """Send everything, and return what became of it."""
+        """Send all messages, and return the counts of accepted and refused messages."""
         waiting = iter(all_of_them)
         async with self._session() as session:
 
@@ -136,14 +136,14 @@ class Phones:
         return blinded.finalize(signed)
 
     async def ticket(self, session: ClientSession, sending: Sending) -> bytes:
-        """Get the ticket of a phone."""
+        """Return a ticket for a phone's message."""
         document, number = self._document, sending.step
         return await self._token(
             session, sending, "ticket", document.ticket_key(number), document.ticket_challenge(number)
         )
 
     async def post(self, session: ClientSession, number: int, message: bytes, ticket: bytes) -> str:
-        """Post a message through the relay; return what the gateway said in a word."""
+        """Post a message through the relay, and return the gateway's one-word answer."""
         sealed, open_response = encapsulate(self._gateway, self._document.request(number, message, ticket))
         status, answer = await _post(session, self._document.relay, sealed, {"Content-Type": REQUEST})
         if status != 200:
@@ -155,30 +155,30 @@ class Phones:
         return content.decode("ascii", "replace").strip()
 
     async def passed(self, *, share: float = 1.0) -> tuple[int, int]:
-        """Look for the entries of a share of the messages; return how many were looked for, and how many are there."""
-        looked = found = 0
+        """Look up a share of the messages in the targets' lists; return how many were looked up and are listed."""
+        looked = present = 0
         async with self._session() as session:
             for (number, place), nonces in self.crowd.nonces.items():
                 entries = await self._entries(session, number, place)
-                some = [entry_of(nonce) for nonce in islice(nonces, round(share * len(nonces)))]
-                looked += len(some)
-                found += sum(one in entries for one in some)
-        return looked, found
+                sample = [entry_of(nonce) for nonce in islice(nonces, round(share * len(nonces)))]
+                looked += len(sample)
+                present += sum(one in entries for one in sample)
+        return looked, present
 
     async def _entries(self, session: ClientSession, number: int, place: int) -> set[bytes]:
         base = self._document.step(number).targets[place].url.rstrip("/") + f"/tasks/{self._document.id.hex()}/passage"
         async with session.get(base) as answer:
             batches = (await answer.json())["batches"]
-        found = set[bytes]()
+        passed = set[bytes]()
         for batch in batches:
             async with session.get(f"{base}/{batch}") as answer:
                 entries = np.frombuffer(await answer.read(), dtype=f"S{ENTRY}", count=-1)
-            found |= {bytes(one).ljust(ENTRY, b"\0") for one in entries.tolist()}
-        return found
+            passed |= {bytes(one).ljust(ENTRY, b"\0") for one in entries.tolist()}
+        return passed
 
 
 async def _post(session: ClientSession, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-    """Post the same bytes until there is an answer; status 0 if there is none."""
+    """Post the same bytes until the service answers, at most five times; return status 0 if it never answers."""
     for number in range(_TRIES):
         try:
             async with session.post(url, data=body, headers=headers, allow_redirects=False) as answer:

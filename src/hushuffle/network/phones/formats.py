@@ -1,6 +1,8 @@
-"""Binary HTTP, HPKE, Oblivious HTTP, invitations and blind tokens: with `cryptography`, nothing else.
+"""Binary HTTP, HPKE, Oblivious HTTP, invitations and blind tokens; this module needs only `cryptography`.
 
-`client.py` is the phone itself; both can be copied. Source: RFC 9292 and 9458 (Thomson, Wood 2022, 2024), RFC 9180
+It can be copied with the phone's program, `client.py`.
+
+Source: RFC 9292 and 9458 (Thomson, Wood 2022, 2024), RFC 9180
 (Barnes, Bhargavan, Lipp, Wood 2022), RFC 9474 (Denis, Jacobs, Wood 2023), RFC 9578 (Celi, Davidson, Valdez, Wood 2024).
 """
 
@@ -22,37 +24,37 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEM: Final = 0x0020
-"""DHKEM(X25519, HKDF-SHA256), as RFC 9180 numbers it; `KDF` is HKDF-SHA256."""
+"""Number of DHKEM(X25519, HKDF-SHA256) in RFC 9180; `KDF` is the number of HKDF-SHA256."""
 KDF: Final = 0x0001
 AES_KEYS: Final = {1: 16, 2: 32}
-"""Bytes of the key of AES-128-GCM and AES-256-GCM, by the numbers of RFC 9180."""
+"""Key length in bytes of AES-128-GCM and AES-256-GCM, by their numbers in RFC 9180."""
 ENC: Final = 32
-"""Bytes of the one-time public key in front of what is sealed."""
+"""Length in bytes of the one-time public key in front of a sealed text."""
 TOKEN: Final = 354
-"""Bytes of a token: its kind, nonce, digest of the challenge, key id, signature."""
+"""Length in bytes of a token: type, nonce, digest of the challenge, key id, signature."""
 
 _SPKI: Final = bytes.fromhex(
     "30820152303d06092a864886f70d01010a3030a00d300b0609608648016503040202a11a301806092a864886f70d010108300b06096086480165"
     "03040202a2030201300382010f003082010a0282010100"
-)  # RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt; what follows is a modulus of 2048 bits
+)  # RSASSA-PSS with SHA-384, MGF1 with SHA-384 and 48 bytes of salt; a modulus of 2048 bits follows
 _EXPONENT: Final = 65_537
 _DER_EXPONENT: Final = bytes.fromhex("0203010001")
 _TOKEN_TYPE: Final = bytes.fromhex("0002")
 _SALT: Final = 48
 
 Draw = Callable[[int], bytes]
-"""Gives so many random bytes; anything but `os.urandom` is for test vectors."""
+"""Function that returns a given number of random bytes."""
 
 
 class PhoneError(ValueError):
-    """Bytes that cannot be used; the message shows nothing of what is in them."""
+    """A phone refuses to continue; the message of the error never shows the content of invalid bytes."""
 
 
 # Binary HTTP (RFC 9292)
 
 
 def varint(value: int) -> bytes:
-    """Return an integer below 2**62 in the variable length of QUIC (RFC 9000, section 16).
+    """Return an integer below 2**62 in QUIC's variable-length encoding (RFC 9000, section 16).
 
     >>> varint(37).hex(), varint(15_293).hex()
     ('25', '7bbd')
@@ -66,19 +68,19 @@ def varint(value: int) -> bytes:
 
 
 def with_length(content: bytes) -> bytes:
-    """Return bytes after their length."""
+    """Return the content with its length in front."""
     return varint(len(content)) + content
 
 
 class Reader:
-    """Reads a binary HTTP message from its start; one that ends too early is refused."""
+    """Reads a binary HTTP message from its start; a message that ends too early is refused."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     @property
     def ended(self) -> bool:
-        """Whether everything was read: a message may end here, what is missing is empty."""
+        """Whether the whole message was read. A message may end here; its missing parts are then empty."""
         return self._at == len(self._data)
 
     def take(self, size: int) -> bytes:
@@ -100,7 +102,7 @@ class Reader:
         return self.take(self.number()).decode("latin-1")
 
     def fields(self, *, known_length: bool) -> list[tuple[str, str]]:
-        """Return the next section of fields, without those that a message ends before."""
+        """Return the next section of header or trailer fields; an empty list if the message has ended."""
         fields: list[tuple[str, str]] = []
         if self.ended:
             return fields
@@ -114,7 +116,7 @@ class Reader:
         return fields
 
     def content(self, *, known_length: bool) -> bytes:
-        """Return the content; empty where a message ends before it."""
+        """Return the content of the message; empty if the message has ended."""
         if self.ended:
             return b""
         size = self.number()
@@ -125,7 +127,7 @@ class Reader:
         return content
 
     def end(self, *, known_length: bool) -> None:
-        """Read trailers and padding, which must be zeros."""
+        """Read the trailers; refuse padding other than zeros."""
         self.fields(known_length=known_length)
         if any(self._data[self._at :]):
             message = "a binary HTTP message goes on after its end."
@@ -141,7 +143,7 @@ def _checked(name: str, value: str) -> tuple[str, str]:
 
 
 def encode_fields(fields: list[tuple[str, str]]) -> bytes:
-    """Return a section of fields, its length first."""
+    """Return an encoded section of fields, with its length in front."""
     checked = [_checked(name, value) for name, value in fields]
     return with_length(b"".join(with_length(part.encode("latin-1")) for pair in checked for part in pair))
 
@@ -149,7 +151,7 @@ def encode_fields(fields: list[tuple[str, str]]) -> bytes:
 def encode_request(
     method: str, scheme: str, authority: str, path: str, headers: list[tuple[str, str]], content: bytes
 ) -> bytes:
-    """Return a request of known length (RFC 9292, section 3.1).
+    """Return an encoded request of known length (RFC 9292, section 3.1).
 
     >>> encode_request("GET", "https", "example.com", "/", [], b"").hex()
     '00034745540568747470730b6578616d706c652e636f6d012f000000'
@@ -159,7 +161,7 @@ def encode_request(
 
 
 def decode_response(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Return status, headers and content of a response, of known length or not.
+    """Return status, headers and content of an encoded response, of known or indeterminate length.
 
     >>> decode_response(bytes.fromhex("0140c8"))
     (200, [], b'')
@@ -169,27 +171,27 @@ def decode_response(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
     if framing not in (1, 3):
         message = "a binary HTTP message is no response."
         raise PhoneError(message)
-    known = framing == 1
+    known_length = framing == 1
     while 100 <= (status := reader.number()) < 200:
-        reader.fields(known_length=known)
+        reader.fields(known_length=known_length)
     if not 200 <= status < 600:
         message = "a binary HTTP response has a status that HTTP does not know."
         raise PhoneError(message)
-    headers, content = reader.fields(known_length=known), reader.content(known_length=known)
-    reader.end(known_length=known)
+    headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)
+    reader.end(known_length=known_length)
     return status, headers, content
 
 
-# HPKE in base mode, one message a key (RFC 9180, sections 4.1, 5.1 and 5.3)
+# HPKE in base mode, one message per key (RFC 9180, sections 4.1, 5.1 and 5.3)
 
 
 def extract(salt: bytes, secret: bytes) -> bytes:
-    """Return HKDF-SHA256's pseudorandom key (RFC 5869)."""
+    """Return the pseudorandom key that HKDF-SHA256 extracts from a secret (RFC 5869)."""
     return hmac.digest(salt, secret, "sha256")
 
 
 def expand(key: bytes, info: bytes, size: int) -> bytes:
-    """Return bytes of HKDF-SHA256 (RFC 5869)."""
+    """Return `size` bytes that HKDF-SHA256 expands from a key (RFC 5869)."""
     blocks = [b""]
     for number in range(1, -(-size // 32) + 1):
         blocks.append(hmac.digest(key, blocks[-1] + info + bytes([number]), "sha256"))
@@ -197,7 +199,7 @@ def expand(key: bytes, info: bytes, size: int) -> bytes:
 
 
 class Keys:
-    """The keys of one HPKE message: `seal` or `open` it once, and `export` further secrets."""
+    """The keys of one HPKE message: call `seal` or `open` once; `export` derives further secrets."""
 
     __slots__ = ("_aead", "_exporter", "_nonce", "_suite", "enc")
 
@@ -217,7 +219,7 @@ class Keys:
         return expand(key, size.to_bytes(2) + b"HPKE-v1" + self._suite + label + info, size)
 
     def export(self, context: bytes, size: int) -> bytes:
-        """Return a secret that both ends know."""
+        """Return a secret that sender and receiver can both derive."""
         return self._expand(self._exporter, b"sec", context, size)
 
     def seal(self, aad: bytes, plain: bytes) -> bytes:
@@ -225,7 +227,7 @@ class Keys:
         return self._aead.encrypt(self._nonce, plain, aad)
 
     def open(self, aad: bytes, sealed: bytes) -> bytes:
-        """Return what was sealed."""
+        """Return the plain text of a sealed text."""
         try:
             return self._aead.decrypt(self._nonce, sealed, aad)
         except InvalidTag:
@@ -237,7 +239,7 @@ def _shared(private: X25519PrivateKey, public: bytes, enc: bytes, receiver: byte
     try:
         secret = private.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
-        message = "a public key is none that anybody has."
+        message = "a public key is not a valid X25519 key."
         raise PhoneError(message) from None
     suite = b"KEM" + KEM.to_bytes(2)
     key = extract(b"", b"HPKE-v1" + suite + b"eae_prk" + secret)
@@ -245,14 +247,14 @@ def _shared(private: X25519PrivateKey, public: bytes, enc: bytes, receiver: byte
 
 
 def sender_keys(public: bytes, info: bytes, aead: int = 2, draw: Draw = os.urandom) -> Keys:
-    """Return the keys of a new message to whoever has the private half of `public`."""
+    """Return the keys of a new message to the holder of the private key that belongs to `public`."""
     once = X25519PrivateKey.from_private_bytes(draw(32))
     enc = once.public_key().public_bytes_raw()
     return Keys(enc=enc, shared=_shared(once, public, enc, public), info=info, aead=aead)
 
 
 def receiver_keys(private: bytes, enc: bytes, info: bytes, aead: int = 2) -> Keys:
-    """Return the keys of a message that came with the one-time public key `enc`."""
+    """Return the keys of a received message with the one-time public key `enc`."""
     own = X25519PrivateKey.from_private_bytes(private)
     return Keys(enc=enc, shared=_shared(own, enc, enc, own.public_key().public_bytes_raw()), info=info, aead=aead)
 
@@ -264,7 +266,7 @@ def hpke_seal(public: bytes, info: bytes, aad: bytes, plain: bytes, draw: Draw =
 
 
 def hpke_open(private: bytes, info: bytes, aad: bytes, sealed: bytes) -> bytes:
-    """Return what `hpke_seal` sealed."""
+    """Return the plain text of a message that `hpke_seal` sealed."""
     return receiver_keys(private, sealed[:ENC], info).open(aad, sealed[ENC:])
 
 
@@ -274,7 +276,7 @@ _RESPONSE: Final = b"message/bhttp response"
 
 
 def request_info(header: bytes) -> bytes:
-    """Return HPKE's info of a request with this header: key id, KEM, KDF and AEAD (section 4.3)."""
+    """Return HPKE's `info` for a request with this header: key id, KEM, KDF and AEAD (section 4.3)."""
     return b"message/bhttp request\0" + header
 
 
@@ -285,21 +287,22 @@ def response_keys(keys: Keys, aead: int, nonce: bytes) -> tuple[AESGCM, bytes]:
 
 
 def key_config(public: bytes, number: int = 1) -> bytes:
-    """Return the key configuration of a gateway with a public key, 45 bytes (section 3.1).
+    """Return the 45-byte key configuration of a gateway with this public key (section 3.1).
 
-    A task's gateway is its first scrambler, with the key that messages are sealed for: nobody else can name another.
+    The gateway of a task is its first scrambler, and has the key for which messages are sealed. So no document can name
+    another gateway key.
     """
     suites = b"".join(KDF.to_bytes(2) + aead.to_bytes(2) for aead in sorted(AES_KEYS, reverse=True))
     return number.to_bytes(1) + KEM.to_bytes(2) + public + len(suites).to_bytes(2) + suites
 
 
 def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> tuple[bytes, Callable[[bytes], bytes]]:
-    """Return an encapsulated request, and what opens its response (sections 4.3 and 4.4).
+    """Return an encapsulated request, and a function that opens its response (sections 4.3 and 4.4).
 
     `key_config`: one key configuration of the gateway, without a length in front (section 3.1).
     """
-    known = len(key_config) >= 41 and key_config[1:3] == KEM.to_bytes(2)
-    suites = [key_config[at : at + 4] for at in range(37, len(key_config), 4)] if known else []
+    valid = len(key_config) >= 41 and key_config[1:3] == KEM.to_bytes(2)
+    suites = [key_config[at : at + 4] for at in range(37, len(key_config), 4)] if valid else []
     usable = [one for one in suites if one[:2] == KDF.to_bytes(2) and int.from_bytes(one[2:]) in AES_KEYS]
     if not usable or int.from_bytes(key_config[35:37]) != len(key_config) - 37 or len(key_config) % 4 != 1:
         message = "a key configuration of the gateway is not X25519, HKDF-SHA256 and AES-GCM."
@@ -323,13 +326,14 @@ def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> t
 
 
 class Invitation:
-    """What a phone makes of the code of its invitation: proofs, each for one request. The code itself is never sent.
+    """The code of a phone's invitation, and its proofs. A proof is for one request; the code itself is never sent.
 
-    The code is the secret of an Ed25519 key; issuers have the public half. To everybody else a proof says nothing: it
-    shows a name that is another one in every task, and fits one request in one step of one task, to one issuer's key.
+    The code is the secret of an Ed25519 key; the issuer has the public key. A proof shows a name that differs between
+    tasks, and is valid for one request in one step of one task, to one of the issuer's keys. To all other parties the
+    name is pseudorandom.
 
     Raises:
-        PhoneError: the code is not 32 hexadecimal digits or more; one that can be guessed protects nothing.
+        PhoneError: the code is not at least 32 hexadecimal digits; a shorter code could be guessed.
 
     >>> first, second = (Invitation("2f" * 16).shown(bytes([task]) * 32, 1, "token", b"key", b"") for task in (1, 2))
     >>> first[0], len(first[1]), first[1][:40] == second[1][:40]
@@ -338,25 +342,28 @@ class Invitation:
 
     def __init__(self, code: str) -> None:
         if len(code) < 32 or set(code) - set("0123456789abcdef"):
-            message = "the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing is sent."
+            message = "the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing was sent."
             raise PhoneError(message)
         secret = hashlib.sha256(b"hushuffle code 2|" + code.encode()).digest()
         self._key = Ed25519PrivateKey.from_private_bytes(secret)
         self.public = self._key.public_key().public_bytes_raw()
 
     def shown(self, task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> tuple[str, str]:
-        """Return the header for a request for a token; `kind`: "token" or "ticket", `spki`: the key that signs it."""
+        """Return the header of a request for a token or ticket, with the proof.
+
+        `kind`: "token" or "ticket"; `spki`: the issuer's public key for the requested signature.
+        """
         proof = self._key.sign(_proved(task, step, kind, spki, request))
         return "authorization", f'Invitation name="{name_in(task, self.public).hex()}", proof="{proof.hex()}"'
 
 
 def name_in(task: bytes, public: bytes) -> bytes:
-    """Return what an invitation with this public half is called in a task."""
+    """Return the name that an invitation with this public key has in a task."""
     return hmac.digest(public, b"hushuffle name 2|" + task, "sha256")
 
 
 def is_proof(public: bytes, proof: bytes, task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> bool:
-    """Say whether a proof was made for this request with the code of an invitation."""
+    """Return whether a proof for this request was created with the code that belongs to this public key."""
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(proof, _proved(task, step, kind, spki, request))
     except (InvalidSignature, ValueError):
@@ -369,17 +376,17 @@ def _proved(task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> b
     return b"hushuffle proof 2|" + task + step.to_bytes(2) + digests + kind.encode()
 
 
-# Tokens that anybody can check (RFC 9578, type 2) by blind RSA signatures (RFC 9474)
+# Publicly verifiable tokens (RFC 9578, type 2) by blind RSA signatures (RFC 9474)
 
 
 def token_challenge(issuer: str, context: bytes, origin: str) -> bytes:
-    """Return what a token is for: the issuer's name, 32 bytes (or none) of context, the origin (RFC 9577, 2.1)."""
+    """Return the challenge of a token: the issuer's name, 32 or 0 bytes of context, the origin (RFC 9577, 2.1)."""
     names = [len(name.encode()).to_bytes(2) + name.encode() for name in (issuer, origin)]
     return _TOKEN_TYPE + names[0] + len(context).to_bytes(1) + context + names[1]
 
 
 def modulus(spki: bytes) -> int:
-    """Return the modulus of an issuer's public key, which must be as RFC 9578, section 8.2.2, writes it."""
+    """Return the modulus of an issuer's public key, which must have the form of RFC 9578, section 8.2.2."""
     middle = spki[len(_SPKI) : -len(_DER_EXPONENT)]
     number = int.from_bytes(middle)
     if spki != _SPKI + middle + _DER_EXPONENT or number.bit_length() != 2048 or number % 2 == 0:
@@ -389,17 +396,17 @@ def modulus(spki: bytes) -> int:
 
 
 def spki_of(number: int) -> bytes:
-    """Return the public key with a modulus, as RFC 9578 writes it."""
+    """Return the public key with this modulus in the encoding of RFC 9578."""
     return _SPKI + number.to_bytes(256) + _DER_EXPONENT
 
 
 def token_input(spki: bytes, challenge: bytes, nonce: bytes) -> bytes:
-    """Return the part of a token that is signed: kind, nonce, digest of the challenge, key id."""
+    """Return the signed part of a token: type, nonce, digest of the challenge, key id."""
     return _TOKEN_TYPE + nonce + hashlib.sha256(challenge).digest() + hashlib.sha256(spki).digest()
 
 
 def pss_encode(message: bytes, bits: int, salt: bytes) -> int:
-    """Return EMSA-PSS of a message with SHA-384 (RFC 8017, section 9.1.1), for a modulus of bits + 1."""
+    """Return the EMSA-PSS encoding of a message with SHA-384 (RFC 8017, 9.1.1), for a modulus of bits + 1 bits."""
     size = -(-bits // 8)
     digest = hashlib.sha384(bytes(8) + hashlib.sha384(message).digest() + salt).digest()
     block = (b"\x01" + salt).rjust(size - len(digest) - 1, b"\0")
@@ -411,7 +418,7 @@ def pss_encode(message: bytes, bits: int, salt: bytes) -> int:
 
 
 def pss_verify(number: int, message: bytes, signature: bytes) -> bool:
-    """Say whether a signature is the issuer's."""
+    """Return whether a signature of a message is valid under the issuer's modulus."""
     pss = padding.PSS(padding.MGF1(hashes.SHA384()), _SALT)
     try:
         rsa.RSAPublicNumbers(_EXPONENT, number).public_key().verify(signature, message, pss, hashes.SHA384())
@@ -421,7 +428,7 @@ def pss_verify(number: int, message: bytes, signature: bytes) -> bool:
 
 
 class Blinded(NamedTuple):
-    """A request for a token; what the issuer sees of it is uniform, whatever it is for."""
+    """A blinded request for a token; to the issuer its bytes are uniform, whatever the token is for."""
 
     spki: bytes
     message: bytes
@@ -432,17 +439,17 @@ class Blinded(NamedTuple):
         return "Blinded()"  # never what links request and token
 
     def finalize(self, response: bytes) -> bytes:
-        """Return the token of the issuer's response, checked (RFC 9474, section 4.4)."""
+        """Return the token from the issuer's response, after checking its signature (RFC 9474, section 4.4)."""
         number = modulus(self.spki)
         signature = (int.from_bytes(response) * self.inverse % number).to_bytes(256)
         if len(response) != 256 or not pss_verify(number, self.message, signature):
-            message = "what the issuer answered is no signature of its key."
+            message = "the answer of the issuer is no signature of its key."
             raise PhoneError(message)
         return self.message + signature
 
 
 def blind(issuer_spki: bytes, challenge: bytes, draw: Draw = os.urandom) -> Blinded:
-    """Return a request for a token (RFC 9578, section 6.1; RFC 9474, section 4.2)."""
+    """Return a blinded request for a token (RFC 9578, section 6.1; RFC 9474, section 4.2)."""
     number = modulus(issuer_spki)
     message = token_input(issuer_spki, challenge, draw(32))
     encoded = pss_encode(message, 2047, draw(_SALT))
@@ -456,5 +463,5 @@ def blind(issuer_spki: bytes, challenge: bytes, draw: Draw = os.urandom) -> Blin
 
 
 def authorization(token: bytes) -> tuple[str, str]:
-    """Return the header that shows a token (RFC 9577, section 2.2)."""
+    """Return the HTTP header that presents a token (RFC 9577, section 2.2)."""
     return "authorization", f'PrivateToken token="{base64.urlsafe_b64encode(token).decode()}"'

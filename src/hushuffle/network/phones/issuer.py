@@ -1,4 +1,4 @@
-"""Issuers: who proves to have the code of an invitation gets one token for each step of a task, signed blindly."""
+"""Issuers: a phone that proves that it has an invitation's code gets one blindly signed token per step of a task."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.network.phones.tokens import REQUEST, IssuerKey
 
 _CODE: Final = 16
-"""Bytes of a code."""
+"""Length of a code in bytes."""
 
 _KEY: Final = "ed25519:"
 
 
 def make_codes(count: int) -> tuple[list[str], list[str]]:
-    """Return new codes to hand out, and a line of text with the public half of each for the issuer.
+    """Return new codes to hand out, and for each code a line of text with its public key, for the issuer.
 
     >>> codes, public = make_codes(2)
     >>> len(codes), len(codes[0]), public[0][:8], len(public[0])
@@ -47,14 +47,14 @@ def make_codes(count: int) -> tuple[list[str], list[str]]:
 
 
 def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
-    """Write codes.txt, secret, to be handed out, and codes.public for the issuer: it can check codes, and use none.
+    """Write codes.txt (secret, to be handed out) and codes.public (with which the issuer can only check codes).
 
     Raises:
-        DataError: they are there already, or cannot be written.
+        DataError: the files exist already, or cannot be written.
     """
     secret, public = folder / "codes.txt", folder / CODES
     if secret.exists() or public.exists():
-        fail(f"{folder} has codes already: they are never overwritten.")
+        fail(f"{folder} has codes already, which are never overwritten. Give another folder.")
     codes, halves = make_codes(count)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,19 +66,19 @@ def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
 
 
 def listed(path: Path) -> frozenset[bytes]:
-    """Return the public halves of the codes in a file.
+    """Return the public keys of the codes in a file.
 
     Raises:
-        DataError: it cannot be read, or holds something else.
+        DataError: the file cannot be read, or has other content.
     """
     try:
         lines = path.read_text("ascii").split()
     except OSError as error:
-        fail(f"{path} cannot be read: {cause(error)}. `hushuffle node codes` makes it.")
+        fail(f"{path} cannot be read: {cause(error)}. Create it with `hushuffle node codes`.")
     except UnicodeDecodeError:
         lines = [""]
     if not all(re.fullmatch(f"{_KEY}[0-9a-f]{{64}}", line) for line in lines):
-        fail(f"{path} does not hold the public halves of codes: `hushuffle node codes` makes it.")
+        fail(f"{path} does not hold the public halves of codes. Create it with `hushuffle node codes`.")
     return frozenset(bytes.fromhex(line.removeprefix(_KEY)) for line in lines)
 
 
@@ -87,7 +87,7 @@ _HELD: Final[dict[str, IssuerKey]] = {}
 
 
 def _hold(pems: dict[str, str]) -> None:
-    """Keep the keys in a process that signs; signals are for the one that started it."""
+    """Store the issuer's keys in a signing process; only the parent process handles interrupts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _HELD.update({name: IssuerKey.of(pem) for name, pem in pems.items()})
 
@@ -99,8 +99,8 @@ def _signed(key: str, body: bytes) -> bytes:
 class Issuer(Service):
     """Signs one request for a token and one for a ticket for each code, step and task.
 
-    The same request again gets the same answer. Where a person answers one step of a task, a code is for one. Who is
-    invited says the file `codes` of the settings; no code is ever seen.
+    A repeated request gets the same answer. If a person answers only one step of a task, a code is valid for one step.
+    The file `codes` of the settings lists the public keys of the invitations; the issuer never sees a code.
 
     Source: RFC 9578 (Celi, Davidson, Valdez, Wood 2024), section 6.
     """
@@ -120,13 +120,13 @@ class Issuer(Service):
         self._names.pop(task, None)
 
     def check(self, task: Task) -> None:
-        asked = _keys(task)
-        if not set(asked) <= self._own.keys():
-            message = "the document has other keys for tokens than this issuer."
+        keys = _keys(task)
+        if not set(keys) <= self._own.keys():
+            message = "the document has other token keys than this issuer."
             raise DataError(message)
         used = {key for other in self.tasks.values() for key in _keys(other)}
-        if len(set(asked)) < len(asked) or used & set(asked):
-            message = "every step of every task must have two keys of its own: tokens of one open the other."
+        if len(set(keys)) < len(keys) or used & set(keys):
+            message = "every step of every task needs two keys of its own: else tokens are valid in other steps."
             raise DataError(message)
 
     @cached_property
@@ -160,7 +160,7 @@ class Issuer(Service):
         if time.time() > document.deadline:
             raise Refused(410, "too late")
         body = await self.content(request, {REQUEST})
-        asked, step, wanted = hashlib.sha256(body).digest(), int(number), request.path.rpartition("/")[2]
+        digest, step, wanted = hashlib.sha256(body).digest(), int(number), request.path.rpartition("/")[2]
         key = document.step(step).ticket_key if wanted == "ticket" else document.step(step).token_key
         shown = _SHOWN.fullmatch(request.headers.get("Authorization", ""))
         who, proof = (bytes.fromhex(one) for one in shown.groups()) if shown else (b"", b"")
@@ -174,17 +174,17 @@ class Issuer(Service):
             if document.per_person == "one" and db.execute(other, (document.id, step, who)).fetchone():
                 return False
             row = (document.id, step, wanted, who)
-            new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?, ?)", (*row, asked)).rowcount
+            new = db.execute("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?, ?)", (*row, digest)).rowcount
             if new:
                 return True
             before = "SELECT request FROM issued WHERE task = ? AND step = ? AND kind = ? AND code = ?"
-            return bool(db.execute(before, row).fetchone() == (asked,))
+            return bool(db.execute(before, row).fetchone() == (digest,))
 
         try:
-            self._own[key].number(body)  # what cannot be signed costs nobody a code
+            self._own[key].number(body)  # an invalid request does not use up a code
         except DataError:
             raise Refused(400, "no request for a token") from None
-        # The code is used when the disk has it, before there is a signature; the same request gets the same one again.
+        # The code is recorded as used before there is a signature; a repeated request gets the same signature again.
         if not await self.store.do(remember):
             raise Refused(403, "code used")
         signed = await self._sign(key, body)

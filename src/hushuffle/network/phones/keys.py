@@ -1,4 +1,4 @@
-"""The keys of a service: made where they are used, in a file that only its owner reads; the public half beside it."""
+"""The keys of a service: generated on its host, in a file that only its owner can read, beside its public keys."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ from hushuffle.network.specification import is_name
 
 Role = Literal["relay", "scrambler", "target", "result", "issuer"]
 CODES: Final = "codes.public"
-"""The file of what an issuer knows of the codes of invitations."""
+"""Name of the issuer's file with the public keys of codes."""
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceKeys:
-    """The secret keys of a service; the repr shows none.
+    """The secret keys of a service; the repr does not show them.
 
-    `seal` opens what is sealed for it, `sign` signs what it sends; `tokens`: of an issuer, two for each step of the
-    task that they are made for.
+    `seal` opens messages for the service, `sign` signs its messages, `tokens` are an issuer's keys: two for each step.
     """
 
     seal: X25519PrivateKey = field(repr=False)
@@ -43,7 +42,7 @@ class ServiceKeys:
 
     @classmethod
     def generate(cls, role: Role, *, steps: int = 1) -> Self:
-        """Return new keys; `steps`: for how many an issuer gets keys, of each for tokens and for tickets."""
+        """Return new keys; `steps`: number of steps for which an issuer gets a token key and a ticket key."""
         return cls(
             seal=X25519PrivateKey.generate(),
             sign=Ed25519PrivateKey.generate(),
@@ -55,7 +54,7 @@ class ServiceKeys:
         """Return the keys in a file, or in an environment variable ("env:NAME").
 
         Raises:
-            DataError: others may read the file, or it holds no such keys.
+            DataError: other users may read the file, or it does not hold the keys of a service.
         """
         try:
             table = json.loads(text_of_secret(where))
@@ -67,16 +66,16 @@ class ServiceKeys:
         except DataError:
             raise
         except (ValueError, KeyError, TypeError, RecursionError):
-            fail(f"{where} does not hold the keys of a service: `hushuffle node keys` makes them.")
+            fail(f"{where} does not hold the keys of a service. Create them with `hushuffle node keys`.")
 
     @property
     def gateway(self) -> GatewayKey:
-        """The key of the gateway that a first scrambler is: `seal`, so that a document cannot name another one."""
+        """The gateway's key in a first scrambler. It is `seal`, so a document cannot name another gateway key."""
         return GatewayKey(private=self.seal.private_bytes_raw())
 
     @property
     def text(self) -> str:
-        """The secret keys, for a file that only its owner reads."""
+        """The secret keys as text, for a file that only its owner can read."""
         table: dict[str, Any] = {
             "seal": self.seal.private_bytes_raw().hex(),
             "sign": self.sign.private_bytes_raw().hex(),
@@ -87,7 +86,7 @@ class ServiceKeys:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The public halves, for whoever draws up a task."""
+        """The public keys, for the author of a task."""
         seal, sign = self.seal.public_key(), self.sign.public_key()
         table: dict[str, Any] = {"seal": seal.public_bytes_raw().hex(), "sign": sign.public_bytes_raw().hex()}
         if self.tokens:
@@ -95,15 +94,15 @@ class ServiceKeys:
         return table
 
     def write(self, folder: Path, name: str) -> tuple[Path, Path]:
-        """Write NAME.keys, which only its owner reads, and NAME.public.json; keys are never overwritten.
+        """Write NAME.keys, which only its owner can read, and NAME.public.json; existing files are never overwritten.
 
         Raises:
-            DataError: they are there already, or cannot be written.
+            DataError: the files exist already, or cannot be written.
         """
         secret, public = folder / f"{name}.keys", folder / f"{name}.public.json"
         for path in (secret, public):
             if path.exists():
-                fail(f"{path} is there already: keys are never overwritten.")
+                fail(f"{path} exists, and keys are never overwritten. Give another name or folder.")
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(secret, self.text.encode())
@@ -114,7 +113,7 @@ class ServiceKeys:
 
 
 def keys_of_steps(tokens: Sequence[str], first: int, steps: int) -> tuple[tuple[str, str], ...]:
-    """Return the keys for tokens and tickets of steps, from the step `first` (from 0 on) that an issuer has keys for.
+    """Return the pairs of token key and ticket key for `steps` steps, after the issuer's `first` earlier pairs.
 
     >>> keys_of_steps(["a", "b", "c", "d", "e"], 1, 2)
     (('c', 'd'),)
@@ -124,10 +123,10 @@ def keys_of_steps(tokens: Sequence[str], first: int, steps: int) -> tuple[tuple[
 
 
 def role_named(name: str) -> Role:
-    """Return the role that the name of a service says.
+    """Return the role with which the name of a service starts.
 
     Raises:
-        InvalidInputError: it says none that has keys.
+        InvalidInputError: the name does not start with a role that has keys.
 
     >>> role_named("target-1-2")
     'target'
@@ -143,13 +142,13 @@ def public_of(folder: Path, name: str) -> dict[str, Any]:
     """Return the public keys of a service from NAME.public.json.
 
     Raises:
-        DataError: the file cannot be read, or holds none.
+        DataError: the file cannot be read, or holds no public keys.
     """
     path = folder / f"{name}.public.json"
     try:
         table = json.loads(path.read_bytes())
     except OSError as error:
-        fail(f"{path} cannot be read: {cause(error)}. `hushuffle node keys {name}` makes it, on the host of {name}.")
+        fail(f"{path} cannot be read: {cause(error)}. `hushuffle node keys {name}` creates it, on the host of {name}.")
     except (ValueError, RecursionError):
         table = None
     if not isinstance(table, dict) or not {"seal", "sign"} <= table.keys():
@@ -158,5 +157,5 @@ def public_of(folder: Path, name: str) -> dict[str, Any]:
 
 
 def place_of(name: str, url: str, public: dict[str, Any]) -> Place:
-    """Return a service as the document of a task names it."""
+    """Return the entry of a service in the document of a task."""
     return Place(name=name, url=url, key=public["seal"], sign=public["sign"])

@@ -1,4 +1,4 @@
-"""Why another service was not reached, in words; and what a certificate says."""
+"""Short reasons why another service was not reached, and the validity and names of a certificate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography import x509
 from hushuffle._checks import fail
 
 _EXPIRED, _NOT_YET, _OTHER_NAME, _OTHER_ADDRESS = 10, 9, 62, 64
-"""What OpenSSL calls these faults of a certificate."""
+"""OpenSSL's codes of these certificate errors."""
 _FAULTS: Final = {
     _EXPIRED: "its certificate has expired",
     _NOT_YET: "its certificate is not valid yet",
@@ -22,11 +22,11 @@ _FAULTS: Final = {
     _OTHER_ADDRESS: "its certificate is for another address",
 }
 SOON: Final = 14
-"""Days before its end from which on a certificate is a trouble."""
+"""Remaining days of validity below which a certificate is reported as trouble."""
 
 
 def why_not(error: BaseException) -> str:
-    """Return why a service was not reached: one of a few sentences, for logs and counters.
+    """Return a short reason why a service was not reached, for logs and counters.
 
     >>> why_not(TimeoutError())
     'no answer in time'
@@ -46,37 +46,37 @@ def why_not(error: BaseException) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Until when a certificate is valid, and for which names and addresses."""
+    """The end of a certificate's validity, and the names and addresses that the certificate covers."""
 
     until: dt.datetime
     names: tuple[str, ...]
 
     @property
     def days(self) -> int:
-        """How many whole days are left."""
+        """Whole days until the certificate expires."""
         return (self.until - dt.datetime.now(dt.UTC)).days
 
     def covers(self, host: str) -> bool:
-        """Say whether it is for a host, or for all of its domain."""
+        """Return whether the certificate covers a host, by its name or by its whole domain."""
         return host in self.names or f"*.{host.partition('.')[2]}" in self.names
 
 
 def certificate_in(path: Path) -> Certificate:
-    """Return what the first certificate in a file says.
+    """Return validity and names of the first certificate in a file.
 
     Raises:
-        DataError: there is none, or it has expired.
+        DataError: the file holds no certificate, or the certificate has expired.
     """
     try:
-        found = x509.load_pem_x509_certificates(path.read_bytes())[0]
+        certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError, IndexError):
         fail(f"{path} holds no certificate.")
-    until = found.not_valid_after_utc
+    until = certificate.not_valid_after_utc
     if until < dt.datetime.now(dt.UTC):
-        fail(f"the certificate in {path} has expired on {until:%Y-%m-%d}. Put a new one there and start again.")
+        fail(f"the certificate in {path} has expired on {until:%Y-%m-%d}. Replace it and start the service again.")
     names = tuple[str, ...]()
     try:
-        others = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        others = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         addresses = others.get_values_for_type(x509.IPAddress)
         names = (*others.get_values_for_type(x509.DNSName), *map(str, addresses))
     except (x509.ExtensionNotFound, ValueError):

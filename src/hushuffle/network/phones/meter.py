@@ -1,4 +1,4 @@
-"""What a service says of itself: counters for a scraper, one line of JSON for each event; nothing of anybody."""
+"""A service's metrics and log: counters for a scraper, one line of JSON for each event, and no data about persons."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METRICS: Final = {
     "hushuffle_tokens_total": "Tokens and tickets that this issuer has signed.",
     "hushuffle_tasks": "Tasks that this service takes part in.",
 }
-"""Every name that /metrics may show. What would tell dummies from messages (tokens at a target) is not among them."""
+"""Every name in /metrics. Counts that would distinguish dummies from messages (tokens at a target) are left out."""
 _LABELS: Final = {
     "hushuffle_requests_total": "outcome",
     "hushuffle_refused_total": "reason",
@@ -43,18 +43,18 @@ class Meter:
         self.tasks = 0
 
     def count(self, what: str, label: str = "", number: int = 1) -> None:
-        """Add to a counter: the middle of its name in `METRICS`."""
+        """Increase a counter; `what` is the middle of its name in `METRICS`."""
         name = f"hushuffle_{what}_total"
         assert name in METRICS
         assert bool(label) == (name in _LABELS)
         self._counts[name, label] += number
 
     def of(self, what: str, label: str = "") -> int:
-        """Return a counter."""
+        """Return the value of a counter."""
         return self._counts[f"hushuffle_{what}_total", label]
 
     def event(self, what: str, **facts: Any) -> None:
-        """Write one line."""
+        """Write an event to the log, as one line of JSON."""
         if self._out is None:
             return
         line = {"time": round(time.time(), 3), "service": self._service, "role": self._role, "event": what, **facts}
@@ -73,7 +73,7 @@ class Meter:
                 lines.append(f"{name} {self._counts[name, '']}")
             lines += [
                 f'{name}{{{_LABELS[name]}="{label}"}} {count}'
-                for (one, label), count in sorted(self._counts.items())
-                if one == name and label
+                for (counter, label), count in sorted(self._counts.items())
+                if counter == name and label
             ]
         return "\n".join(lines) + "\n"

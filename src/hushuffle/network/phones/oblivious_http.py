@@ -1,4 +1,4 @@
-"""The gateway of Oblivious HTTP: opens requests that came by a relay, seals the answers (RFC 9458).
+"""The gateway of Oblivious HTTP: opens requests that a relay forwarded, and seals the responses (RFC 9458).
 
 Source: Thomson, Wood 2024, RFC 9458, sections 3.1, 4.3 and 4.4.
 """
@@ -33,13 +33,13 @@ _HEADER: Final = 7
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayKey:
-    """The key of a gateway: X25519 with HKDF-SHA256, then AES-256-GCM or AES-128-GCM as the client likes.
+    """The key of a gateway: X25519 with HKDF-SHA256, then AES-256-GCM or AES-128-GCM as the client chooses.
 
-    `number`: the key's id in its configuration, 0 to 255; a new key gets another one.
+    `number`: the id of the key in its configuration, 0 to 255; a new key gets another id.
 
     Raises:
         DataError: the secret is not 32 bytes.
-        InvalidInputError: a number out of range.
+        InvalidInputError: the number is out of range.
 
     >>> from hushuffle.network.phones.formats import encapsulate
     >>> key = GatewayKey.generate()
@@ -65,16 +65,16 @@ class GatewayKey:
 
     @classmethod
     def of(cls, text: str, number: int = 1) -> GatewayKey:
-        """Return the key of 64 hexadecimal digits."""
+        """Return the key whose 32 secret bytes are given in 64 hexadecimal digits."""
         try:
             private = bytes.fromhex(text.strip())
         except (ValueError, AttributeError):
-            private = b""  # refused as what it is
+            private = b""  # `__post_init__` refuses it
         return cls(private=private, number=number)
 
     @property
     def text(self) -> str:
-        """Its 32 secret bytes in hexadecimal digits, for a file that only its owner reads."""
+        """The 32 secret bytes of the key in hexadecimal digits, for a file that only its owner can read."""
         return self.private.hex()
 
     @property
@@ -84,10 +84,10 @@ class GatewayKey:
         return key_config(public, self.number)
 
     def open(self, message: bytes, draw: Draw = secrets.token_bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-        """Return the request in an encapsulated one, and what seals its response.
+        """Return the request in an encapsulated message, and a function that seals its response.
 
         Raises:
-            DataError: it is for another key, of another kind, or damaged.
+            DataError: the message is for another key or cipher suite, or is damaged.
         """
         header, enc, sealed = message[:_HEADER], message[_HEADER : _HEADER + ENC], message[_HEADER + ENC :]
         aead = int.from_bytes(header[5:])

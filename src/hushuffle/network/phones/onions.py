@@ -1,4 +1,4 @@
-"""What is inside a message: seals around seals, one for each scrambler and one for the target, of one size for all."""
+"""Messages in nested seals, one for each scrambler and one for the target; all messages of a task have one size."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _NUMBER: Final = struct.Struct(">H")
 _NO_DATA: Final = 0xFFFF
 _NO_TOKEN: Final = bytes(TOKEN)
 ONCE: Final = 32
-"""Bytes of the one-time public key that every message starts with."""
+"""Length in bytes of the one-time public key at the start of every message."""
 
 
 class Onions:
-    """The messages of one step of a task.
+    """Creates and opens the messages of one step of a task.
 
-    Each is sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM), for the target first: token, length of
-    the record (2 bytes, 65,535 for none), record, zeros; then number of the target (2 bytes) and that, for the last
-    scrambler; then for the one before it.
+    Every seal is HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). The inner seal is for the target; it contains
+    the token, the length of the record (2 bytes, 65,535 for no record), the record, and zeros. The seal for the last
+    scrambler contains the number of the target (2 bytes) and the inner seal. The seal for every other scrambler
+    contains the seal for the next scrambler.
 
     Source: RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), section 5.1.
     """
@@ -39,7 +40,7 @@ class Onions:
         self._chain = [_Receiver(one, task.info(number, one.name)) for one in task.chain]
 
     def inner(self, target: int, token: bytes | None, record: bytes | None) -> bytes:
-        """Return what is sealed for a target: a token or none, a record or none."""
+        """Return a text sealed for a target: a token or none, and a record or none."""
         if record is not None and len(record) > self.task.room:
             _checks.reject("record", f"of at most {self.task.room} bytes", f"<{len(record)} bytes>")
         if token is not None and len(token) != TOKEN:
@@ -49,25 +50,25 @@ class Onions:
         return self._targets[target].seal((token or _NO_TOKEN) + _NUMBER.pack(length) + padded)
 
     def wrap(self, target: int, inner: bytes, *, after: int = -1) -> bytes:
-        """Return a message for the scrambler that comes `after` one of the chain, -1 for the first."""
+        """Return a target's sealed text, also sealed for the scramblers after number `after` (-1: for all)."""
         message = _NUMBER.pack(target) + inner
         for receiver in reversed(self._chain[after + 1 :]):
             message = receiver.seal(message)
         return message
 
     def message(self, target: int, token: bytes | None, record: bytes | None) -> bytes:
-        """Return what a phone sends."""
+        """Return a phone's message, sealed for the target and for all scramblers."""
         return self.wrap(target, self.inner(target, token, record))
 
     def dummies(self, count: int, *, hop: int, rng: Randomness) -> list[bytes]:
-        """Return what a scrambler adds: messages without data or token to random targets, for whoever comes next."""
+        """Return a scrambler's dummies: messages without data or token, to random targets, for the next service."""
         return [
             self.wrap(target, self.inner(target, None, None), after=hop)
             for target in self.step.sampling.dummies(count, rng=rng).tolist()
         ]
 
     def opened(self, message: bytes, key: X25519PrivateKey, *, hop: int) -> bytes | None:
-        """Return what a scrambler finds in a message; None if it is none for it, or names no target."""
+        """Return the content of a message at a scrambler; None if the message does not open, or names no target."""
         inside = self._chain[hop].open(message, key)
         if inside is None or (hop == len(self._chain) - 1 and target_of(inside) >= len(self._targets)):
             return None
@@ -77,7 +78,7 @@ class Onions:
         """Return token and record of a message at its target; the token of a dummy is all zeros.
 
         Raises:
-            DataError: it is no message for this target.
+            DataError: the message is not valid for this target.
         """
         inside = self._targets[target].open(message, key) if len(message) == self.task.inner else None
         if inside is None:
@@ -85,7 +86,7 @@ class Onions:
             raise DataError(reason)
         (length,) = _NUMBER.unpack_from(inside, TOKEN)
         if length != _NO_DATA and length > self.task.room:
-            reason = "a message does not say how long its record is."
+            reason = "a message has no valid length of its record."
             raise DataError(reason)
         start = TOKEN + _NUMBER.size
         return inside[:TOKEN], None if length == _NO_DATA else inside[start : start + length]
@@ -106,26 +107,26 @@ class _Receiver:
 
 
 def is_token(token: bytes) -> bool:
-    """Say whether there is a token at all: a dummy has none."""
+    """Return whether a token is present: a dummy has zeros in its place."""
     return token != _NO_TOKEN
 
 
 def target_of(message: bytes) -> int:
-    """Return the target of a message as the last scrambler finds it."""
+    """Return the target's number in a message that the last scrambler has opened."""
     return int(_NUMBER.unpack_from(message)[0])
 
 
 def without_target(message: bytes) -> bytes:
-    """Return a message as its target gets it."""
+    """Return a message without the target's number, as its target receives it."""
     return message[_NUMBER.size :]
 
 
 def by_target(messages: Iterable[bytes], targets: int) -> list[list[bytes]]:
-    """Return the messages for each target, in their order, as they leave the last scrambler."""
-    found: list[list[bytes]] = [[] for _ in range(targets)]
+    """Return one list of messages for each target, in order, from messages that the last scrambler has opened."""
+    messages_of: list[list[bytes]] = [[] for _ in range(targets)]
     for message in messages:
-        found[target_of(message)].append(without_target(message))
-    return found
+        messages_of[target_of(message)].append(without_target(message))
+    return messages_of
 
 
 assert SEAL == ONCE + 16

@@ -1,4 +1,4 @@
-"""What targets tell the result, and whether it adds up: no scrambler is believed, and who lost something is named."""
+"""Reports from targets to the result, and their check, which trusts no scrambler and locates lost messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 _INFO: Final = b"hushuffle part 1|"
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 _AROUND, _COUNTED, _LINK = 256, 128, 384
-"""Bytes of JSON, at most: around everything, around the counts of a batch, of what one scrambler says."""
+"""Largest number of bytes of JSON: around a whole report, around a batch's counts, and of one scrambler's counts."""
 
 
 class _Part(BaseModel):
@@ -35,7 +35,7 @@ class _Part(BaseModel):
 
 
 class Counted(_Part):
-    """What one target saw of one batch: messages, valid tokens among them, and what the scramblers said, signed."""
+    """One target's counts for one batch: messages, messages with a valid token, and the scramblers' signed counts."""
 
     batch: _Count
     messages: _Count
@@ -44,14 +44,14 @@ class Counted(_Part):
 
 
 class Counts(_Part):
-    """What a target tells first: what came of each batch, and how many there were to be (None: nobody said)."""
+    """A target's first report: the counts of each batch, and the announced number of batches (None: not announced)."""
 
     batches: tuple[Counted, ...]
     closed: _Count | None
 
 
 class Part(_Part):
-    """What a target tells when it knows which batches are lost: its numbers, of all others together."""
+    """A target's second report, sent when the target knows the lost batches: its numbers over all other batches."""
 
     numbers: str
 
@@ -65,12 +65,12 @@ class Part(_Part):
 
     @property
     def floats(self) -> Floats:
-        """The numbers."""
+        """The numbers of the report, as an array."""
         return np.frombuffer(base64.b64decode(self.numbers), dtype="<f8").astype(np.float64)
 
 
 def sealed_part(document: TaskDocument, sender: str, content: Mapping[str, Any]) -> bytes:
-    """Return what a target tells, sealed for the result."""
+    """Return a target's report, sealed for the result."""
     key = X25519PublicKey.from_public_bytes(bytes.fromhex(document.result.key))
     return _SUITE.encrypt(canonical(content), key, info=_INFO + document.id + sender.encode())
 
@@ -79,30 +79,31 @@ Told = TypeVar("Told", Counts, Part)
 
 
 def opened_part(kind: type[Told], document: TaskDocument, sender: str, sealed: bytes, key: X25519PrivateKey) -> Told:
-    """Return what a target told.
+    """Return the content of a target's sealed report.
 
     Raises:
-        DataError: it was not sealed for this result by this target, or says nothing that can be.
+        DataError: the report was not sealed for this result by this target, or its content is invalid.
     """
     try:
         return kind.model_validate_json(_SUITE.decrypt(sealed, key, info=_INFO + document.id + sender.encode()))
     except (InvalidTag, ValueError, ValidationError):
-        message = f"what {sender} told cannot be read."
+        message = f"the report of {sender} cannot be read."
         raise DataError(message) from None
 
 
 def largest_part(promise: TaskPromise, document: TaskDocument) -> int:
-    """Return how many bytes a target tells at most: its numbers, and what was counted of each batch."""
+    """Return the largest number of bytes of a target's report, which has its numbers and the counts of each batch."""
     numbers = max(promise.task.width(number) for number in range(1, len(document.steps) + 1))
-    batches = 2 * max(step.batches for step in document.steps) + 16  # more than planned may come at the same time
+    batches = 2 * max(step.batches for step in document.steps) + 16  # more may arrive than planned
     return _AROUND + 11 * numbers + batches * (_COUNTED + _LINK * len(document.chain))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reckoning:
-    """What came of a step: valid tokens of the `sources` that scramblers had, all messages, lost batches.
+    """The counts of a step: valid tokens, sources and messages of all batches that are not lost; lost batches.
 
-    `short`: the lost batches that came, but with too few valid tokens; `missing`: how many did not come.
+    `sources`: the number that the scramblers report. `short`: the lost batches that arrived with too few valid tokens.
+    `missing`: the number of batches that did not arrive.
     """
 
     valid: int
@@ -113,52 +114,54 @@ class Reckoning:
 
     @property
     def lost(self) -> int:
-        """How many batches are lost."""
+        """The number of lost batches."""
         return len(self.short) + self.missing
 
 
 def reckon(document: TaskDocument, number: int, parts: Sequence[Counts]) -> Reckoning:
-    """Return what came of a step, from all of its targets.
+    """Return the counts of a step, over all of its targets and batches.
 
-    For each batch that is there: what all scramblers say is signed and the same at every target; the messages of all
-    targets together are as many as the last one has sent; valid tokens are no more than there were sources. A batch
-    with fewer than `min_batch` valid tokens is lost: a phone has sent a message without one, or a scrambler has put
-    messages of its own in the place of others.
+    For each batch that arrived, the scramblers' counts must be signed and the same at every target. All targets
+    together must have as many messages as the last scrambler has sent, and no more valid tokens than sources. A batch
+    with fewer than `min_batch` valid tokens is lost: phones have sent messages without a token, or a scrambler has
+    replaced messages.
 
     Raises:
-        DataError: that is not so; the message says between whom. Nothing is published then.
+        DataError: a check failed; the message names the services. Nothing is published then.
     """
     step = document.step(number)
-    said = {part.closed for part in parts} - {None}
-    if len(said) > 1:
-        _fail(document, number, "targets were told different numbers of batches")
+    totals = {part.closed for part in parts} - {None}
+    if len(totals) > 1:
+        _fail(document, number, "targets received different numbers of batches from the last scrambler")
     batches = sorted({one.batch for part in parts for one in part.batches})
-    found = {batch: _batch(document, number, batch, parts) for batch in batches}
-    expected = max((one for one in said if one is not None), default=len(batches))
+    reckoned = {batch: _batch(document, number, batch, parts) for batch in batches}
+    expected = max((one for one in totals if one is not None), default=len(batches))
     if len(batches) > expected:
-        _fail(document, number, f"{len(batches)} batches came, {expected} were said to be all")
-    short = tuple(batch for batch, (valid, _, _) in found.items() if valid < step.min_batch)
-    valid, sources, messages = (sum(one[at] for batch, one in found.items() if batch not in short) for at in range(3))
+        _fail(document, number, f"{len(batches)} batches arrived, but {expected} were announced")
+    short = tuple(batch for batch, (valid, _, _) in reckoned.items() if valid < step.min_batch)
+    valid, sources, messages = (
+        sum(one[at] for batch, one in reckoned.items() if batch not in short) for at in range(3)
+    )
     if valid < document.least * step.sources:
-        share = f"fewer than the share of {document.least:g} that the task asks for"
-        few = "".join(
-            f" Batch {batch} is lost: {found[batch][0]:,} valid tokens for {found[batch][1]:,} sources, at least "
-            f"{step.min_batch:,} are asked for; messages were replaced, or sent without a token."
+        share = f"fewer than the share of {document.least:g} that the task requires"
+        details = "".join(
+            f" Batch {batch} is lost: {reckoned[batch][0]:,} valid tokens for {reckoned[batch][1]:,} sources, at least "
+            f"{step.min_batch:,} are required; messages were replaced, or sent without a token."
             for batch in short[:5]
         )
-        _fail(document, number, f"only {valid:,} of {step.sources:,} sources came through, {share}", few)
+        _fail(document, number, f"only {valid:,} of {step.sources:,} sources came through, {share}", details)
     return Reckoning(valid=valid, sources=sources, messages=messages, short=short, missing=expected - len(batches))
 
 
 def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Counts]) -> tuple[int, int, int]:
-    """Return how many valid tokens, sources and messages a batch has."""
+    """Return the numbers of valid tokens, sources and messages of a batch."""
     where = f"batch {batch}"
     counted = [one for part in parts for one in part.batches if one.batch == batch]
     if len(counted) != len(parts):
-        _fail(document, number, f"{where} came to {len(counted)} of {len(parts)} targets")
+        _fail(document, number, f"{where} arrived at {len(counted)} of {len(parts)} targets")
     trails = {one.trail for one in counted}
     if len(trails) > 1:
-        _fail(document, number, f"of {where} targets were told different counts")
+        _fail(document, number, f"targets received different counts of {where} from the last scrambler")
     (trail,) = trails
     head = Head(
         task=document.id.hex(), step=number, batch=batch, sender="any", receiver="any", digest="0" * 64, trail=trail
@@ -169,30 +172,30 @@ def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Coun
         _fail(document, number, f"{where}: {error}")
     last, messages, valid = trail[-1], sum(one.messages for one in counted), sum(one.valid for one in counted)
     if messages != last.sent:
-        _fail(document, number, f"{where}: {last.name} has sent {last.sent:,} messages, targets have {messages:,}")
+        _fail(document, number, f"{where}: {last.name} has sent {last.sent:,} messages, but targets have {messages:,}")
     if valid > last.sources:
         _fail(document, number, f"{where}: {valid:,} valid tokens for {last.sources:,} sources")
     return valid, last.sources, messages
 
 
 def _fail(document: TaskDocument, number: int, why: str, more: str = "") -> NoReturn:
-    message = f"{document.step(number).name!r}: {why}.{more} What arrived may have been chosen: nothing is published."
+    message = f"{document.step(number).name!r}: {why}.{more} Messages may have been selected: nothing was published."
     raise DataError(message)
 
 
 def missing_of(document: TaskDocument, told: Mapping[str, Any]) -> None:
-    """Refuse to go on without the word of all targets (DataError)."""
+    """Raise DataError if the report of a target is missing."""
     for number, step in enumerate(document.steps, 1):
         missing = [one.name for one in step.targets if one.name not in told]
         if missing:
-            _fail(document, number, f"no word from {', '.join(missing[:5])}")
+            _fail(document, number, f"no report from {', '.join(missing[:5])}")
 
 
 def reckoned(document: TaskDocument, counts: Mapping[str, Counts]) -> list[Reckoning]:
-    """Return what came of each step.
+    """Return the counts of each step.
 
     Raises:
-        DataError: a target told nothing, or it does not add up.
+        DataError: a target did not report, or the counts do not add up.
     """
     missing_of(document, counts)
     return [
@@ -204,17 +207,17 @@ def reckoned(document: TaskDocument, counts: Mapping[str, Counts]) -> list[Recko
 def published(
     document: TaskDocument, promise: TaskPromise, counts: Mapping[str, Counts], parts: Mapping[str, Part]
 ) -> dict[str, Any]:
-    """Return the content of result.json: as the result of any run, with what came through.
+    """Return the content of result.json: the fields that every run's result has, and the counts of each step.
 
     Raises:
-        DataError: a target told nothing, or it does not add up.
+        DataError: a target did not report, or the counts do not add up.
     """
     query, answers = promise.task, list[dict[str, Any]]()
-    found = reckoned(document, counts)
+    reckonings = reckoned(document, counts)
     missing_of(document, parts)
-    for number, (step, came) in enumerate(zip(document.steps, found, strict=True), 1):
-        told = [parts[one.name] for one in step.targets]
-        combined = query.combine(number, [_read(promise, number, place, part) for place, part in enumerate(told)])
+    for number, (step, came) in enumerate(zip(document.steps, reckonings, strict=True), 1):
+        step_parts = [parts[one.name] for one in step.targets]
+        combined = query.combine(number, [_read(promise, number, place, part) for place, part in enumerate(step_parts)])
         result = StepResult(
             name=step.name,
             combined=combined,
@@ -238,7 +241,7 @@ def published(
 def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
     query, floats = promise.task, part.floats
     if floats.size > query.width(number):
-        message = "what a target told is not the part of the result that it should be."
+        message = "the report of a target does not have the size or form of its part."
         raise DataError(message)
     padded = np.zeros(query.width(number))
     padded[: floats.size] = floats
@@ -250,6 +253,6 @@ def _caution(document: TaskDocument) -> str:
     if count == 1:
         return "All messages went through one scrambler: it knows which message went to which target."
     return (
-        f"All messages went through {count} scramblers in a row. One of them must keep to the rules: all together know "
-        "which message went to which target."
+        f"All messages went through {count} scramblers in a row. One of them must be honest: all together know which "
+        "message went to which target."
     )

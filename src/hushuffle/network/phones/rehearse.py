@@ -1,4 +1,4 @@
-"""A task for phones on this machine: every service a process of its own, phones in bulk, all over HTTP on loopback."""
+"""Rehearse a task for phones on this machine: one process for each service, many phones, and HTTP over loopback."""
 
 from __future__ import annotations
 
@@ -52,18 +52,19 @@ RESULT_FILE: Final = "result.json"
 _READY: Final = 60.0
 """Seconds that services have to start."""
 _EACH: Final = 1.0
-"""Seconds that a message may take here, generously."""
+"""Largest number of seconds that one message takes on this machine."""
 
 Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Callable[[str], Coroutine[Any, Any, None]]], Any]
-"""Runs beside the phones, told the processes by name and what starts one again, for tests that kill some."""
+"""A test hook that runs beside the phones: it receives the processes by name and a function that restarts one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhoneRun:
-    """What a rehearsal came to; of k-means `document` is that of the first iteration, `result` has all of them.
+    """The outcome of a rehearsal; in k-means, `document` is the first iteration's, and `result` has all iterations.
 
-    `result`: what the result has published; `counters`: what each service counted, by name; `crowd`: what phones were
-    told; `passed`: how many looked for their entries, and found them; `seconds`: from the first message to the result.
+    `result`: the publication; `counters`: the counters of each service, by name; `crowd`: the answers to phones;
+    `passed`: how many messages were looked up in the targets' lists, and how many of these are listed; `seconds`: time
+    from the first message to the result.
     """
 
     document: TaskDocument
@@ -78,23 +79,23 @@ class PhoneRun:
 
     @property
     def answers(self) -> Sequence[Mapping[str, Any]]:
-        """What was published of each step, or iteration."""
-        found: Sequence[Mapping[str, Any]] = self.result["answers" if self.document.round is None else ITERATIONS]
-        return found
+        """The published answers of each step or iteration."""
+        answers: Sequence[Mapping[str, Any]] = self.result["answers" if self.document.round is None else ITERATIONS]
+        return answers
 
 
 class Rehearsal:
     """The services of a task as processes of this machine.
 
-    `folder`: a private folder for everything.
+    `folder`: a private folder for the files of all services.
     """
 
     def __init__(
         self, specification: PlanSpecification, people: int, folder: Path, *, centroids: Centroids | None = None
     ) -> None:
         steps, chain = questions(specification, people, centroids), chain_of(specification)
-        targets, asked = asked_of(specification.query, centroids).task.targets, together(specification, len(steps))
-        self.names = [*names_of([targets] * asked, chain), RELAY, ISSUER]
+        targets, task_steps = asked_of(specification.query, centroids).task.targets, together(specification, len(steps))
+        self.names = [*names_of([targets] * task_steps, chain), RELAY, ISSUER]
         self.sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in self.names}
         keys = {name: ServiceKeys.generate(role_named(name), steps=len(steps)) for name in self.names if name != RELAY}
         places = {name: place_of(name, self.url(name), one.public) for name, one in keys.items()}
@@ -102,7 +103,8 @@ class Rehearsal:
             relay=self.url(RELAY) + "/",
             chain=tuple(places[f"scrambler-{number}"] for number in range(1, chain + 1)),
             targets=tuple(
-                tuple(places[f"target-{step}-{one}"] for one in range(1, targets + 1)) for step in range(1, asked + 1)
+                tuple(places[f"target-{step}-{one}"] for one in range(1, targets + 1))
+                for step in range(1, task_steps + 1)
             ),
             result=places["result"],
             issuer=Issuer(name="issuer.localhost", url=self.url(ISSUER)),
@@ -124,11 +126,11 @@ class Rehearsal:
         (folder / ISSUER / CODES).write_text("\n".join(public) + "\n", encoding="ascii")
 
     def url(self, name: str) -> str:
-        """Return where a service is."""
+        """Return the address of a service."""
         return f"http://127.0.0.1:{self.sockets[name].getsockname()[1]}"
 
     async def start(self, name: str, group: int = 0) -> None:
-        """Start a service; what it says goes to a file."""
+        """Start a service, whose output is appended to its log file."""
         with (self.folder / name / "log").open("ab") as log:
             self.running[name] = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "hushuffle", "node", "start", str(self.folder / name / f"{name}.toml")),
@@ -143,7 +145,8 @@ class Rehearsal:
         """Wait until all services answer.
 
         Raises:
-            RunFailedError: one has ended, or does not answer in time; the message says which and why.
+            RunFailedError: a service has ended, or does not answer in time; the message names the service and the
+                reason.
         """
         last = time.monotonic() + _READY * (1 + len(self.names) / 10)
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
@@ -167,13 +170,13 @@ class Rehearsal:
 
     def _last_words(self, name: str) -> str:
         lines = (self.folder / name / "log").read_text("utf-8", errors="replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"
 
     async def has(self, document: TaskDocument) -> None:
-        """Wait until all services take part in a further iteration.
+        """Wait until all services take part in the task of a further iteration.
 
         Raises:
-            RunFailedError: one does not, in time.
+            RunFailedError: a service does not take part in time.
         """
         last, path = time.monotonic() + _READY, f"/tasks/{document.id.hex()}"
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
@@ -189,10 +192,10 @@ class Rehearsal:
                     await asyncio.sleep(0 if there else 0.1)
 
     async def result(self, document: TaskDocument) -> Mapping[str, Any]:
-        """Wait until the result publishes a task.
+        """Wait until the result publishes a task, and return the publication.
 
         Raises:
-            RunFailedError: it says that there is nothing to publish, or says nothing in time.
+            RunFailedError: the result publishes nothing in time.
         """
         url = f"{self.url('result')}/tasks/{document.id.hex()}/result"
         last = document.deadline + 4 * document.patience
@@ -201,23 +204,23 @@ class Rehearsal:
                 with contextlib.suppress(ClientError, TimeoutError, OSError):
                     async with session.get(url) as answer:
                         if answer.status == 200:
-                            found: dict[str, Any] = json.loads(await answer.read())
-                            return found
+                            result: dict[str, Any] = json.loads(await answer.read())
+                            return result
                 await asyncio.sleep(0.1)
-        message = "there is no result, and time is over."
+        message = "the result has published nothing in time. Read the logs of the services."
         raise RunFailedError(message)
 
     async def counters(self) -> dict[str, dict[str, int]]:
-        """Return what each service has counted."""
-        found = {}
+        """Return the counters of each service, by name."""
+        counters = {}
         async with ClientSession() as session:
             for name in self.names:
                 async with session.get(self.url(name) + "/metrics") as answer:
-                    found[name] = read_metrics(await answer.text())
-        return found
+                    counters[name] = read_metrics(await answer.text())
+        return counters
 
     async def stop(self) -> None:
-        """End all services."""
+        """Stop all services."""
         for process in self.running.values():
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
@@ -231,25 +234,25 @@ class Rehearsal:
 
     def close(self) -> None:
         """Close all sockets."""
-        for one in self.sockets.values():
-            one.close()
+        for listener in self.sockets.values():
+            listener.close()
 
 
 def read_metrics(text: str) -> dict[str, int]:
-    r"""Return the counters in the text of /metrics by what they count.
+    r"""Return the counters in the text of /metrics, by shortened names.
 
     >>> read_metrics('# HELP x y\nhushuffle_refused_total{reason="too late"} 2\nhushuffle_messages_total 5\n')
     {'refused too late': 2, 'messages': 5}
     """
-    found = {}
+    counts = {}
     for line in text.splitlines():
         if line.startswith("#"):
             continue
         name, _, count = line.rpartition(" ")
         base, _, label = name.partition("{")
         words = [base.removeprefix("hushuffle_").removesuffix("_total"), *label.split('"')[1:2]]
-        found[" ".join(words)] = int(count)
-    return found
+        counts[" ".join(words)] = int(count)
+    return counts
 
 
 def rehearse(
@@ -263,11 +266,11 @@ def rehearse(
     """Run a plan with phones and services on this machine, and write `task.json` and `result.json` into `out`.
 
     Args:
-        specification: of the plan.
-        out: a folder; made if it is not there.
-        base_folder: the folder that relative paths of data are relative to.
-        interfere: run beside the phones, for tests.
-        progress: told what is going on.
+        specification: the specification of the plan.
+        out: a folder; created if it does not exist.
+        base_folder: the folder to which relative paths of data refer.
+        interfere: a test hook that runs beside the phones.
+        progress: a function that is called with the present activity and the completed share.
 
     Raises:
         UnsupportedProtocolError: phones cannot run the plan.
@@ -292,11 +295,11 @@ def rehearse(
         start = None if records.start is None else records.start.tolist()
         rehearsal = Rehearsal(specification, records.n, place, centroids=start)
         clean.callback(rehearsal.close)
-        asked = specification.query.asked(plan, records.n, rng)
+        step_rows = specification.query.asked(plan, records.n, rng)
 
         def made(document: TaskDocument) -> list[Sending]:
             number = 1 if document.round is None else document.round.number
-            here = dict(enumerate(asked[number - 1 :][: len(document.steps)], 1))
+            here = dict(enumerate(step_rows[number - 1 :][: len(document.steps)], 1))
             return sendings(document, check_task(document), records.rows, here, rehearsal.codes, rng)
 
         run = _Run(rehearsal, group, made, interfere, tell)
@@ -321,23 +324,23 @@ def rehearse(
 
 
 class _Run:
-    """Starts services, lets phones send, waits for the result; one iteration after the other, if there are several."""
+    """Starts services, lets phones send, and waits for the result; several iterations run one after the other."""
 
     def __init__(
         self,
         rehearsal: Rehearsal,
         group: int,
-        made: Callable[[TaskDocument], list[Sending]],
+        draw: Callable[[TaskDocument], list[Sending]],
         interfere: Interference | None,
         tell: Progress,
     ) -> None:
-        self._rehearsal, self._group, self._made, self._tell = rehearsal, group, made, tell
+        self._rehearsal, self._group, self._made, self._tell = rehearsal, group, draw, tell
         self._interfere = interfere
         self.crowd, self.passed, self.seconds = Crowd(), (0, 0), 0.0
         self.counters: dict[str, dict[str, int]] = {}
 
     async def run(self) -> Mapping[str, Any]:
-        """Return what the result has published; of several iterations what the last one says, with all of them."""
+        """Return the published result; for several iterations, the last result with the answers of all iterations."""
         rehearsal = self._rehearsal
         try:
             self._tell("starting services", 0.05)
@@ -369,9 +372,9 @@ class _Run:
         await interfere(self._rehearsal.running, again)
 
     async def _task(self, document: TaskDocument) -> Mapping[str, Any]:
-        """Let phones answer one task, and return its result."""
-        one, sent, phones = document.round, self._made(document), Phones(document)
-        before, rounds = (0, 1) if one is None else (one.number - 1, one.rounds)
+        """Send the phones' messages of one task, and return the task's result."""
+        iteration, sent, phones = document.round, self._made(document), Phones(document)
+        before, rounds = (0, 1) if iteration is None else (iteration.number - 1, iteration.rounds)
         sending = asyncio.create_task(phones.send(sent))
         while not sending.done():
             await asyncio.wait([sending], timeout=0.5)
@@ -389,7 +392,7 @@ class _Run:
 
 
 def _awaited(document: TaskDocument, crowd: Crowd) -> str:
-    """Return what a rehearsal waits for when its phones have sent, and until when at most."""
+    """Return a text that states what a rehearsal waits for after its phones have sent, and until when at most."""
     planned = sum(step.sources for step in document.steps)
     if crowd.taken < planned:
         missing = f"{planned - crowd.taken:,} of {planned:,} messages are missing"
@@ -402,7 +405,7 @@ def _clock(moment: float) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         partial.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Relays: they see addresses and pass on what they cannot read (RFC 9458)."""
+"""Relays: services that see the addresses of phones and forward sealed requests (RFC 9458)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ANSWER: Final = 4096
 
 
 class Relay(Service):
-    """Takes a sealed request of the size of a task, and hands it to the gateway under its own name.
+    """Accepts a sealed request that has the size of a task's requests, and forwards it to the gateway.
 
-    Nothing of the phone goes along: no address, no header of its own, no name of a connection. Addresses are not
-    written down.
+    The gateway receives nothing about the phone: no address, no header, no name of a connection. The relay does not
+    record addresses.
 
     Source: RFC 9458 (Thomson, Wood 2024), section 6.2.
     """
@@ -36,7 +36,7 @@ class Relay(Service):
         self._session: ClientSession | None = None
 
     def check(self, task: Task) -> None:
-        """Take every task: a relay has no keys."""
+        """Accept every task: a relay has no keys to check."""
 
     def onwards(self, document: TaskDocument) -> Sequence[str]:
         del document

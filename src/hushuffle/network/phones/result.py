@@ -1,4 +1,4 @@
-"""The result: gathers what the targets found, publishes it, or why there is nothing."""
+"""The result service: combines the targets' reports, and publishes the answers or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from hushuffle.network.phones.task import TaskDocument
 COUNTS, PARTS = "counts", "numbers"
 _KINDS: Final[dict[str, Any]] = {COUNTS: Counts, PARTS: Part}
 _WAIT: Final = 20.0
-"""Seconds that a target waits for the word of all others before it asks again."""
+"""Seconds for which a target's request waits for the reports of all other targets; then the target asks again."""
 
 
 class Result(Service):
-    """Publishes a task when all of its targets have told what they found and all adds up: all of it or nothing."""
+    """Publishes the result of a task if all targets have reported and all counts add up; otherwise only the reason."""
 
     role: ClassVar[str] = "result"
     stays: ClassVar[tuple[str, ...]] = ("published",)
@@ -64,7 +64,7 @@ class Result(Service):
         await self._settle(task)
 
     async def _take_counts(self, request: web.Request) -> web.Response:
-        """Take what came to a target; answer, when all targets have told, which batches are lost."""
+        """Accept the counts of a target; when all targets have reported, answer with the lost batches."""
         task, head, body = await self._taken(request, COUNTS)
         document = task.document
         all_there = self._all.setdefault(document.id, asyncio.Event())
@@ -75,7 +75,7 @@ class Result(Service):
                 await asyncio.wait_for(all_there.wait(), min(document.patience / 2, _WAIT))
             counts = await self._told(task, COUNTS)
         if len(counts) < targets:
-            return web.Response(status=202, text="not all yet\n")  # it asks again
+            return web.Response(status=202, text="not all yet\n")  # the target asks again
         all_there.set()
         try:
             came = reckoned(document, counts)[head.step - 1]
@@ -86,13 +86,13 @@ class Result(Service):
         return web.Response(body=answer, content_type="application/octet-stream")
 
     async def _take_part_of(self, request: web.Request) -> web.Response:
-        """Take the numbers of a target."""
+        """Accept the numbers of a target."""
         task, _, body = await self._taken(request, PARTS)
         await self._settle(task)
         return web.Response(body=receipt(body, self.secret.sign), content_type="application/octet-stream")
 
     async def _taken(self, request: web.Request, kind: str) -> tuple[Task, Head, bytes]:
-        """Return what a target has told, when the disk has it."""
+        """Store the report of a target on the disk; return the task, the head, and the body of the request."""
         task = self.task(request)
         document = task.document
         places = [one for step in document.steps for one in step.targets]
@@ -113,9 +113,9 @@ class Result(Service):
             row = (document.id, kind, head.sender, sealed)
             if db.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?)", row).rowcount:
                 return True
-            asked = "SELECT body FROM part WHERE task = ? AND kind = ? AND sender = ?"
-            known = db.execute(asked, (document.id, kind, head.sender)).fetchone()
-            return bool(known == (sealed,))
+            query = "SELECT body FROM part WHERE task = ? AND kind = ? AND sender = ?"
+            stored = db.execute(query, (document.id, kind, head.sender)).fetchone()
+            return bool(stored == (sealed,))
 
         if not await self.store.do(keep):
             raise Refused(409, "told before")
@@ -123,15 +123,15 @@ class Result(Service):
         return task, head, body
 
     async def _told(self, task: Task, kind: str) -> dict[str, Any]:
-        """Return what targets have told."""
-        document, asked = task.document, "SELECT sender, body FROM part WHERE task = ? AND kind = ?"
-        rows = await self.store.do(lambda db: db.execute(asked, (document.id, kind)).fetchall())
+        """Return the stored reports of targets, by the name of the target."""
+        document, query = task.document, "SELECT sender, body FROM part WHERE task = ? AND kind = ?"
+        rows = await self.store.do(lambda db: db.execute(query, (document.id, kind)).fetchall())
         return {
             sender: opened_part(_KINDS[kind], document, sender, sealed, self.secret.seal) for sender, sealed in rows
         }
 
     async def _settle(self, task: Task, *, over: bool = False) -> None:
-        """Publish a task of which all targets have told; or say, when time is over, that there is nothing."""
+        """Publish a task's result when all targets have reported; when time is `over`, publish why there is none."""
         document = task.document
         parts = await self._told(task, PARTS)
         if not over and len(parts) < sum(len(step.targets) for step in document.steps):
@@ -142,12 +142,12 @@ class Result(Service):
         except DataError as error:
             await self._nothing(task, str(error))
         except (ValueError, ArithmeticError):
-            await self._nothing(task, "what a target told is no result. Nothing is published.")
+            await self._nothing(task, "the report of a target is no result. Nothing was published.")
         else:
             await self._publish(task, text, failed=False)
 
     async def _nothing(self, task: Task, why: str) -> None:
-        """Say why there is nothing to publish."""
+        """Publish the reason why there is no result."""
         content = {"schema_version": 1, "run": task.document.id.hex(), "failed": why}
         if await self._publish(task, _json(content), failed=True):
             self.meter.event("nothing published", reason=why)
@@ -161,7 +161,7 @@ class Result(Service):
         return bool(new)
 
     def _write(self, task: Task, text: bytes) -> None:
-        """Write the result into its file, whole or not at all."""
+        """Write the result into its file atomically."""
         path = self._out / f"{task.document.id.hex()}.json"
         partial = path.with_name(f".{path.name}.partial")
         try:
@@ -176,9 +176,9 @@ class Result(Service):
         await self.insist(task, lambda: self._settle(task, over=True), longer=self.settings.keep)
 
     async def _content(self, task: bytes) -> bytes | None:
-        asked, row = "SELECT content FROM published WHERE task = ?", (task,)
-        found = await self.store.do(lambda db: db.execute(asked, row).fetchone())
-        return None if found is None else bytes(found[0])
+        query, row = "SELECT content FROM published WHERE task = ?", (task,)
+        published = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        return None if published is None else bytes(published[0])
 
     async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
         del session
@@ -186,14 +186,14 @@ class Result(Service):
         return None if content is None else dict(json.loads(content))
 
     async def _next(self, request: web.Request) -> web.Response:
-        """Answer with the document of the next iteration, when it is there."""
+        """Answer with the document of the next iteration, when this service has it."""
         former = request.match_info["task"]
         rounds = ((one.document.round, one.document) for one in self.tasks.values())
-        found = next((document for one, document in rounds if one is not None and one.former == former), None)
-        if found is None:
+        following = next((document for one, document in rounds if one is not None and one.former == former), None)
+        if following is None:
             self.task(request)
             raise Refused(404, "not yet")
-        return web.Response(body=found.content, content_type="application/json")
+        return web.Response(body=following.content, content_type="application/json")
 
     async def _show(self, request: web.Request) -> web.Response:
         number = request.match_info["task"]

@@ -1,4 +1,4 @@
-"""Queries that ask everybody several times, k-means: each iteration is a task, made from the result of the last."""
+"""The iterations of k-means: each iteration is a task, derived from the result of the previous iteration."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hushuffle.queries.k_means import KMeans, KMeansQuery
 from hushuffle.queries.query import Task
 
 ITERATIONS: Final = KMeans.answers
-"""Under which name a result lists the iterations that it has."""
+"""Key of the list of iterations in a result."""
 NEXT: Final = "next_start"
-"""Under which name a result says when the next iteration starts."""
+"""Key of the start time of the next iteration in a result."""
 _NUMBER: Final = 25
-"""Characters of a number in JSON with its comma, at most."""
+"""Largest number of characters of a number in JSON, with its comma."""
 _NAMES: Final = 200
-"""Characters that a later iteration has more than the first: ids of the first one and the one before."""
+"""Additional characters in a later iteration's document: the ids of the first and of the previous iteration."""
 
 
 def first_round(specification: PlanSpecification, task: Task, keys: Sequence[tuple[str, str]]) -> Round | None:
-    """Return what the first task says of its iteration; None for a query that asks once.
+    """Return the first iteration of a k-means query; None for a query without iterations.
 
-    `keys`: the issuer's keys for tokens and tickets of each iteration.
+    `keys`: for each iteration, the issuer's keys for tokens and tickets.
     """
     if not isinstance(task, KMeans):
         return None
@@ -40,19 +40,22 @@ def _fixed(specification: PlanSpecification, task: KMeans) -> dict[str, Any]:
     return {"rounds": query.iterations, "centroids": task.initial, "scaled": scaled, "norm": norm, "radius": radius}
 
 
-def other_round(one: Round, specification: PlanSpecification, task: Task) -> list[str]:
-    """Return in what an iteration is not that of its plan: the first one starts from the plan's public centroids."""
+def other_round(iteration: Round, specification: PlanSpecification, task: Task) -> list[str]:
+    """Return the names of the fields in which an iteration differs from its plan.
+
+    The first iteration must start from the plan's public centroids.
+    """
     if not isinstance(task, KMeans):
         return ["rounds"]
-    said = one.model_dump()
-    wrong = [name for name, value in _fixed(specification, task).items() if said[name] != value]
-    if not one.later and one.scaled and specification.query.task() != task:
+    fields = iteration.model_dump()
+    wrong = [name for name, value in _fixed(specification, task).items() if fields[name] != value]
+    if not iteration.later and iteration.scaled and specification.query.task() != task:
         wrong.append("centroids")
     return wrong
 
 
 def longest_growth(document: TaskDocument) -> int:
-    """Return how many bytes a later iteration's document may have more than the first one's."""
+    """Return the largest number of bytes by which a later iteration's document can exceed the first one's."""
     if document.round is None:
         return 0
     numbers = [number for centroid in document.round.centroids for number in centroid]
@@ -60,34 +63,34 @@ def longest_growth(document: TaskDocument) -> int:
 
 
 def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Sequence[Mapping[str, Any]]) -> TaskDocument:
-    """Return the document of the iteration after one whose result was published: everybody makes the same of it.
+    """Return the document of the iteration after a published result; every service derives the same document.
 
-    `steps`: those of the plan, of each iteration, as `promise.questions` gives them.
+    `steps`: the fields of the plan's steps, one for each iteration, as `promise.questions` returns them.
 
     Raises:
-        DataError: the result is none that another iteration starts from.
+        DataError: no iteration can start from the result.
     """
-    one = document.round
-    assert one is not None
-    assert one.number < one.rounds
+    iteration = document.round
+    assert iteration is not None
+    assert iteration.number < iteration.rounds
     try:
         (answer,) = result[ITERATIONS]
         centroids = tuple(tuple(float(number) for number in centroid) for centroid in answer["centroids"])
-        token, ticket = one.keys[one.number]
+        token, ticket = iteration.keys[iteration.number]
         changes = {
             "number": hashlib.sha256(b"hushuffle next 1|" + document.id).hexdigest()[:32],
             "start": result[NEXT],
             "round": {
-                **one.model_dump(),
-                "number": one.number + 1,
-                "run": one.run or document.id.hex(),
+                **iteration.model_dump(),
+                "number": iteration.number + 1,
+                "run": iteration.run or document.id.hex(),
                 "former": document.id.hex(),
                 "centroids": centroids,
             },
             "steps": [
                 {
                     **document.steps[0].model_dump(),
-                    **steps[one.number],
+                    **steps[iteration.number],
                     "token_key": token,
                     "ticket_key": ticket,
                 }
@@ -95,5 +98,5 @@ def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Seque
         }
         return TaskDocument.model_validate(document.model_dump() | changes)
     except (LookupError, TypeError, ValueError):
-        message = "the result of an iteration is none that another one starts from."
+        message = "no further iteration can start from the result of this iteration."
         raise DataError(message) from None

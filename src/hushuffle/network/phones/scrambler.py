@@ -1,4 +1,4 @@
-"""Scramblers of a chain: the first takes messages of phones, each opens one seal, adds dummies and draws an order."""
+"""Scramblers of a chain: the first accepts phones' messages; each scrambler opens a seal, adds dummies and shuffles."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from hushuffle.network.phones.tokens import Verifier, token_shown
 from hushuffle.randomness import secure
 
 _WORD: Final = 16
-"""Bytes of every answer to a phone."""
+"""Length in bytes of every answer to a phone."""
 _SAID, _PAUSE = 1024, 0.25
-"""Bytes of what a receiver says that it has, at most; seconds until it is asked again."""
+"""Largest number of bytes of a receiver's statement; seconds until the receiver is asked again."""
 _LEAVES: Final = "SELECT body FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
 _LEFT: Final = "DELETE FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
 _TAKEN, _AGAIN, _CONFLICT, _USED = "taken", "again", "conflict", "ticket used"
@@ -40,32 +40,32 @@ _TAKEN, _AGAIN, _CONFLICT, _USED = "taken", "again", "conflict", "ticket used"
 
 @dataclass(kw_only=True)
 class Gathering:
-    """One step of a task at the gateway: messages that wait for their batch, batches and sources so far."""
+    """One step of a task at the gateway: waiting messages, and the batches and sources released so far."""
 
     waiting: int = 0
     batches: int = 0
     sources: int = 0
     ending: bool = False
-    """Whether no phone is heard any more."""
+    """Whether further messages of phones are refused."""
     closed: bool = False
-    """Whether the disk has it that all batches have left."""
+    """Whether the disk has recorded that the step has no more batches."""
     older: bool = False
-    """Whether receivers have more than this scrambler knows of: its state was put back, and nothing leaves."""
+    """Whether receivers have more batches than this scrambler has recorded: its state is older, so nothing is sent."""
     asked: asyncio.Event
-    """Set when all receivers have said what they have; nothing leaves before."""
+    """Set when all receivers have reported their batches; nothing is sent before."""
     releasing: asyncio.Lock
 
 
 class Scrambler(Service):
-    """A scrambler, for each task in its own place of the chain.
+    """A scrambler; its place in the chain may differ between tasks.
 
-    The first one takes one message for each ticket. It releases a batch when `batch` of them came, and as many more as
-    let every remainder find room. When all have come, or phones have no more time, it divides what waits into batches
-    of `min_batch` to `batch`; what is too little for one is deleted. A batch is released once: what leaves is written
-    to the disk first, and a scrambler that was killed sends the same bytes. One further down gets a batch whole, from
-    the one before it alone.
+    The first scrambler accepts one message for each ticket. It releases a batch when `batch` messages have arrived, and
+    enough further messages that any remainder can be divided. When all expected messages have arrived, or at the
+    deadline, it divides the waiting messages into batches of `min_batch` to `batch`, and deletes a remainder that is
+    too small. A batch is released once: it is written to the disk before it is sent, and a restarted scrambler sends
+    the same bytes. A later scrambler receives whole batches, only from the scrambler before it.
 
-    A message that it cannot open, or that was there before, is replaced by a dummy: who sent it cannot stop a batch.
+    A message that does not open, or that arrived before, is replaced by a dummy, so its sender cannot stop a batch.
     """
 
     role: ClassVar[str] = "scrambler"
@@ -112,11 +112,11 @@ class Scrambler(Service):
     def drop(self, task: bytes) -> None:
         held: tuple[dict[tuple[bytes, int], Any], ...]
         held = (self._onions, self._gatherings, self._passing, self._tickets)
-        for one in held:
-            for key in [key for key in one if key[0] == task]:
-                del one[key]
+        for table in held:
+            for key in [key for key in table if key[0] == task]:
+                del table[key]
 
-    # What phones send.
+    # Messages from phones.
 
     async def _gateway_keys(self, _: web.Request) -> web.Response:
         config = self.secret.gateway.config
@@ -128,12 +128,12 @@ class Scrambler(Service):
         body = await self.content(request, {one.document.sealed_request for one in self.tasks.values()})
         try:
             inside, seal_response = self.secret.gateway.open(body)
-            asked = decode_request(inside)
+            inner = decode_request(inside)
         except DataError:
             raise Refused(400, "not for this gateway") from None
         try:
-            shown = [value for name, value in asked.headers if name == "authorization"]
-            status, word = 200, await self._take(asked.method, asked.path, asked.content, token_shown(shown))
+            shown = [value for name, value in inner.headers if name == "authorization"]
+            status, word = 200, await self._take(inner.method, inner.path, inner.content, token_shown(shown))
         except Refused as refused:
             status, word = refused.status, refused.reason
             self.meter.count("refused", word)
@@ -141,7 +141,7 @@ class Scrambler(Service):
         return web.Response(body=seal_response(response), content_type=RESPONSE)
 
     def _step_of(self, method: str, path: str) -> tuple[TaskDocument, int]:
-        """Return task and step of a message, as long as there is time for it."""
+        """Return the task and step of a message; refuse a message before the task's start or after its deadline."""
         parts = path.rsplit("/tasks/", 1)[-1].split("/")
         if method != "POST" or len(parts) != 3 or parts[1] != "steps" or not parts[2].isdecimal():
             raise Refused(404, "no such place")
@@ -157,7 +157,7 @@ class Scrambler(Service):
         return document, number
 
     async def _take(self, method: str, path: str, message: bytes, ticket: bytes) -> str:
-        """Take a message of a phone, and return in a word what became of it; the same one again changes nothing."""
+        """Accept a message of a phone, and return the outcome as one word; a repeated message changes nothing."""
         document, number = self._step_of(method, path)
         try:
             nonce = self._tickets[document.id, number].nonce(ticket, document.ticket_challenge(number))
@@ -171,19 +171,19 @@ class Scrambler(Service):
 
         def keep(db: sqlite3.Connection) -> str:
             row = (document.id, number, once)
-            asked = "SELECT digest FROM taken WHERE task = ? AND step = ? AND once = ?"
-            if (known := db.execute(asked, row).fetchone()) is not None:
-                return _AGAIN if known == (digest,) else _CONFLICT
+            query = "SELECT digest FROM taken WHERE task = ? AND step = ? AND once = ?"
+            if (stored := db.execute(query, row).fetchone()) is not None:
+                return _AGAIN if stored == (digest,) else _CONFLICT
             if not spend(db, document.id, nonce):
                 return _USED
             db.execute("INSERT INTO taken VALUES (?, ?, ?, ?, 0)", (*row, digest))
             db.execute("INSERT INTO message VALUES (NULL, ?, ?, ?)", (document.id, number, opened))
             return _TAKEN
 
-        said = await self.store.do(keep)
-        if said in {_CONFLICT, _USED}:
-            raise Refused(409, said)
-        if said == _AGAIN:
+        outcome = await self.store.do(keep)
+        if outcome in {_CONFLICT, _USED}:
+            raise Refused(409, outcome)
+        if outcome == _AGAIN:
             self.meter.count("repeated")
             return _TAKEN
         self.meter.count("messages")
@@ -198,22 +198,22 @@ class Scrambler(Service):
         return _TAKEN
 
     async def _compare(self, task: Task, number: int) -> None:
-        """Ask all receivers which batches of a step they have, before any leaves.
+        """Ask all receivers which batches of a step they have, before any batch is sent.
 
-        A scrambler whose state was put back from an older backup, or is gone, knows fewer: it would send a batch of the
-        same number once more, with some of the same people and other dummies.
+        A scrambler whose state was lost, or restored from an older backup, has recorded fewer batches than its
+        receivers. It would send another batch with the same number, with some of the same people and other dummies.
         """
         document, gathering = task.document, self._gatherings[task.document.id, number]
         for receiver in self._receivers(document, number):
             came = await self._came_to(task, number, receiver)
             if came is None:
-                return  # time is over
+                return  # the task's time is over
             if came.highest > gathering.batches or (came.closed and not gathering.closed):
                 gathering.older = True
                 has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed
                 why = (
-                    f"{has}, this scrambler knows of {gathering.batches:,}: its state is older than what it has sent. "
-                    "Nothing leaves for this step. Put the newest state back and start it again."
+                    f"{has}, but this scrambler knows {gathering.batches:,}: its state is older than what it has sent. "
+                    "Nothing is sent for this step. Restore the newest state and start the scrambler again."
                 )
                 self.troubles[f"state of task {document.id.hex()}, step {number}"] = why
                 self.meter.count("refused", "older state")
@@ -222,22 +222,22 @@ class Scrambler(Service):
         gathering.asked.set()
 
     async def _came_to(self, task: Task, number: int, receiver: Place) -> Came | None:
-        """Return what a receiver has signed that it has; None if it does not say so until the task's end."""
+        """Return a receiver's signed state of a step; None if the receiver does not answer before the task ends."""
         document, nonce = task.document, secrets.token_hex(16)
         path = CAME.partition("{")[0] + f"{document.id.hex()}/steps/{number}/came/{nonce}"
         assert self._next is not None
         while time.time() <= document.deadline + FORGET * document.patience:
             answer = await self.get(self._next, receiver.url.rstrip("/") + path, most=_SAID)
             with suppress(ValueError):
-                if answer is not None and (said := Came.model_validate_json(answer)).by(
+                if answer is not None and (came := Came.model_validate_json(answer)).by(
                     receiver, document.id, number, nonce
                 ):
-                    return said
+                    return came
             await asyncio.sleep(_PAUSE)
         return None
 
     async def _gather(self, task: Task, number: int) -> None:
-        """Release what is left when phones have no more time; as long as the task lasts if the disk is full."""
+        """Release the remaining messages at the deadline; if the disk is full, retry until the task ends."""
         if self._gatherings[task.document.id, number].closed:
             return
         self.spawn(self.insist(task, lambda: self._release_full(task, number)))
@@ -245,7 +245,7 @@ class Scrambler(Service):
         await self.insist(task, lambda: self._release_full(task, number, last=True))
 
     async def _release_full(self, task: Task, number: int, *, last: bool = False) -> None:
-        """Release all batches that are full, and, in the end or when all have come, what is left."""
+        """Release all full batches; at the deadline, or when all messages have arrived, also release the remainder."""
         document, step = task.document, task.document.step(number)
         gathering = self._gatherings[document.id, number]
         async with gathering.releasing:
@@ -257,17 +257,17 @@ class Scrambler(Service):
                 await self._release(task, number, step.batch)
             if last or gathering.ending or gathering.sources + gathering.waiting >= step.sources:
                 gathering.ending = True
-                await self.store.do(lambda _: None)  # who was heard before is counted by now
+                await self.store.do(lambda _: None)  # all messages accepted before are counted now
                 for size in last_sizes(gathering.waiting, step.batch, step.min_batch):
                     await self._release(task, number, size)
                 await self._close(task, number, gathering)
                 gathering.closed = True
 
     async def _release(self, task: Task, number: int, count: int) -> None:
-        """Release the messages that have waited longest."""
+        """Release the `count` messages that have waited longest."""
         document, gathering = task.document, self._gatherings[task.document.id, number]
-        asked = "SELECT number, body FROM message WHERE task = ? AND step = ? ORDER BY number LIMIT ?"
-        rows = await self.store.do(lambda db: db.execute(asked, (document.id, number, count)).fetchall())
+        query = "SELECT number, body FROM message WHERE task = ? AND step = ? ORDER BY number LIMIT ?"
+        rows = await self.store.do(lambda db: db.execute(query, (document.id, number, count)).fetchall())
         batch, messages = gathering.batches + 1, [body for _, body in rows]
         bodies = await asyncio.to_thread(self._shuffled, document, number, batch, messages, (), len(rows))
 
@@ -283,7 +283,7 @@ class Scrambler(Service):
         self._released(task, number, batch, list(bodies))
 
     async def _close(self, task: Task, number: int, gathering: Gathering) -> None:
-        """Say that there are no more batches, and forget what is too little for one."""
+        """Record that the step has no more batches, and delete a remainder that is too small for a batch."""
         document = task.document
         bodies = self._closing(document, number, gathering.batches)
 
@@ -301,7 +301,7 @@ class Scrambler(Service):
         for receiver in bodies:
             self.spawn(self._send(task, number, 0, receiver))
 
-    # What the scrambler before it sends.
+    # Batches from the scrambler before this one.
 
     async def _batch(self, request: web.Request) -> web.Response:
         task = self.task(request)
@@ -319,7 +319,7 @@ class Scrambler(Service):
             self.meter.event("refused", reason=str(error))
             raise Refused(400, "not a batch") from None
         place = 0 if head.closed else head.batch
-        # One batch of a step after the other: what came in one must be known before the next is opened.
+        # Batches of a step are opened one after the other: each is recorded before the next one is opened.
         async with self._passing.setdefault((document.id, head.step), asyncio.Lock()):
             answer = await self._answered_before(document.id, head, place, body)
             if answer is None:
@@ -327,14 +327,14 @@ class Scrambler(Service):
         return web.Response(body=answer, content_type="application/octet-stream")
 
     async def _answered_before(self, task: bytes, head: Head, place: int, body: bytes) -> bytes | None:
-        asked = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
-        known = await self.store.do(lambda db: db.execute(asked, (task, head.step, place)).fetchone())
-        if known is None:
+        query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
+        stored = await self.store.do(lambda db: db.execute(query, (task, head.step, place)).fetchone())
+        if stored is None:
             return None
-        if known[0] != hashlib.sha256(body).digest():
+        if stored[0] != hashlib.sha256(body).digest():
             raise Refused(409, "another batch")
         self.meter.count("repeated")
-        return bytes(known[1])
+        return bytes(stored[1])
 
     async def _pass_on(self, task: Task, hop: int, head: Head, place: int, messages: list[bytes], body: bytes) -> bytes:
         document, last = task.document, head.trail[-1] if head.trail else None
@@ -352,7 +352,7 @@ class Scrambler(Service):
         def keep(db: sqlite3.Connection) -> bool:
             row = (document.id, head.step, place, digest, answer)
             if not db.execute("INSERT OR IGNORE INTO came VALUES (?, ?, ?, ?, ?)", row).rowcount:
-                return False  # the same batch came twice at a time
+                return False  # two requests with the same batch ran at the same time
             rows = [(document.id, head.step, once, digest, place) for once in onces]
             db.executemany("INSERT OR IGNORE INTO taken VALUES (?, ?, ?, ?, ?)", rows)
             _put(db, document.id, head.step, place, bodies)
@@ -368,8 +368,8 @@ class Scrambler(Service):
     def _reshuffled(
         self, document: TaskDocument, hop: int, head: Head, messages: Sequence[bytes], seen: set[bytes]
     ) -> dict[str, bytes]:
-        """Open a batch; what is no message, or was there before, is replaced by a dummy."""
-        onions, found, wrong = self._onions[document.id, head.step], list[bytes](), 0
+        """Open the messages of a batch, replace invalid or repeated messages by dummies, add dummies, and shuffle."""
+        onions, unwrapped, wrong = self._onions[document.id, head.step], list[bytes](), 0
         for message in messages:
             opened = None
             if message[:ONCE] not in seen:
@@ -377,14 +377,14 @@ class Scrambler(Service):
             seen.add(message[:ONCE])
             wrong += opened is None
             if opened is not None:
-                found.append(opened)
-        found += onions.dummies(wrong, hop=hop, rng=secure())
+                unwrapped.append(opened)
+        unwrapped += onions.dummies(wrong, hop=hop, rng=secure())
         if wrong:
             self.meter.count("refused", "replaced", wrong)
             self.meter.event("replaced", step=head.step, batch=head.batch, messages=wrong)
-        return self._shuffled(document, head.step, head.batch, found, head.trail, head.sources)
+        return self._shuffled(document, head.step, head.batch, unwrapped, head.trail, head.sources)
 
-    # What leaves.
+    # Outgoing batches.
 
     def _shuffled(
         self,
@@ -395,7 +395,7 @@ class Scrambler(Service):
         trail: tuple[Link, ...],
         sources: int,
     ) -> dict[str, bytes]:
-        """Add dummies, draw an order, and return what each receiver gets."""
+        """Add dummies to the messages, shuffle, and return the request body for each receiver."""
         onions, hop, rng, sign = self._onions[document.id, number], self._hop(document), secure(), self.secret.sign
         all_of_them = messages + onions.dummies(onions.step.dummies, hop=hop, rng=rng)
         mixed = [all_of_them[place] for place in rng.permutation(len(all_of_them)).tolist()]
@@ -411,8 +411,10 @@ class Scrambler(Service):
 
     def _closing(self, document: TaskDocument, number: int, batches: int) -> dict[str, bytes]:
         return {
-            one.name: pack(head_of(document, number, batches, self.name, one.name, closed=True), [], self.secret.sign)
-            for one in self._receivers(document, number)
+            receiver.name: pack(
+                head_of(document, number, batches, self.name, receiver.name, closed=True), [], self.secret.sign
+            )
+            for receiver in self._receivers(document, number)
         }
 
     def _receivers(self, document: TaskDocument, number: int) -> Sequence[Place]:
@@ -427,19 +429,19 @@ class Scrambler(Service):
             self.spawn(self._send(task, number, batch, receiver))
 
     async def _send(self, task: Task, number: int, batch: int, receiver: str) -> None:
-        """Send what is to leave until its receiver has it, and forget it."""
+        """Send a batch until its receiver confirms that it has stored it, and delete the batch here."""
         document, row = task.document, (task.document.id, number, batch, receiver)
-        found = await self.store.do(lambda db: db.execute(_LEAVES, row).fetchone())
+        stored = await self.store.do(lambda db: db.execute(_LEAVES, row).fetchone())
         place = next(one for one in self._receivers(document, number) if one.name == receiver)
         assert self._next is not None
         path = f"/tasks/{document.id.hex()}/batches"
-        if found is not None:
-            await self.deliver(self._next, place, path, found[0], task)
+        if stored is not None:
+            await self.deliver(self._next, place, path, stored[0], task)
             await self.store.do(lambda db: db.execute(_LEFT, row))
 
 
 def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
-    """Return what had come before the service was killed."""
+    """Return the state of a step from the disk, as it was before the service stopped."""
     (waiting,) = db.execute("SELECT count(*) FROM message WHERE task = ? AND step = ?", key).fetchone()
     rows = db.execute("SELECT batch, sources FROM released WHERE task = ? AND step = ?", key).fetchall()
     sources, batches = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
@@ -461,6 +463,6 @@ def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dic
 
 
 def _seen(db: sqlite3.Connection, task: bytes, step: int, onces: Sequence[bytes]) -> set[bytes]:
-    """Return which messages came in an earlier batch."""
-    asked = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?"
-    return {once for once in onces if db.execute(asked, (task, step, once)).fetchone()}
+    """Return the one-time keys of the messages that arrived in an earlier batch."""
+    query = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?"
+    return {once for once in onces if db.execute(query, (task, step, once)).fetchone()}

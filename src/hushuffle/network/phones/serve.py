@@ -1,4 +1,4 @@
-"""Run one service until it is told to stop."""
+"""Run one service until it receives a signal to stop."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ _IDLE: Final = 75.0
 _SILENT: Final = logging.getLogger("hushuffle.network.phones.silent")
 _SILENT.setLevel(logging.CRITICAL + 1)
 _AT_ONCE: Final = 1 << 13
-"""Bytes that are read of a connection at a time."""
+"""Bytes that are read from a connection at a time."""
 _HANDSHAKE: Final = 10.0
-"""Seconds that the handshake of TLS may take."""
+"""Seconds within which a TLS handshake must be complete."""
 _GRACE: Final = 10.0
-"""Seconds that requests have when the service is told to stop."""
+"""Seconds that open requests have to finish when the service stops."""
 
 
 def run_service(configuration: Path) -> None:
-    """Run the service of a TOML file; SIGTERM and SIGINT end it, SIGHUP lets it look for new tasks.
+    """Run the service that a TOML file describes; SIGTERM and SIGINT stop it, SIGHUP loads new tasks.
 
-    It goes on where it was if it is started again, also after it was killed.
+    A restarted service continues its tasks, even after it was killed.
 
     Raises:
-        SpecificationError, DataError: it cannot start; the message says why.
+        SpecificationError, DataError: the service cannot start; the message says why.
     """
     settings, folder = load_service(configuration), configuration.parent
     meter = Meter(settings.role, service=settings.name, out=sys.stderr)
@@ -74,16 +74,16 @@ async def _run(service: Service) -> None:
 
 
 def _unexpected(service: Service, error: object) -> None:
-    service.meter.event("unexpected error", kind=type(error).__name__)  # what it says may quote data
+    service.meter.event("unexpected error", kind=type(error).__name__)  # the error's text may quote data
 
 
 @asynccontextmanager
 async def serving(service: Service, where: socket.socket, context: ssl.SSLContext | None = None) -> AsyncIterator[None]:
-    """Serve on a socket; in the end let requests finish, and close everything."""
+    """Serve requests on a socket; on exit, let open requests finish, and close all connections."""
     loop = asyncio.get_running_loop()
     options: dict[str, Any] = {
         "access_log": None,
-        "logger": _SILENT,  # it would name addresses and quote what they sent
+        "logger": _SILENT,  # aiohttp's log would contain addresses and received bytes
         "auto_decompress": False,
         "keepalive_timeout": _IDLE,
     }
@@ -108,7 +108,7 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
 
 
 class _Handler(RequestHandler):
-    """Answers what is no HTTP in a word: aiohttp would send it back, eight times as long."""
+    """Answers any input that is not HTTP with one word; aiohttp would echo the input, eight times as long."""
 
     __slots__ = ("_left",)
 
@@ -128,19 +128,20 @@ class _Handler(RequestHandler):
 
     @property
     def silent(self) -> bool:
-        """Whether no whole request is here that has not been answered."""
+        """Whether the connection has no complete request that is still unanswered."""
         return self._current_request is None and not self._messages
 
 
 _Place: TypeAlias = dict[_Handler, None]
-"""The connections of one address, the oldest first."""
+"""The connections of one address, the oldest connection first."""
 
 
 class _Doors:
-    """Lets connections in, in all and of one address only so many; a silent one makes room for a new one.
+    """Admits a limited number of connections, in total and per address; a silent connection is closed for a new one.
 
-    Of too many at all the one that goes is of the address that has most: who opens thousands closes its own, and who
-    sends its request at once is heard, also where many share an address.
+    At the total limit, a silent connection of the address with the most connections is closed. So a client that opens
+    thousands of connections closes its own, and a client that sends its request at once is served, even if many clients
+    share an address.
     """
 
     def __init__(self, service: Service, handlers: web.Server, options: Mapping[str, Any]) -> None:
@@ -148,7 +149,7 @@ class _Doors:
         self._open: dict[object, _Place] = {}
 
     def entered(self, address: object) -> _Handler | None:
-        """Return what answers a new connection; None if there is no room for it."""
+        """Return the handler of a new connection; None if there is no room for it."""
         settings = self.service.settings
         most = max(1, settings.connections // 2) if settings.connections_each is None else settings.connections_each
         own = self._open.get(address, {})
@@ -162,27 +163,27 @@ class _Doors:
         def left(handler: _Handler) -> None:
             place.pop(handler, None)
             if not place and self._open.get(address) is place:
-                del self._open[address]  # no address is kept longer than its connections
+                del self._open[address]  # an address is stored only as long as its connections
 
         handler = _Handler(left, self.handlers, loop=asyncio.get_running_loop(), **self.options)
         place[handler] = None
         return handler
 
     def _made_room(self, places: Iterable[_Place]) -> bool:
-        """Close the oldest silent connection of the first place that has one; return whether there is one."""
+        """Close the oldest silent connection, in the first address that has one; return whether one was closed."""
         for place in places:
-            one = next((handler for handler in place if handler.silent), None)
-            if one is not None:
-                del place[one]
+            silent = next((handler for handler in place if handler.silent), None)
+            if silent is not None:
+                del place[silent]
                 self.service.meter.count("refused", "silent connection")
-                if one.transport is not None:
-                    one.transport.abort()
+                if silent.transport is not None:
+                    silent.transport.abort()
                 return True
         return False
 
 
 class _Door(asyncio.Protocol):
-    """Closes a connection at once if there is no room for it."""
+    """Closes a new connection at once if there is no room for it; otherwise gives it a handler."""
 
     def __init__(self, doors: _Doors) -> None:
         self._doors = doors
@@ -195,7 +196,7 @@ class _Door(asyncio.Protocol):
             doors.service.meter.count("refused", "too many connections")
             transport.abort()
             return
-        if hasattr(transport, "max_size"):  # what is no HTTP is copied some times before it is refused
+        if hasattr(transport, "max_size"):  # aiohttp copies invalid input several times before it refuses it
             transport.max_size = _AT_ONCE
         transport.set_protocol(handler)
         handler.connection_made(transport)
@@ -209,7 +210,7 @@ def listening(settings: ServiceSettings) -> socket.socket:
     """Return the socket that a service listens on.
 
     Raises:
-        DataError: it cannot be had.
+        DataError: the socket cannot be opened.
     """
     where = settings.listen
     try:
@@ -223,27 +224,29 @@ def listening(settings: ServiceSettings) -> socket.socket:
 
 
 def about_certificate(service: Service) -> None:
-    """Log how many days the certificate of a service has left, and what is wrong with it.
+    """Log how many days the certificate of a service is still valid, and report its faults.
 
     Raises:
-        DataError: there is none in its file, or it has expired.
+        DataError: the file holds no certificate, or the certificate has expired.
     """
     settings = service.settings
     if settings.certificate is None:
         return
-    found = certificate_in(service.folder / settings.certificate)
-    service.meter.event("certificate", days_left=found.days, until=f"{found.until:%Y-%m-%d}", names=list(found.names))
-    if found.days < SOON:
-        service.troubles["certificate"] = f"it expires in {found.days} days"
+    certificate = certificate_in(service.folder / settings.certificate)
+    service.meter.event(
+        "certificate", days_left=certificate.days, until=f"{certificate.until:%Y-%m-%d}", names=list(certificate.names)
+    )
+    if certificate.days < SOON:
+        service.troubles["certificate"] = f"it expires in {certificate.days} days"
     for task in service.tasks.values():
         host = next((urlsplit(url).hostname for url in task.document.urls(service.name)), None)
-        if host is not None and not found.covers(host):
+        if host is not None and not certificate.covers(host):
             service.troubles["certificate"] = f"it is not for {host}, the name that others reach this service by"
             service.meter.event("certificate", wrong=service.troubles["certificate"])
 
 
 def tls(settings: ServiceSettings, folder: Path) -> ssl.SSLContext | None:
-    """Return what ends TLS here; None where a proxy in front does it.
+    """Return the TLS context of a service that ends TLS itself; None if a proxy in front of the service ends TLS.
 
     Raises:
         DataError: the certificate or its key cannot be used.
@@ -255,5 +258,5 @@ def tls(settings: ServiceSettings, folder: Path) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(folder / settings.certificate, folder / settings.certificate_key)
     except (OSError, ssl.SSLError):
-        fail(f"{settings.certificate} and {settings.certificate_key} are no certificate with its key.")
+        fail(f"{settings.certificate} and {settings.certificate_key} are not a certificate and its key.")
     return context

@@ -1,4 +1,4 @@
-"""What all services have in common: tasks, memory, limits, health and counters; how they send to each other."""
+"""The common part of all services: tasks, memory, limits, health, counters, and requests to other services."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from hushuffle.network.phones.store import Store
 from hushuffle.network.phones.task import Place, TaskDocument, read_task
 
 _SLOW: Final = 10.0
-"""Seconds that the content of a short request may take to come."""
+"""Seconds within which the content of a short request must arrive."""
 _SLOWEST: Final = 100_000
-"""Bytes of a batch that come in a second, at least."""
+"""Lowest accepted rate at which a batch arrives, in bytes per second."""
 _EACH: Final = 0.002
-"""Seconds more for each message of a batch: it is opened before it is answered."""
+"""Additional seconds for each message of a batch: the receiver opens all messages before it answers."""
 _PAUSE: Final = (0.05, 2.0)
 _AGAIN: Final = (60.0, 2.0)
-"""Seconds between two looks whether others are there: while they are, and while one is not."""
+"""Seconds between two checks of the links: if all links work, and if a link fails."""
 _ANSWER: Final = 1 << 16
-"""Bytes of what another service answers, at most."""
+"""Largest number of bytes of another service's answer."""
 _LOOK: Final = 1.0
-"""Seconds between two looks for a result that another iteration starts from."""
+"""Seconds between two queries for the result from which the next iteration starts."""
 _RESULT: Final = 1 << 20
-"""Bytes of such a result, at most: it is a document with the numbers of one."""
+"""Largest number of bytes of such a result, which holds the numbers of one iteration."""
 CAME: Final = "/tasks/{task}/steps/{step:[0-9]+}/came/{nonce:[0-9a-f]+}"
-"""Where a receiver of batches says what it has."""
+"""Path at which a receiver answers with its signed state of batches."""
 _NONCE: Final = 32
-"""Digits that whoever asks for it has drawn."""
+"""Number of hexadecimal digits of the nonce that the querying scrambler draws."""
 FORGET: Final = 3
-"""How many times `patience` after the deadline of a task is its end: until then services send and listen for it."""
+"""A task ends this many times `patience` after its deadline; until then services send and receive for it."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error of ours
-    """A request that is answered with a status and a reason of one or two words."""
+class Refused(Exception):  # noqa: N818 - an answer to a request, not a fault
+    """A refused request, with a status and a reason of one or two words."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -56,24 +56,24 @@ class Refused(Exception):  # noqa: N818 - an answer, not an error of ours
 
 
 class Task:
-    """A task that a service takes part in: its document, and the plan that the document keeps."""
+    """A task of a service: its document, and the plan that the document matches."""
 
     def __init__(self, document: TaskDocument, promise: TaskPromise) -> None:
         self.document, self.promise = document, promise
 
 
 class Service:
-    """One role: an application of HTTP with what it must not forget.
+    """One role: an HTTP application with persistent state.
 
     Args:
-        settings: of the service.
-        folder: that the paths in the settings are relative to.
-        meter: where to count.
+        settings: the settings of the service.
+        folder: the folder to which paths in the settings are relative.
+        meter: receives counters and log events.
     """
 
     role: ClassVar[str]
     stays: ClassVar[tuple[str, ...]] = ()
-    """Tables of which nothing is deleted when a task is over."""
+    """Database tables from which nothing is deleted when a task is over."""
 
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         self.settings, self.folder, self.meter, self.name = settings, folder, meter, settings.name
@@ -85,24 +85,24 @@ class Service:
         self._trying: ClientSession | None = None
         self._running: set[asyncio.Task[None]] = set()
         self.troubles: dict[str, str] = {}
-        """What is wrong now, for /health: why, by what it is about."""
+        """The current faults, for /health: from subject to reason."""
         self.load()
         self.store: Store
         if settings.database is None:
             self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
         else:
-            from hushuffle.network.phones.shared_store import SharedStore  # noqa: PLC0415 - psycopg is for few
+            from hushuffle.network.phones.shared_store import SharedStore  # noqa: PLC0415 - only a shared database needs psycopg
 
             self.store = SharedStore(settings.database, service=self.name)
 
     @property
     def secret(self) -> ServiceKeys:
-        """The secret keys."""
+        """The secret keys of the service."""
         assert self.keys is not None
         return self.keys
 
     def load(self) -> list[Task]:
-        """Read the folder of tasks, and return those that are new. A document that is refused is named in the log."""
+        """Read the folder of tasks, and return the new tasks; the log names each refused document."""
         new, place = list[Task](), self.folder / self.settings.tasks
         for path in sorted(place.glob("*.json")) if place.is_dir() else ():
             try:
@@ -110,7 +110,7 @@ class Service:
                 if document.id in self.tasks or document.id in self._over:
                     continue
                 if document.round is not None and document.round.later:
-                    message = "it is a later iteration: services make its document of the result of the one before."
+                    message = "it is a later iteration: services derive its document from the result of the one before."
                     raise DataError(message)
                 new.append(self._take_part(document))
             except HushuffleError as error:
@@ -120,7 +120,7 @@ class Service:
         return new
 
     def _take_part(self, document: TaskDocument) -> Task:
-        """Return a task that this service takes part in from now on (DataError: it refuses it)."""
+        """Add a task to this service and return it; raise DataError if the service refuses the task."""
         task = Task(document, check_task(document))
         self.check(task)
         self.tasks[document.id] = task
@@ -128,7 +128,7 @@ class Service:
         return task
 
     def check(self, task: Task) -> None:
-        """Refuse a task in which this service has no part, or other keys (DataError)."""
+        """Raise DataError if the task does not list this service, or lists other keys for it."""
         document = task.document
         places = [*document.chain, document.result, *(one for step in document.steps for one in step.targets)]
         own = next((one for one in places if one.name == self.name), None)
@@ -142,21 +142,21 @@ class Service:
             raise DataError(message)
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what is asked of this role."""
+        """Return the routes of this role."""
         raise NotImplementedError
 
     async def begin(self, task: Task) -> None:
-        """Go on with a task, when the service starts or the document has come."""
+        """Start or continue a task, when the service starts or the document arrives."""
 
     def drop(self, task: bytes) -> None:
-        """Let go of what this role holds in memory of a task that is over."""
+        """Remove this role's data in memory for a task that is over."""
 
     async def end(self) -> None:
-        """Let go of what this role has besides its memory and connections."""
+        """Release this role's resources in addition to its database and connections."""
 
     def application(self) -> web.Application:
-        """Return the application of HTTP."""
-        app = web.Application(middlewares=[self._answered], client_max_size=1 << 40)  # `content` looks before it reads
+        """Return the HTTP application."""
+        app = web.Application(middlewares=[self._answered], client_max_size=1 << 40)  # `content` checks the size first
         app.add_routes(
             [
                 web.get("/health", self._health),
@@ -181,22 +181,23 @@ class Service:
         self.meter.event("ready", tasks=len(self.tasks))
 
     async def again(self) -> None:
-        """Read the folder of tasks again."""
+        """Read the folder of tasks again, and start new tasks."""
         for task in self.load():
             await self._begun(task)
 
     async def _begun(self, task: Task) -> None:
-        """Go on with a task; what is wrong with one is no harm to the others."""
+        """Start or continue a task; a fault in one task does not affect other tasks."""
         await self._named(self.begin(task))
         self.spawn(self._try_links(task))
         self.spawn(self._forget(task))
         self.spawn(self._follow(task))
 
     async def _follow(self, task: Task) -> None:
-        """Take part in the next iteration, if there is one, when the result of this one was published.
+        """Take part in the next iteration, if there is one, after the result of this iteration is published.
 
-        Nobody is told what it is: its document follows from this one's and from what the result has published. So
-        there is one next iteration, whatever else is shown to phones; it is made again when the service starts again.
+        The next document is derived from this document and from the publication, so no message carries it. There is
+        only one next iteration, even if phones are shown another document; a restarted service derives the document
+        again.
         """
         document = task.document
         if document.round is None or document.round.number == document.round.rounds:
@@ -214,17 +215,17 @@ class Service:
             await self._begun(self._take_part(following))
 
     async def published(self, session: ClientSession, document: TaskDocument) -> dict[str, Any] | None:
-        """Return what the result has published of a task; None if it is not there yet, or cannot be had."""
+        """Return the publication of a task; None if it does not exist yet, or cannot be fetched."""
         url = f"{document.result.url.rstrip('/')}/tasks/{document.id.hex()}/result"
         content = await self.get(session, url, most=_RESULT)
         try:
-            found = None if content is None else json.loads(content)
+            result = None if content is None else json.loads(content)
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
+        return result if isinstance(result, dict) else None
 
     async def get(self, session: ClientSession, url: str, *, most: int) -> bytes | None:
-        """Return what another service answers with status 200 in at most `most` bytes; None for anything else."""
+        """Return another service's answer with status 200 and at most `most` bytes; None for any other answer."""
         try:
             async with session.get(url, timeout=ClientTimeout(total=_SLOW), allow_redirects=False) as answer:
                 self.reached(url)
@@ -239,7 +240,7 @@ class Service:
             return None
 
     async def _forget(self, task: Task) -> None:
-        """Delete what was kept of a task, some time after its end; nobody is heard for it any more."""
+        """Delete the data of a task some time after its end, and refuse requests for it from then on."""
         document = task.document
         await until(document.deadline + FORGET * document.patience + self.settings.keep)
         self._over.add(document.id)
@@ -260,7 +261,7 @@ class Service:
         self.meter.event("stopped")
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the requests; what fails of it is named in the log by its kind alone."""
+        """Run work in the background; the log names only the type of an unexpected error."""
         task = asyncio.create_task(self._named(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -274,7 +275,7 @@ class Service:
             self.meter.event("unexpected error", kind=type(error).__name__)
 
     def unreached(self, url: str, error: BaseException) -> None:
-        """Note at once that a link fails, and why; the log has it once for each cause."""
+        """Record at once that a link fails, and why; log each cause once."""
         where, why = _origin(url), why_not(error)
         self.meter.count("unreached", why)
         if self.troubles.get(where) != why:
@@ -282,17 +283,17 @@ class Service:
             self.meter.event("link fails", to=where, cause=why)
 
     def reached(self, url: str) -> None:
-        """Note that a link works."""
+        """Record that a link works."""
         if self.troubles.pop(_origin(url), None) is not None:
             self.meter.event("link works", to=_origin(url))
 
     def onwards(self, document: TaskDocument) -> Sequence[str]:
-        """Return the URLs of the services that this one sends to in a task."""
+        """Return the URLs of the services to which this service sends in a task."""
         del document
         return ()
 
     async def _try_links(self, task: Task) -> None:
-        """Ask those that this service sends to whether they are there, as long as the task lasts."""
+        """Check the links to the services to which this service sends, until the task ends."""
         document = task.document
         last, urls = document.deadline + FORGET * document.patience, self.onwards(document)
         while urls and time.time() < last:
@@ -302,20 +303,20 @@ class Service:
             await asyncio.sleep(_AGAIN[any(_origin(url) in self.troubles for url in urls)])
 
     async def insist(self, task: Task, work: Callable[[], Awaitable[None]], *, longer: float = 0.0) -> None:
-        """Do something again until the disk takes it; the log says once what is wrong.
+        """Repeat work until the disk accepts it; log each cause of failure once.
 
-        As long as the task lasts, and `longer` seconds more.
+        Retries end `longer` seconds after the task.
         """
-        last, said = task.document.deadline + FORGET * task.document.patience + longer, ""
+        last, reason = task.document.deadline + FORGET * task.document.patience + longer, ""
         while True:
             try:
                 return await work()
             except DataError as error:
                 if time.time() > last:
                     raise
-                if said != (said := str(error)):
+                if reason != (reason := str(error)):
                     self.meter.event(
-                        "failed", reason=said, again_until=utc_text(dt.datetime.fromtimestamp(last, dt.UTC))
+                        "failed", reason=reason, again_until=utc_text(dt.datetime.fromtimestamp(last, dt.UTC))
                     )
                 await asyncio.sleep(_PAUSE[1] / 4)
 
@@ -323,7 +324,7 @@ class Service:
     async def _answered(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Answer what was refused or has failed, in a word, and count it."""
+        """Answer a refused or failed request with one word, and count it."""
         try:
             response = await handler(request)
         except Refused as refused:
@@ -360,11 +361,11 @@ class Service:
         return web.Response(body=self.task(request).document.content, content_type="application/json")
 
     def task(self, request: web.Request) -> Task:
-        """Return the task that a path names."""
+        """Return the task that the path of a request names."""
         return self.known(request.match_info["task"])
 
     def known(self, number: str) -> Task:
-        """Return the task with an id in hexadecimal digits."""
+        """Return the task with this id, in hexadecimal digits; refuse an unknown id."""
         with suppress(ValueError):
             if (task := self.tasks.get(bytes.fromhex(number))) is not None:
                 return task
@@ -373,18 +374,18 @@ class Service:
         raise Refused(404, "no such task")
 
     async def came(self, request: web.Request) -> web.Response:
-        """Answer the first scrambler which batches of a step have come: none may be sent a second time."""
+        """Report to the first scrambler which batches of a step have arrived, so that no batch is sent twice."""
         task, step, nonce = self.task(request), int(request.match_info["step"][:9]), request.match_info["nonce"]
         if not 1 <= step <= len(task.document.steps) or len(nonce) != _NONCE:
             raise Refused(404, "no such step")
         row = (task.document.id, step)
-        asked = "SELECT coalesce(max(batch), 0), coalesce(min(batch), 1) = 0 FROM came WHERE task = ? AND step = ?"
-        highest, closed = await self.store.do(lambda db: db.execute(asked, row).fetchone())
-        said = Came(task=task.document.id.hex(), step=step, nonce=nonce, highest=highest, closed=bool(closed))
-        return web.json_response(said.signed(self.secret.sign).model_dump())
+        query = "SELECT coalesce(max(batch), 0), coalesce(min(batch), 1) = 0 FROM came WHERE task = ? AND step = ?"
+        highest, closed = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        statement = Came(task=task.document.id.hex(), step=step, nonce=nonce, highest=highest, closed=bool(closed))
+        return web.json_response(statement.signed(self.secret.sign).model_dump())
 
     async def content(self, request: web.Request, sizes: Container[int]) -> bytes:
-        """Return the content of a request, if it has one of these sizes and comes in time."""
+        """Return the content of a request; refuse a size that is not in `sizes`, and content that is too slow."""
         async with asyncio.timeout(_SLOW + self._length(request, sizes) / _SLOWEST):
             return await request.read()
 
@@ -399,10 +400,10 @@ class Service:
     async def batch(
         self, request: web.Request, document: TaskDocument, senders: Sequence[Place], most: int, word: str
     ) -> tuple[Head, bytes]:
-        """Return head and content of a request that a sender has signed.
+        """Return head and content of a request whose head one of the senders has signed.
 
-        The signature of the head is checked before anything of what follows it is read: nobody else can make this
-        service keep more than a head. `most`: bytes after the head; `word`: what a refusal says.
+        The signature of the head is checked before the rest is read, so no other party can make this service store more
+        than a head. `most`: largest number of bytes after the head; `word`: the reason that a refusal states.
         """
         if time.time() > document.deadline + FORGET * document.patience:
             raise Refused(410, "over")
@@ -420,7 +421,7 @@ class Service:
         raise Refused(400, word)
 
     def session(self, *, most: int = 100) -> ClientSession:
-        """Return a keeper of connections to others, which are kept open."""
+        """Return a session for connections to other services; its connections stay open."""
         session = ClientSession(
             connector=TCPConnector(limit=most, keepalive_timeout=30.0),
             timeout=ClientTimeout(total=None, sock_connect=10.0, sock_read=60.0),
@@ -434,9 +435,10 @@ class Service:
     async def deliver(
         self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task
     ) -> bytes | None:
-        """Send a body until its receiver has signed that it has it; the same bytes at every try, to nobody else.
+        """Send a body until its receiver has signed that it has stored the body.
 
-        Return its answer, which starts with that signature; None if it has refused, or time is over.
+        Every try sends the same bytes, to this receiver only. Return the receiver's answer, which starts with its
+        signature; None if the receiver refuses, or if time is over.
         """
         document, pause = task.document, _PAUSE[0]
         last = document.deadline + FORGET * document.patience
@@ -479,7 +481,7 @@ def _origin(url: str) -> str:
 
 
 def moment_text(moment: float) -> str:
-    """Return a moment, in seconds since 1970, in words."""
+    """Return a moment, in seconds since 1970, as text in UTC."""
     return utc_text(dt.datetime.fromtimestamp(moment, dt.UTC))
 
 

@@ -1,4 +1,4 @@
-"""The TOML file of one service."""
+"""The settings of one service, read from a TOML file."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from hushuffle.specification.wording import Vocabulary
 
 
 class ServiceSettings(File):
-    """What a service is, where it listens, and where its tasks, keys and memory are; never the keys themselves."""
+    """A service's role, address, and the paths of its tasks, keys and state; never the keys themselves."""
 
     role: Role
     """"relay", "scrambler", "target", "result" or "issuer"."""
     name: NodeName
-    """Its name in the documents of tasks."""
+    """Name of the service in the documents of tasks."""
     listen: Annotated[str, AfterValidator(listening_place)]
-    """Where it listens, "host:port", or "fd:N" for a socket that the process was started with."""
+    """Address on which the service listens: "host:port", or "fd:N" for a socket that the process inherits."""
     tasks: Text = "tasks"
-    """A folder with the documents of its tasks, FILE.json; it is read again when the process gets SIGHUP."""
+    """Folder with the documents of the service's tasks, FILE.json; SIGHUP makes the process read it again."""
     state: Text = "state"
-    """A private folder for what it must not forget, NAME.sqlite."""
+    """Private folder for the service's database, NAME.sqlite."""
     database: Text | None = None
-    """For an issuer: a PostgreSQL database that several of its processes share, as libpq writes it, or env:NAME."""
+    """For an issuer: PostgreSQL database that several processes of this issuer share, as a libpq string or env:NAME."""
     keys: Text | None = None
-    """A file of `hushuffle node keys`, or env:NAME; a relay has none."""
+    """File that `hushuffle node keys` created, or env:NAME; a relay has no keys."""
     gateway: Text | None = None
-    """For a relay: the URL of the first scrambler."""
+    """For a relay: URL of the first scrambler."""
     codes: Text | None = None
-    """For an issuer: codes.public of `hushuffle node codes`, with which it checks who is invited."""
+    """For an issuer: codes.public, created by `hushuffle node codes`, to check invitations."""
     signers: Annotated[int, Field(ge=1, le=64)] = 1
-    """For an issuer: how many processes sign. A signature takes some milliseconds."""
+    """For an issuer: number of processes that sign. A signature takes some milliseconds."""
     results: Text = "results"
-    """For the result: the folder to write into, a file for each task."""
+    """For the result: folder that receives one file for each task."""
     keep: Annotated[float, Field(ge=60, le=31_536_000)] = 604_800.0
-    """How many seconds after a task's end what was kept of it is deleted; a week by default."""
+    """Seconds from the end of a task to the deletion of its data; default: a week."""
     certificate: Text | None = None
-    """A file with a certificate for TLS, where no proxy in front of the service ends it."""
+    """File with a certificate for TLS, if no proxy in front of the service ends TLS."""
     certificate_key: Text | None = None
-    """The file with its private key."""
+    """File with the private key of the certificate."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096
-    """The most connections at a time. A silent one makes room for a further one; if there is none, it is closed."""
+    """Largest number of open connections. For a new connection, a silent one is closed; otherwise the new one is."""
     connections_each: Annotated[int, Field(ge=1)] | None = None
-    """The most connections of one address at a time; left out: half of all. Behind a proxy all have its address."""
+    """Largest number of open connections per address; default: half of `connections`. A proxy counts as one address."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
         role = raw.get("role")
         if role == "relay" and "gateway" not in raw:
             yield Problem(
-                key="gateway", rule="must be there for a relay", value="nothing", hint="The first scrambler's URL."
+                key="gateway", rule="must be given for a relay", value="nothing", hint="The first scrambler's URL."
             )
         if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
-            hint = "`hushuffle node keys NAME --role ROLE --out DIR` makes them."
-            yield Problem(key="keys", rule="must be there for all but a relay", value="nothing", hint=hint)
+            hint = "Create them with `hushuffle node keys NAME --role ROLE --out DIR`."
+            yield Problem(key="keys", rule="must be given for every role but a relay", value="nothing", hint=hint)
         for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
             if raw.get(key, 1) != 1 and role != owner:
-                yield Problem(key=key, rule=f"must be left out but for a {owner}", value=f"role {role!r}")
+                yield Problem(key=key, rule=f"must be left out except for a {owner}", value=f"role {role!r}")
         if role == "issuer" and "codes" not in raw:
-            hint = "`hushuffle node codes COUNT --out DIR` makes them."
-            yield Problem(key="codes", rule="must be there for an issuer", value="nothing", hint=hint)
+            hint = "Create them with `hushuffle node codes COUNT --out DIR`."
+            yield Problem(key="codes", rule="must be given for an issuer", value="nothing", hint=hint)
         if ("certificate" in raw) != ("certificate_key" in raw):
-            yield Problem(key="certificate", rule="must be there with certificate_key, or neither", value="one of them")
+            yield Problem(key="certificate", rule="must be given with certificate_key, or neither", value="one of them")
 
 
 _WORDS: Final = Vocabulary(sections={"": (ServiceSettings,)}, goes_with={})
@@ -79,6 +79,6 @@ def load_service(path: Path) -> ServiceSettings:
     """Return the settings in a TOML file.
 
     Raises:
-        SpecificationError: with every problem: key, rule, value, hint.
+        SpecificationError: lists every problem with key, rule, value and hint.
     """
     return parsed(read_text(path), ServiceSettings, file=str(path), words=_WORDS)

@@ -1,4 +1,4 @@
-"""`SharedStore`: the state of one service in PostgreSQL, for several processes of it."""
+"""`SharedStore`: the state of one service in PostgreSQL, shared by several processes of the service."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.phones.store import SCHEMA, VERSION, Store
 
 _LOCK: Final = 0x68757368
-"""The advisory lock under which one process at a time makes the tables."""
+"""Advisory lock for creating the tables: one process at a time has it."""
 
 
 class SharedStore(Store):
-    """As `Store`, in a PostgreSQL database that several processes of one service share.
+    """A `Store` in a PostgreSQL database that several processes of one service share.
 
-    One of them writes at a time, so that what one was told is known to all: a code that one issuer has written down is
-    used for the others.
+    One process writes at a time, so all processes see the same state: a code that one process has recorded as used is
+    used for all processes.
 
     Args:
-        where: how to connect, as libpq writes it ("postgresql://host/name"), or env:NAME.
-        service: the name of the service; another one's database is refused.
+        where: the connection string of libpq ("postgresql://host/name"), or env:NAME.
+        service: the name of the service; a database of another service is refused.
 
     Raises:
-        DataError: it cannot be reached, or is of another service or version.
+        DataError: the database cannot be reached, or belongs to another service or version.
         MissingDependencyError: psycopg is not installed.
     """
 
@@ -64,7 +64,7 @@ class SharedStore(Store):
         return db
 
     def _together(self, works: list[Any]) -> list[Any]:
-        if self._db.broken:  # the server was started again
+        if self._db.broken:  # for example after a restart of the server
             try:
                 self._db = self._open()
             except DataError as refused:
@@ -72,7 +72,7 @@ class SharedStore(Store):
         return super()._together(works)
 
     def _emptied(self) -> None:
-        """Leave what was deleted to the server: it takes it away when it cleans up."""
+        """Do nothing: the PostgreSQL server removes deleted rows when it vacuums."""
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         message = f"the database cannot be used: {error}."
@@ -80,11 +80,11 @@ class SharedStore(Store):
 
 
 class _Connection:
-    """A connection to PostgreSQL that takes the statements of a store as they are."""
+    """A PostgreSQL connection that accepts the statements of a store unchanged."""
 
     def __init__(self, info: str) -> None:
         try:
-            import psycopg  # noqa: PLC0415 - for those alone who share a database
+            import psycopg  # noqa: PLC0415 - only a shared database needs it
         except ImportError:
             message = 'a shared database needs psycopg: pip install "hushuffle[postgresql]"'
             raise MissingDependencyError(message) from None
@@ -92,7 +92,7 @@ class _Connection:
         try:
             self._db = psycopg.connect(info, autocommit=True, connect_timeout=10)
         except psycopg.Error:
-            message = "the database cannot be reached: look at its address, its user and its password."
+            message = "the database cannot be reached: check its address, its user and its password."
             raise DataError(message) from None
 
     @property
@@ -112,7 +112,7 @@ class _Connection:
                 self._db.execute("BEGIN")
                 return self._db.execute("LOCK TABLE about IN EXCLUSIVE MODE")  # one process at a time
             return self._db.execute(text, values)
-        except self._error as error:  # what the server says may quote values
+        except self._error as error:  # the server's text may quote values
             message = f"the server has refused a statement ({error.sqlstate or 'no connection'})"
             raise sqlite3.OperationalError(message) from None
 

@@ -1,4 +1,4 @@
-"""`Store`: what a service must not forget, in one SQLite database that only its owner can read."""
+"""`Store`: the persistent state of a service, in a SQLite database that only its owner can read."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ SCHEMA: Final = (
     "CREATE TABLE published (task BLOB PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE over (task BLOB PRIMARY KEY) WITHOUT ROWID",
 )
-"""The tables; docs/reference/phone-services.md says what each of them is for."""
+"""The SQL statements that create the tables; docs/reference/phone-services.md describes each table."""
 TABLES: Final = tuple(name for one in SCHEMA if (name := one.split()[2]) not in {"about", "over"})
-"""Those that hold something of a task."""
+"""Names of the tables with data of a task."""
 
 T = TypeVar("T")
 
@@ -62,16 +62,17 @@ T = TypeVar("T")
 class Store:
     """The database of one service.
 
-    Work that several ask for at the same time is done in one transaction, and nobody is answered before the disk has
-    it (`synchronous = FULL`, a write-ahead log): what was promised survives a kill and a loss of power. What fails
-    leaves nothing behind. One process has it to itself.
+    Functions that are passed to `do` at the same time share one transaction. A result is returned only after the writes
+    are on the disk (`synchronous = FULL`, a write-ahead log), so acknowledged data survive a kill and a loss of power.
+    A failed function leaves no data. The process has exclusive access to the database.
 
     Args:
-        path: the file; made, with its folder, if it is not there.
-        service: the name of the service; another one's database is refused.
+        path: the file; it is created, with its folder, if it does not exist.
+        service: the name of the service; a database of another service is refused.
 
     Raises:
-        DataError: it cannot be opened, is in use by another process, or is no database of this service.
+        DataError: the database cannot be opened, is in use by another process, or belongs to another service or
+            version.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Store(Path(folder) / "a.sqlite", service="a") as store:
@@ -128,15 +129,15 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._worker.submit(self._db.close).result()
         self._worker.shutdown()
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` returns, when the disk has what it wrote.
+        """Run `work` in a transaction, and return its result after the disk has its writes.
 
         Raises:
-            DataError: the disk is full, or the database cannot be used any more; nothing of the work was kept.
+            DataError: the disk is full, or the database is no longer usable; nothing that `work` wrote was stored.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
@@ -145,11 +146,11 @@ class Store:
         return await future
 
     async def over(self) -> set[bytes]:
-        """Return the ids of the tasks that were forgotten."""
+        """Return the ids of tasks whose data were deleted."""
         return {task for (task,) in await self.do(lambda db: db.execute("SELECT task FROM over").fetchall())}
 
     async def forget(self, task: bytes, *, but: Collection[str] = ()) -> None:
-        """Delete everything of a task but its id, and what is in the tables `but`; overwritten, not only unlinked."""
+        """Delete all data of a task, except its id and the tables `but`; the data are overwritten on the disk."""
 
         def delete(db: sqlite3.Connection) -> None:
             db.execute("INSERT OR IGNORE INTO over VALUES (?)", (task,))
@@ -161,7 +162,7 @@ class Store:
         await asyncio.get_running_loop().run_in_executor(self._worker, self._emptied)
 
     def _emptied(self) -> None:
-        """Take what was deleted out of the log, too."""
+        """Remove deleted data from the write-ahead log as well."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     async def _run(self) -> None:
@@ -169,17 +170,17 @@ class Store:
         while self._waiting:
             together, self._waiting = self._waiting, []
             done = await loop.run_in_executor(self._worker, self._together, [work for work, _ in together])
-            for (_, future), one in zip(together, done, strict=True):
+            for (_, future), outcome in zip(together, done, strict=True):
                 if future.cancelled():
                     continue
-                if isinstance(one, Exception):
-                    future.set_exception(one)
+                if isinstance(outcome, Exception):
+                    future.set_exception(outcome)
                 else:
-                    future.set_result(one)
+                    future.set_result(outcome)
         self._busy = None
 
     def _together(self, works: list[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
-        """Do several works in one transaction; one that fails is undone alone."""
+        """Run several functions in one transaction; the writes of a failed function alone are undone."""
         done: list[Any] = []
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -189,7 +190,7 @@ class Store:
                     done.append(work(self._db))
                 except sqlite3.Error:
                     raise
-                except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
+                except Exception as error:  # noqa: BLE001 - `do` raises it for its caller
                     self._db.execute("ROLLBACK TO work")
                     done.append(error)
                 self._db.execute("RELEASE work")
@@ -205,7 +206,7 @@ class Store:
 
 
 def spend(db: sqlite3.Connection, task: bytes, nonce: bytes) -> bool:
-    """Write down that a token is used; return whether it was not."""
+    """Record that a token is used; return whether it was unused before."""
     return bool(db.execute("INSERT OR IGNORE INTO spent VALUES (?, ?)", (task, nonce)).rowcount)
 
 

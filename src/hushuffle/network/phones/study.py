@@ -1,4 +1,4 @@
-"""What a rehearsal with phones came to, to be read: who came through, what it answers, what services have refused."""
+"""The report of a rehearsal with phones: arrivals, answers, and refusals by services."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hushuffle.questions.traffic import plan_guarantee
 
 
 def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
-    """Return the report of a rehearsal with phones: answers beside the truth, the guarantee, counters."""
-    found = specification.query.compared(run.answers, run.records)
+    """Return the report of a rehearsal with phones: answers compared with true values, the guarantee, and counters."""
+    compared = specification.query.compared(run.answers, run.records)
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
     warnings = (*concerns(run.plan, guarantee), *_concerns(specification, run))
     return Report(
         key="plan-phones",
         title=specification.title or run.plan.name,
         question="What did phones and services compute together, and did every message come through?",
-        answers=(*_sentences(run), *found.answers),
+        answers=(*_sentences(run), *compared.answers),
         settings=(("task", run.document.id.hex()), *settings(specification, run.records)),
         findings=(promised(specification, run.plan, guarantee),),
-        tables=(_coverage(run), *found.tables, _services(run)),
-        charts=found.charts,
-        heat_maps=found.heat_maps,
+        tables=(_coverage(run), *compared.tables, _services(run)),
+        charts=compared.charts,
+        heat_maps=compared.heat_maps,
         warnings=warnings,
         citations=(LADJEL.at("execution model"),),
         software=software("polars", "cryptography", "aiohttp"),
@@ -40,9 +40,9 @@ def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
 
 def _sentences(run: PhoneRun) -> Iterator[str]:
     came, planned = (sum(one[key] for one in run.answers) for key in ("sources", "planned"))
-    yield f"{came:,} of {planned:,} messages of phones came through to the result, each with a valid token."
+    yield f"{came:,} of {planned:,} messages of phones arrived at the result, each with a valid token."
     looked, there = run.passed
-    yield f"{looked:,} phones looked for their entries in the lists of the targets; {there:,} found them."
+    yield f"{looked:,} phones looked for their entries in the lists of the targets; {there:,} entries are there."
     size = len(run.document.content)
     yield f"The task document has {size:,} bytes; every message of a phone had {run.document.sealed_request:,}."
 
@@ -76,15 +76,15 @@ def _services(run: PhoneRun) -> Table:
     for role in ROLES:
         own = [counters for name, counters in run.counters.items() if name.split("-")[0] == role]
         total: Counter[str] = Counter()
-        for one in own:
-            total.update(one)
+        for counts in own:
+            total.update(counts)
         refused = {key.removeprefix("refused "): total[key] for key in total if key.startswith("refused ")}
         reasons = [f"{count:,} {reason}" for reason, count in refused.items()]
         rows.append((role, len(own), *(total[key] for key in _COLUMNS), ", ".join(reasons) or "none"))
     return Table(
         key="services",
         title="The services",
-        caption="What they counted: messages kept, those that came again, dummies made, batches, tokens, refusals.",
+        caption="Counts: stored messages, repeated messages, generated dummies, batches, tokens, refusals.",
         columns=("role", "services", *_COLUMNS, "refused"),
         rows=tuple(rows),
     )
@@ -93,11 +93,13 @@ def _services(run: PhoneRun) -> Table:
 def _concerns(specification: PlanSpecification, run: PhoneRun) -> Iterator[Warned]:
     yield Warned(
         key="one-machine",
-        sentence="All services and phones ran on this machine, under keys that it made: a rehearsal, not a protection.",
-        advice="`hushuffle plan run --phones` with --hosts prepares a task for services on hosts of their own.",
+        sentence="All services and phones ran on this machine, under keys that it generated: a rehearsal only.",
+        advice="To run services on several hosts, prepare a task with `hushuffle plan run --phones --hosts`.",
     )
     for caution in run.result.get("cautions", ()):
         yield Warned(key="scramblers", sentence=caution, advice="Let different parties run them.")
     for word, count in run.crowd.refused.items():
-        yield Warned(key="phones-refused", sentence=f"{count:,} phones were told: {word}.", advice="See the counters.")
+        yield Warned(
+            key="phones-refused", sentence=f"{count:,} phones were refused: {word}.", advice="Read the counters."
+        )
     yield from about_run(specification, run.records)

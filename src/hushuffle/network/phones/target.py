@@ -1,4 +1,4 @@
-"""Targets: open what is sealed for them, take each token once, merge the records, tell the result."""
+"""Targets: open sealed messages, accept each token once, merge the records, and report to the result."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from hushuffle.network.phones.tokens import Verifier
 from hushuffle.randomness import secure
 
 ENTRY: Final = 32
-"""Bytes of an entry in the list of what came."""
+"""Bytes of one entry in the published list of arrived messages."""
 _SLACK: Final = 2
-"""How many times `patience` after the deadline a target waits for batches."""
+"""A target waits for batches until this many times `patience` after the deadline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """What was in a message: the nonce of its token if it is valid, its record, and whether that would count."""
+    """The content of a message: nonce of its token (None: no valid token), record, and whether the record may count."""
 
     nonce: bytes | None
     record: bytes
@@ -47,7 +47,7 @@ class Opened:
 
 
 class Inbox:
-    """One target of one task: opens and checks messages."""
+    """Opens and checks the messages of one target in one task."""
 
     def __init__(self, task: Task, name: str) -> None:
         document = task.document
@@ -60,21 +60,21 @@ class Inbox:
 
     @cached_property
     def _spare(self) -> bytes:
-        """A token that is checked, in vain, where a message has none: it takes as long."""
+        """An invalid token that is checked in place of a missing token, so that both checks take equally long."""
         spki = self.task.document.token_key(self.number)
         return token_input(spki, self.challenge, bytes(32)) + b"\0" * 255 + b"\2"
 
     def opened(self, messages: Sequence[bytes], service: Service) -> list[Opened]:
-        """Return what is in the messages; a dummy takes as long as any other."""
-        found, counted = [], dict[str, int]()
+        """Return the contents of messages; a dummy takes as long as any other message."""
+        results, counted = [], dict[str, int]()
         for message in messages:
-            one, reason = self._opened(message, service)
-            found.append(one)
+            result, reason = self._opened(message, service)
+            results.append(result)
             if reason:
                 counted[reason] = counted.get(reason, 0) + 1
         for reason, number in counted.items():
             service.meter.count("refused", reason, number)
-        return found
+        return results
 
     def _opened(self, message: bytes, service: Service) -> tuple[Opened, str]:
         reason = ""
@@ -100,8 +100,9 @@ class Inbox:
 class Target(Service):
     """A target of one step of each task.
 
-    Of a batch it publishes one entry of 32 bytes for each message: the digest of its token's nonce, random bytes where
-    there is no valid token; sorted. Who has sent a message knows its nonce, and sees whether it came.
+    For each batch, the target publishes one entry of 32 bytes per message, sorted: the digest of the nonce of the
+    message's token, or random bytes without a valid token. The phone that sent a message knows the nonce, and can check
+    that its message arrived.
     """
 
     role: ClassVar[str] = "target"
@@ -150,12 +151,12 @@ class Target(Service):
             self.meter.event("refused", reason=str(error))
             raise Refused(400, "not a batch") from None
         place, digest = 0 if head.closed else head.batch, hashlib.sha256(body).digest()
-        asked = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
+        query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
         row = (document.id, head.step, place)
-        known = await self.store.do(lambda db: db.execute(asked, row).fetchone())
-        if known is not None and known[0] != digest:
+        stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        if stored is not None and stored[0] != digest:
             raise Refused(409, "another batch")
-        if known is None:
+        if stored is None:
             opened = await asyncio.to_thread(inbox.opened, messages, self)
             await self.store.do(lambda db: self._keep(db, inbox, head, digest, receipt(body, self.secret.sign), opened))
             self.meter.count("batches", "received", number=not head.closed)
@@ -169,7 +170,7 @@ class Target(Service):
     def _keep(
         self, db: sqlite3.Connection, inbox: Inbox, head: Head, digest: bytes, answer: bytes, opened: list[Opened]
     ) -> None:
-        """Spend tokens, merge records, make the list of what came: all or nothing."""
+        """Record used tokens, merge records, and store the list of arrived messages, all in one transaction."""
         task, step = inbox.task.document.id, inbox.number
         place = 0 if head.closed else head.batch
         if db.execute("SELECT 1 FROM told WHERE task = ?", (task,)).fetchone():
@@ -182,15 +183,17 @@ class Target(Service):
             counts["closed"] = head.batch
         else:
             used, entries, valid = [], [], 0
-            for one in opened:
-                # What has no token is written down as well, under a number of its own: it takes as long.
-                spent = spend(db, task, secrets.token_bytes(ENTRY) if one.nonce is None else one.nonce)
-                fresh = one.nonce is not None and spent
-                if one.nonce is not None and not fresh:
+            for message in opened:
+                # A message without a token is recorded too, under a random number, so that it takes as long.
+                spent = spend(db, task, secrets.token_bytes(ENTRY) if message.nonce is None else message.nonce)
+                fresh = message.nonce is not None and spent
+                if message.nonce is not None and not fresh:
                     self.meter.count("refused", "token used")
                 valid += fresh
-                used.append(one.counts and fresh)
-                entries.append(entry_of(one.nonce) if fresh and one.nonce is not None else secrets.token_bytes(ENTRY))
+                used.append(message.counts and fresh)
+                entries.append(
+                    entry_of(message.nonce) if fresh and message.nonce is not None else secrets.token_bytes(ENTRY)
+                )
             numbers = inbox.query.merge(step, inbox.query.empty(step), [one.record for one in opened], used)
             db.execute("INSERT INTO merged VALUES (?, ?, ?, ?)", (task, step, place, numbers.astype("<f8").tobytes()))
             counted = Counted(batch=place, messages=len(opened), valid=valid, trail=head.trail)
@@ -199,14 +202,14 @@ class Target(Service):
         db.execute("REPLACE INTO counted VALUES (?, ?, ?)", (task, step, json.dumps(counts)))
 
     async def _look(self, document: TaskDocument) -> None:
-        """Look whether all batches of a closed step are there."""
+        """Signal if all batches of a closed step have arrived."""
         inbox = self._inboxes[document.id]
         counts = await self.store.do(lambda db: _counts(db, inbox))
         if counts["closed"] is not None and counts["closed"] == len(counts["batches"]):
             self._all[document.id].set()
 
     async def _tell(self, task: Task) -> None:
-        """Tell the result when all has come, or time is over; once: noise is drawn once."""
+        """Report to the result when all batches have arrived, or when time is over; noise is drawn only once."""
         document, inbox = task.document, self._inboxes[task.document.id]
         waiting = asyncio.create_task(self._all[document.id].wait())
         timer = asyncio.create_task(until(document.deadline + _SLACK * document.patience))
@@ -218,7 +221,7 @@ class Target(Service):
         await self.insist(task, lambda: self._told(task, inbox))
 
     async def _told(self, task: Task, inbox: Inbox) -> None:
-        """Tell what came of each batch; then the numbers of all batches but those that the result calls lost."""
+        """Report the counts of each batch, then the numbers over all batches that the result does not declare lost."""
         document = task.document
         assert self._session is not None
         path = f"/tasks/{document.id.hex()}/"
@@ -232,24 +235,24 @@ class Target(Service):
         self.meter.event("told" if delivered else "not told")
 
     async def _batches(self, request: web.Request) -> web.Response:
-        """Answer which batches have come."""
+        """Answer with the numbers of the batches that have arrived."""
         document = self.task(request).document
-        asked = "SELECT batch FROM passage WHERE task = ? ORDER BY batch"
-        rows = await self.store.do(lambda db: db.execute(asked, (document.id,)).fetchall())
+        query = "SELECT batch FROM passage WHERE task = ? ORDER BY batch"
+        rows = await self.store.do(lambda db: db.execute(query, (document.id,)).fetchall())
         return web.json_response({"batches": [batch for (batch,) in rows]})
 
     async def _passage(self, request: web.Request) -> web.Response:
-        """Answer with the list of a batch."""
+        """Answer with the published list of a batch."""
         row = (self.task(request).document.id, int(request.match_info["batch"][:9]))
-        asked = "SELECT entries FROM passage WHERE task = ? AND batch = ?"
-        found = await self.store.do(lambda db: db.execute(asked, row).fetchone())
-        if found is None:
+        query = "SELECT entries FROM passage WHERE task = ? AND batch = ?"
+        stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        if stored is None:
             raise Refused(404, "no such batch")
-        return web.Response(body=found[0], content_type="application/octet-stream")
+        return web.Response(body=stored[0], content_type="application/octet-stream")
 
 
 def entry_of(nonce: bytes) -> bytes:
-    """Return the entry of the message whose token has this nonce.
+    """Return the published entry of the message whose token has this nonce.
 
     >>> len(entry_of(bytes(32)))
     32
@@ -258,25 +261,25 @@ def entry_of(nonce: bytes) -> bytes:
 
 
 def _check_number(head: Head, messages: Sequence[bytes]) -> None:
-    """Refuse copies, and more messages than left the last scrambler."""
+    """Refuse a batch with copies of a message, or with more messages than the last scrambler has sent."""
     if len(messages) > head.trail[-1].sent or len({message[:ONCE] for message in messages}) < len(messages):
         message = "a batch has copies of a message, or more messages than its scrambler has sent."
         raise DataError(message)
 
 
 def _counts(db: sqlite3.Connection, inbox: Inbox) -> dict[str, Any]:
-    """Return what came of each batch so far."""
+    """Return the stored counts of all batches that have arrived."""
     row = (inbox.task.document.id, inbox.number)
-    found = db.execute("SELECT counts FROM counted WHERE task = ? AND step = ?", row).fetchone()
-    return {"batches": [], "closed": None} if found is None else dict(json.loads(found[0]))
+    stored = db.execute("SELECT counts FROM counted WHERE task = ? AND step = ?", row).fetchone()
+    return {"batches": [], "closed": None} if stored is None else dict(json.loads(stored[0]))
 
 
-def _once(db: sqlite3.Connection, task: bytes, kind: str, made: Callable[[], bytes]) -> bytes:
-    """Return what the result is told, the same every time."""
-    known = db.execute("SELECT body FROM told WHERE task = ? AND kind = ?", (task, kind)).fetchone()
-    if known is not None:
-        return bytes(known[0])
-    body = made()
+def _once(db: sqlite3.Connection, task: bytes, kind: str, draw: Callable[[], bytes]) -> bytes:
+    """Return the stored report to the result; draw and store it at the first call."""
+    stored = db.execute("SELECT body FROM told WHERE task = ? AND kind = ?", (task, kind)).fetchone()
+    if stored is not None:
+        return bytes(stored[0])
+    body = draw()
     db.execute("INSERT INTO told VALUES (?, ?, ?)", (task, kind, body))
     return body
 
@@ -289,28 +292,28 @@ def _sealed(inbox: Inbox, content: dict[str, Any], sign: Ed25519PrivateKey) -> b
 
 
 def _told_counts(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey) -> bytes:
-    """Return what the result is told of each batch; no batch is taken any more."""
+    """Return the report of the counts of each batch; after this report, the target accepts no further batch."""
     return _once(db, inbox.task.document.id, "counts", lambda: _sealed(inbox, _counts(db, inbox), sign))
 
 
 def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey, lost: Collection[int]) -> bytes:
-    """Return what the result is told of all batches together but those that are lost: noise is drawn once.
+    """Return the report of the numbers over all batches that are not lost; noise is drawn once.
 
     Raises:
-        DataError: too few people would be left. The task asks for `least` of them, whatever the result says.
+        DataError: too few people would remain. The task requires the share `least`, whatever the result declares lost.
     """
     document, query, number = inbox.task.document, inbox.query, inbox.number
 
     def made() -> bytes:
-        kept = [one for one in _counts(db, inbox)["batches"] if one["batch"] not in lost]
-        if sum(one["trail"][-1]["sources"] for one in kept) < document.least * document.step(number).sources:
-            message = "the result calls so many batches lost that too few people are left: it is told no numbers."
+        batches = [one for one in _counts(db, inbox)["batches"] if one["batch"] not in lost]
+        if sum(one["trail"][-1]["sources"] for one in batches) < document.least * document.step(number).sources:
+            message = "the result declares so many batches lost that too few people remain: no numbers were reported."
             raise DataError(message)
-        asked, whole = "SELECT batch, numbers FROM merged WHERE task = ? AND step = ?", query.empty(number)
-        for batch, numbers in db.execute(asked, (document.id, number)).fetchall():
+        rows, whole = "SELECT batch, numbers FROM merged WHERE task = ? AND step = ?", query.empty(number)
+        for batch, numbers in db.execute(rows, (document.id, number)).fetchall():
             if batch not in lost:
                 whole = query.joined(number, whole, np.frombuffer(numbers, dtype="<f8").reshape(whole.shape))
-        told = query.tell(number, inbox.place, whole, None, secure())
-        return _sealed(inbox, {"numbers": base64.b64encode(told.astype("<f8").tobytes()).decode()}, sign)
+        noisy = query.tell(number, inbox.place, whole, None, secure())
+        return _sealed(inbox, {"numbers": base64.b64encode(noisy.astype("<f8").tobytes()).decode()}, sign)
 
     return _once(db, document.id, "numbers", made)

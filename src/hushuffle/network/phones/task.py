@@ -1,4 +1,4 @@
-"""`TaskDocument`: what phones and services of a task have in common, public, of one size for any number of people."""
+"""`TaskDocument`: the public document of a task, for phones and services; its size is independent of the people."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.network.phones.formats import authorization, encode_request, key_config, token_challenge
 
 MOST: Final = 20_000
-"""Bytes of a document, at most."""
+"""Largest number of bytes of a document."""
 SEAL: Final = 48
-"""Bytes that each seal of a message adds: a one-time public key and a tag."""
+"""Bytes that each seal adds to a message: a one-time public key and a tag."""
 TOKEN: Final = 354
 """Bytes of a token of type 2 (RFC 9578)."""
 _NUMBER: Final = struct.Struct(">H")
@@ -45,7 +45,7 @@ class _Part(BaseModel):
 
 
 class Place(_Part):
-    """A service: where it is, the public key that others seal for (X25519), and the one it signs with (Ed25519)."""
+    """A service: its address, its public key for seals (X25519), and its public key for signatures (Ed25519)."""
 
     name: Name
     url: Url
@@ -54,28 +54,28 @@ class Place(_Part):
 
 
 class Issuer(_Part):
-    """Who signs tokens."""
+    """The name and address of the issuer of tokens."""
 
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[a-z0-9.-]+$")]
     url: Url
 
 
 class Group(_Part):
-    """One group of a column: an answer is in it if all comparisons of one of the lists hold."""
+    """One group of a column. An answer belongs to the group if all comparisons in one of the lists in `when` hold."""
 
     name: str
     when: Annotated[tuple[tuple[Clause, ...], ...], Field(min_length=1)]
 
 
 class Column(_Part):
-    """A grouping column and its groups, in the order of their numbers."""
+    """A grouping column with its groups, in the order of their numbers."""
 
     name: str
     groups: Annotated[tuple[Group, ...], Field(min_length=2)]
 
 
 class Value(_Part):
-    """A column of numbers; an answer outside of its public range is moved to its end."""
+    """A column of numbers; answers are clipped to the public range from `low` to `high`."""
 
     name: str
     low: float | None = None
@@ -83,40 +83,39 @@ class Value(_Part):
 
 
 class Round(_Part):
-    """Which iteration of a query that asks everybody several times a task is; each is a task of its own.
+    """One iteration of a query with several iterations; each iteration is a task of its own.
 
-    What the query does and what hides it is the same in all of them: only the centroids, made from the result of the
-    iteration before, and the keys of tokens are others.
-    """
+    The query and its protection are the same in all iterations. Only the token keys and the centroids differ; centroids
+    are computed from the result of the previous iteration."""
 
     number: Annotated[int, Field(ge=1)]
     rounds: Annotated[int, Field(ge=1)]
-    """How many there are in all: the figures are for so many."""
+    """The number of iterations of the run; the stated figures are for all iterations together."""
     run: Key | None = None
-    """The id of the first one; left out in the first."""
+    """The id of the run's first task; absent in the first iteration."""
     former: Key | None = None
-    """The id of the one before; left out in the first."""
+    """The id of the previous iteration's task; absent in the first iteration."""
     centroids: Annotated[tuple[tuple[Finite, ...], ...], Field(min_length=2)]
-    """A point goes to the target of its nearest one."""
+    """The current centroids; the message of a point goes to the target of the nearest centroid."""
     scaled: bool
-    """Whether the public ranges of values become -1 and 1."""
+    """Whether values are scaled from their public ranges to -1 to 1."""
     norm: Literal["gaussian", "laplace"] | None = None
-    """Where centroids have noise, points are made no longer than `radius`: Euclidean, or the sum of absolute values."""
+    """If centroids are released with noise, points are clipped to norm `radius`: "gaussian" Euclidean, "laplace" L1."""
     radius: float | None = None
     keys: Annotated[tuple[tuple[Base64, Base64], ...], Field(min_length=1)]
     """The issuer's keys for tokens and tickets of each iteration."""
 
     @property
     def later(self) -> bool:
-        """Whether there was one before."""
+        """Whether there is a previous iteration."""
         return self.number > 1
 
 
 class Figures(_Part):
-    """What the plan promises one person, epsilon in nats at `delta`, rounded up; left out: nothing can be promised.
+    """The plan's guarantee for one person: epsilon in nats at `delta`, rounded up; infinite figures are left out.
 
-    `epsilon`: against whoever watches all traffic and holds all scramblers but one. `issuer`: where messages of other
-    people may be replaced besides, with the help of whoever says who takes part.
+    `epsilon`: against an adversary who observes all traffic and controls all scramblers but one. `issuer`: against the
+    same adversary, who can also replace messages of other people with the issuer's help.
     """
 
     epsilon: Annotated[Finite, Field(ge=0)] | None = None
@@ -125,11 +124,11 @@ class Figures(_Part):
 
 
 class Step(_Part):
-    """One question of the plan: to which targets a message goes, and what hides it.
+    """One question of the plan: the targets of its messages, and the parameters that hide a message's target.
 
-    An answer's group is number c = (…(c1 · sizes[1] + c2) · sizes[2] + …) of all G groups, from the numbers c1, c2, …
-    of `columns`; its own target is number floor(c · T / G) of the T targets. A record is c1, c2, … in 4 bytes each,
-    then the values in 8 bytes each (IEEE 754), least significant byte first.
+    An answer's group has number c = (…(c1 · sizes[1] + c2) · sizes[2] + …) among all G groups, where c1, c2, … are its
+    group numbers in `columns`. The answer's own target is number floor(c · T / G) of the T targets. A record is c1, c2,
+    … in 4 bytes each, then the values in 8 bytes each (IEEE 754), least significant byte first.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -138,80 +137,80 @@ class Step(_Part):
     sigma: Annotated[float, Field(ge=0, le=1)]
     convention: Convention = "uniform"
     only_on_purpose: bool
-    """Whether a message that falls on its own target by luck carries no data either."""
+    """Whether a redirected message that reaches its own target by chance carries no data either."""
     dummies: Annotated[int, Field(ge=0)]
-    """Of each scrambler of the chain, in each batch."""
+    """Number of dummies that each scrambler of the chain adds to each batch."""
     batch: Annotated[int, Field(ge=1)]
     min_batch: Annotated[int, Field(ge=1)]
     sources: Annotated[int, Field(ge=1)]
-    """How many people are expected to answer."""
+    """Expected number of people who answer this step."""
     token_key: Base64
-    """The issuer's public key for this step of this task: no token of another opens this one."""
+    """The issuer's public key for tokens of this step and task; tokens of another step are invalid here."""
     ticket_key: Base64
-    """The one for tickets of this step: tokens that the first scrambler takes, one for each message."""
+    """The issuer's public key for tickets of this step: the first scrambler accepts one message for each ticket."""
     targets: Annotated[tuple[Place, ...], Field(min_length=2, max_length=1000)]
 
     @property
     def sampling(self) -> TargetSampling:
-        """Where a message goes."""
+        """The distribution of the target of a message."""
         return TargetSampling(targets=len(self.targets), sigma=self.sigma, convention=self.convention)
 
     @property
     def batches(self) -> int:
-        """The most batches that are planned."""
+        """The planned number of batches, at most."""
         return -(-self.sources // self.batch)
 
 
 class TaskDocument(_Part):
-    """What is asked of phones, how it is hidden, and who takes part; nothing in it depends on anybody's data.
+    """The questions to phones, their protection, and the services; the document is independent of all data.
 
-    The SHA-256 digest of its bytes is the task's `id`. It goes into every seal, token and request: a message of one
-    task is worth nothing in another.
+    The SHA-256 digest of the document's bytes is the task's `id`. The id is part of every seal, token and request, so a
+    message of one task is invalid in another task.
     """
 
     version: Literal[2] = 2
     number: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
-    """A number that no other task has."""
+    """A unique number of the task, in hexadecimal digits."""
     plan: str
-    """The plan's specification, TOML, every default spelled out."""
+    """The specification of the plan in TOML, with all defaults written out."""
     figures: Figures
-    """What it promises: every service computes it again before it takes part."""
+    """The stated guarantee of the plan; every service computes it again before it takes part."""
     people: Annotated[int, Field(ge=1)]
-    """How many people there are in all."""
+    """The expected number of participants."""
     per_person: Literal["all", "one"]
-    """Whether a phone answers all steps, or one that it draws at random, each equally likely."""
+    """Whether a phone answers all steps, or one step that it draws uniformly at random."""
     columns: tuple[Column, ...]
     values: tuple[Value, ...] = ()
     round: Round | None = None
-    """For k-means: then there are no columns, one step, and a record is a point."""
+    """The iteration, for k-means only: then there are no columns, one step, and a record is a point."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=1000)]
     relay: Url
-    """Where phones send to."""
+    """The address to which phones send their requests."""
     chain: Annotated[tuple[Place, ...], Field(min_length=1, max_length=8)]
-    """The scramblers; the first is the gateway of Oblivious HTTP, with its `key`."""
+    """The scramblers in order; the first scrambler is the gateway of Oblivious HTTP, with its `key`."""
     issuer: Issuer
     result: Place
     message: Annotated[int, Field(ge=512, le=16_384)]
-    """Bytes of what a phone sends to the gateway, without what Oblivious HTTP adds."""
+    """Bytes of a phone's message at the gateway, without the bytes that Oblivious HTTP adds."""
     start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")]
-    """The moment, UTC, from which all times are counted."""
+    """The moment, in UTC, from which all times are counted."""
     collect: Annotated[float, Field(gt=0, le=31_536_000)]
-    """How many seconds phones have."""
+    """Seconds after the start during which phones may send."""
     patience: Annotated[float, Field(gt=0, le=86_400)]
-    """How many seconds a service waits for another."""
+    """Seconds that a service waits for another service."""
     least: Annotated[float, Field(gt=0, le=1)]
-    """The share of the sources without which there is no result."""
+    """The smallest share of the sources for which a result is published."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.round is None:
             if not self.columns or not all(step.columns for step in self.steps):
-                _wrong("columns must be there, but for k-means")
+                _wrong("columns must be given, except for k-means")
         else:
             _agree_round(self.round, self.steps, len(self.values))
-        known = {column.name for column in self.columns}
+        asked_columns = {column.name for column in self.columns}
         for step in self.steps:
-            if not set(step.columns) <= known or len(step.sizes) != len(step.columns):
+            if not set(step.columns) <= asked_columns or len(step.sizes) != len(step.columns):
                 _wrong(f"columns of {step.name!r} must be columns of the document, each with its size")
             if not step.min_batch <= step.batch:
                 _wrong(f"min_batch of {step.name!r} must be at most its batch")
@@ -232,57 +231,57 @@ class TaskDocument(_Part):
 
     @cached_property
     def content(self) -> bytes:
-        """The document's bytes: JSON with sorted keys, no spaces, ASCII."""
+        """The document's bytes: JSON in ASCII, with sorted keys and without spaces."""
         return canonical(self.model_dump(mode="json", exclude_none=True))
 
     @cached_property
     def id(self) -> bytes:
-        """SHA-256 of its bytes, 32 bytes."""
+        """SHA-256 of the document's bytes, 32 bytes."""
         return hashlib.sha256(self.content).digest()
 
     @property
     def starts(self) -> float:
-        """The start in seconds since 1970."""
+        """The start of the task, in seconds since 1970."""
         return dt.datetime.fromisoformat(self.start).timestamp()
 
     @property
     def deadline(self) -> float:
-        """The moment, in seconds since 1970, after which no phone is heard."""
+        """The moment, in seconds since 1970, after which phones' messages are refused."""
         return self.starts + self.collect
 
     def step(self, number: int) -> Step:
-        """Return a step, from 1 on."""
+        """Return the step with this number; numbers start at 1."""
         return self.steps[number - 1]
 
     def size(self, number: int) -> int:
-        """Return the bytes of a record of a step."""
+        """Return the bytes of a record in a step."""
         return 4 * len(self.step(number).columns) + 8 * len(self.values)
 
     @property
     def room(self) -> int:
-        """Bytes that a record can have."""
+        """Largest number of bytes of a record."""
         return self.inner - SEAL - TOKEN - _NUMBER.size
 
     @property
     def inner(self) -> int:
-        """Bytes of a message as a target gets it."""
+        """Bytes of a message when it arrives at a target."""
         return self.at(len(self.chain)) - _NUMBER.size
 
     def at(self, hop: int) -> int:
-        """Return the bytes of a message that comes to a scrambler, from 0 on."""
+        """Return the bytes of a message when it arrives at a scrambler; `hop` is 0 for the first scrambler."""
         return self.message - SEAL * hop
 
     @property
     def gateway(self) -> bytes:
-        """The gateway's key configuration, as in application/ohttp-keys (RFC 9458, section 3)."""
+        """The gateway's key configuration, in the format of application/ohttp-keys (RFC 9458, section 3)."""
         return key_config(bytes.fromhex(self.chain[0].key))
 
     def info(self, step: int, name: str) -> bytes:
-        """Return what the seals for a scrambler or target are bound to, HPKE's info."""
+        """Return HPKE's `info` for messages to a scrambler or target in a step."""
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
 
     def request(self, step: int, content: bytes, ticket: bytes) -> bytes:
-        """Return the binary HTTP request that carries a message to the gateway: of one size for all steps."""
+        """Return the binary HTTP request that carries a message to the gateway; its size is the same in all steps."""
         scheme, _, rest = self.chain[0].url.partition("://")
         authority, _, base = rest.partition("/")
         path = f"/{base}".rstrip("/") + f"/tasks/{self.id.hex()}/steps/{step:04d}"
@@ -290,21 +289,21 @@ class TaskDocument(_Part):
 
     @cached_property
     def sealed_request(self) -> int:
-        """Bytes of what a phone posts to the relay: that request as Oblivious HTTP seals it."""
+        """Bytes of a phone's request to the relay, which is sealed by Oblivious HTTP."""
         return len(self.request(1, bytes(self.message), bytes(TOKEN))) + 7 + SEAL
 
     def context(self, step: int, name: str) -> bytes:
-        """Return the redemption context of the tokens for a target, 32 bytes."""
+        """Return the redemption context of the tokens for a target in a step, 32 bytes."""
         return hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
 
     def ticket_challenge(self, step: int) -> bytes:
-        """Return what the tickets of a step are for."""
+        """Return the challenge of a step's tickets."""
         name = self.chain[0].name.encode()
         context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
         return token_challenge(self.issuer.name, context, "")
 
     def role(self, name: str) -> str:
-        """Return "scrambler", "target", "result" or "" for a name."""
+        """Return the role of a service by its name: "scrambler", "target", "result", or "" for another name."""
         if any(one.name == name for one in self.chain):
             return "scrambler"
         if any(one.name == name for step in self.steps for one in step.targets):
@@ -312,47 +311,47 @@ class TaskDocument(_Part):
         return "result" if self.result.name == name else ""
 
     def urls(self, name: str) -> tuple[str, ...]:
-        """Return where phones and others reach a service of this name; the relay and the issuer are so called."""
+        """Return the addresses of a service; the relay and the issuer have the names "relay" and "issuer"."""
         places = (*self.chain, self.result, *(one for step in self.steps for one in step.targets))
         others = {"relay": self.relay, "issuer": self.issuer.url}
         return (*(one.url for one in places if one.name == name), *([others[name]] if name in others else []))
 
     def target(self, name: str) -> tuple[int, int]:
-        """Return the step and the number of a target, from 1 and from 0 on."""
-        found = (
+        """Return the step of a target, counted from 1, and the target's number in the step, counted from 0."""
+        places = (
             (number, place)
             for number, step in enumerate(self.steps, 1)
-            for place, one in enumerate(step.targets)
-            if one.name == name
+            for place, target in enumerate(step.targets)
+            if target.name == name
         )
-        return next(found)
+        return next(places)
 
     def token_key(self, number: int) -> bytes:
-        """Return the issuer's public key of a step, as RFC 9578 writes it."""
+        """Return the issuer's public key for tokens of a step, in the encoding of RFC 9578."""
         return base64.b64decode(self.step(number).token_key)
 
     def ticket_key(self, number: int) -> bytes:
-        """Return the issuer's public key for tickets of a step, as RFC 9578 writes it."""
+        """Return the issuer's public key for tickets of a step, in the encoding of RFC 9578."""
         return base64.b64decode(self.step(number).ticket_key)
 
 
-def _agree_round(one: Round, steps: Sequence[Step], values: int) -> None:
-    """Refuse an iteration that is not like the others of its run."""
+def _agree_round(iteration: Round, steps: Sequence[Step], values: int) -> None:
+    """Refuse an iteration whose fields contradict each other or the step."""
     (step, *more) = steps
-    if more or step.columns or len(step.targets) != len(one.centroids):
+    if more or step.columns or len(step.targets) != len(iteration.centroids):
         _wrong("an iteration has one step without columns, with a target for each centroid")
-    if {len(centroid) for centroid in one.centroids} != {values} or not values:
+    if {len(centroid) for centroid in iteration.centroids} != {values} or not values:
         _wrong("centroids must have as many coordinates as there are values")
-    if one.number > one.rounds or len(one.keys) != one.rounds:
-        _wrong("an iteration is one of those that the run has keys for")
-    if one.keys[one.number - 1] != (step.token_key, step.ticket_key):
-        _wrong("an iteration has the keys of its number")
-    if {one.run is not None, one.former is not None} != {one.later}:
-        _wrong("all iterations but the first name the first and the one before")
+    if iteration.number > iteration.rounds or len(iteration.keys) != iteration.rounds:
+        _wrong("number must be at most rounds, and the run must have keys for each iteration")
+    if iteration.keys[iteration.number - 1] != (step.token_key, step.ticket_key):
+        _wrong("token_key and ticket_key must be the keys of this iteration's number")
+    if {iteration.run is not None, iteration.former is not None} != {iteration.later}:
+        _wrong("run and former must be given in all iterations but the first")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    r"""Return JSON in the one form that digests and signatures are made of.
+    r"""Return JSON in the canonical form for digests and signatures.
 
     >>> canonical({"b": 1, "a": [0.5, "ä"]})
     b'{"a":[0.5,"\\u00e4"],"b":1}'
@@ -361,10 +360,10 @@ def canonical(content: Mapping[str, Any]) -> bytes:
 
 
 def read_task(path: Path) -> TaskDocument:
-    """Return the document in a file; one that was changed is another task, or none.
+    """Return the document in a file; a changed document is another task, or invalid.
 
     Raises:
-        DataError: it cannot be read, is too large, or is no document of a task in its one form.
+        DataError: the file cannot be read, is too large, or is not a task document in canonical form.
     """
     try:
         with path.open("rb") as file:
@@ -375,7 +374,7 @@ def read_task(path: Path) -> TaskDocument:
 
 
 def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocument:
-    """Return the document that `data` holds; `called` is for messages."""
+    """Return the document in the bytes `data`; error messages call the document `called`."""
     if len(data) > MOST:
         fail(f"{called} is larger than {MOST:,} bytes: it is no document of a task.")
     try:
@@ -384,7 +383,7 @@ def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocumen
         lines = [f"  {'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:20]]
         fail("\n".join([f"{called} is no document of a task:", *lines]))
     if document.content != data:
-        fail(f"{called} was laid out anew: phones and services must hold the same bytes.")
+        fail(f"{called} was reformatted: phones and services must hold the same bytes. Copy the original.")
     return document
 
 
@@ -393,17 +392,17 @@ def _wrong(rule: str) -> NoReturn:
 
 
 def refuse_task(why: str) -> NoReturn:
-    """Refuse a plan that phones cannot answer."""
+    """Raise UnsupportedProtocolError for a plan that phones cannot answer."""
     message = f"phones cannot run this plan: {why}."
     raise UnsupportedProtocolError(message)
 
 
 def names_of(targets: Sequence[int], chain: int) -> list[str]:
-    """Return the names of the services of a task with so many targets in each step, in the order of the document.
+    """Return the names of a task's services, in the order of the document; `targets`: number of targets per step.
 
     >>> names_of([2], 2)
     ['scrambler-1', 'scrambler-2', 'target-1-1', 'target-1-2', 'result']
     """
     scramblers = [f"scrambler-{number}" for number in range(1, chain + 1)]
-    found = [f"target-{step}-{one}" for step, count in enumerate(targets, 1) for one in range(1, count + 1)]
-    return [*scramblers, *found, "result"]
+    targets_of = [f"target-{step}-{one}" for step, count in enumerate(targets, 1) for one in range(1, count + 1)]
+    return [*scramblers, *targets_of, "result"]

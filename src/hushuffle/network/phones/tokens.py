@@ -1,10 +1,10 @@
-"""Tokens that show nothing of who got them: the issuer signs blindly, whoever has its public key checks.
+"""Anonymous tokens: the issuer signs blindly, and any party with the issuer's public key can check them.
 
-The private power is taken by gmpy2's `powmod_sec` where that is installed (`hushuffle[phones]`): it is made to take the
-same time whatever the numbers. Else it is Python's `pow`, which is not. In both the number is multiplied by a random
-one first, and random multiples of the group's order are added to the exponents, so that what takes longer is a matter
-of chance, drawn anew for each signature. Signatures are checked before they leave, so that a fault in the machine does
-not give the factors away (Boneh, DeMillo, Lipton 1997). Python cannot wipe numbers: a key stays in memory until it is
+If gmpy2 is installed (`hushuffle[phones]`), its `powmod_sec` computes the private power in a time that is independent
+of the numbers. Otherwise Python's `pow` computes it, in a time that depends on them. In both cases the number is first
+multiplied by a random number, and random multiples of the group's order are added to the exponents, so the time varies
+randomly with each signature. Signatures are checked before they are sent, so that a fault in the machine does not
+reveal the factors (Boneh, DeMillo, Lipton 1997). Python cannot wipe numbers: a key stays in memory until it is
 overwritten.
 
 Source: Celi, Davidson, Valdez, Wood 2024, RFC 9578, sections 5 and 6; Denis, Jacobs, Wood 2023, RFC 9474, section 4.3.
@@ -39,21 +39,21 @@ except ImportError:
     power = pow
 
 REQUEST: Final = 259
-"""Bytes of a request for a token: its kind, the last byte of the key's id, a number below the modulus."""
+"""Bytes of a request for a token: its type, the last byte of the key's id, a number below the modulus."""
 _EXPONENT: Final = 65_537
 _MASK: Final = 64
-"""Bits of the random multiples that exponents get."""
+"""Bits of the random multiples that are added to exponents."""
 
 
 def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
     """Return number**d modulo n, for a number below n (RFC 9474, section 4.3: BlindSign).
 
     Raises:
-        DataError: the number is not below the modulus, or the signature came out wrong.
+        DataError: the number is not below the modulus, or the signature was computed wrongly.
     """
     n, e = key.public_numbers.n, key.public_numbers.e
     if not 0 < number < n:
-        message = "what is to be signed must be a number below the modulus."
+        message = "the number to sign must be below the modulus."
         raise DataError(message)
     mask = secrets.randbelow(n - 2) + 2
     masked = number * pow(mask, e, n) % n
@@ -63,19 +63,19 @@ def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
     )
     signature = (at_q + key.q * ((at_p - at_q) * key.iqmp % key.p)) * pow(mask, -1, n) % n
     if pow(signature, e, n) != number:
-        message = "a signature came out wrong: nothing is released."
+        message = "a signature was computed wrongly: nothing was released. Check the machine for faults."
         raise DataError(message)
     return signature
 
 
 def token_shown(headers: Sequence[str]) -> bytes:
-    r"""Return the token in the one authorization header of a request; nothing if there is none (RFC 9577, section 2.2).
+    r"""Return the token in a request's single authorization header; empty without such a token (RFC 9577, section 2.2).
 
     >>> token_shown(['PrivateToken token="AAAA"']), token_shown(["Bearer AAAA"])
     (b'\x00\x00\x00', b'')
     """
-    found = re.fullmatch('PrivateToken token="([A-Za-z0-9_-]+)"', headers[0]) if len(headers) == 1 else None
-    return b"" if found is None or len(found[1]) % 4 else base64.urlsafe_b64decode(found[1])
+    match = re.fullmatch('PrivateToken token="([A-Za-z0-9_-]+)"', headers[0]) if len(headers) == 1 else None
+    return b"" if match is None or len(match[1]) % 4 else base64.urlsafe_b64decode(match[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +100,10 @@ class IssuerKey:
 
     @classmethod
     def of(cls, pem: str | bytes) -> IssuerKey:
-        """Return the key in a text as `pem` gives it.
+        """Return the key in PEM, as the property `pem` gives it.
 
         Raises:
-            DataError: it is no such key.
+            DataError: the text is not an RSA key with 2048 bits and exponent 65537.
         """
         try:
             key = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, None)
@@ -120,28 +120,28 @@ class IssuerKey:
 
     @property
     def pem(self) -> str:
-        """The secret key, for a file that only its owner reads."""
+        """The secret key in PEM, for a file that only its owner can read."""
         key = self.numbers.private_key()
         return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
     @cached_property
     def spki(self) -> bytes:
-        """The public key, 342 bytes, as RFC 9578, section 8.2.2, writes it."""
+        """The public key, 342 bytes, in the encoding of RFC 9578, section 8.2.2."""
         return spki_of(self.numbers.public_numbers.n)
 
     def sign(self, token_request: bytes) -> bytes:
-        """Return the blind signature, 256 bytes, for a request of 259 (RFC 9578, section 6.2).
+        """Return the blind signature, 256 bytes, for a request of 259 bytes (RFC 9578, section 6.2).
 
         Raises:
-            DataError: it is no request for a token of this key.
+            DataError: the bytes are not a request for a token of this key.
         """
         return blind_sign(self.numbers, self.number(token_request)).to_bytes(256)
 
     def number(self, token_request: bytes) -> int:
-        """Return what is to be signed for a request: before anything else is done for it.
+        """Return the number to sign from a request; this check comes before any other work on the request.
 
         Raises:
-            DataError: it is no request for a token of this key.
+            DataError: the bytes are not a request for a token of this key.
         """
         last = hashlib.sha256(self.spki).digest()[-1:]
         number = int.from_bytes(token_request[3:])
@@ -153,10 +153,10 @@ class IssuerKey:
 
 
 class Verifier:
-    """Checks tokens of one issuer; `spki`: its public key as RFC 9578 writes it.
+    """Checks tokens of one issuer; `spki`: the issuer's public key in the encoding of RFC 9578.
 
     Raises:
-        DataError: it is no such key.
+        DataError: `spki` is not the public key of an issuer.
     """
 
     def __init__(self, spki: bytes) -> None:
@@ -167,10 +167,10 @@ class Verifier:
         self._spki = spki
 
     def nonce(self, token: bytes, challenge: bytes) -> bytes:
-        """Return the nonce, 32 bytes, of a valid token for this challenge; whoever spends it must remember it.
+        """Return the 32-byte nonce of a valid token for this challenge; the service must record the nonce as used.
 
         Raises:
-            DataError: it is not valid.
+            DataError: the token is not valid for this challenge.
         """
         nonce, signed = token[2:34], token[: TOKEN - 256]
         expected = token_input(self._spki, challenge, nonce) if len(token) == TOKEN else b""

@@ -1,4 +1,4 @@
-"""Flipped and shuffled Bloom filters: the paper's figures on the signal-to-noise ratio, and where its claim ends."""
+"""Flipped and shuffled Bloom filters: the paper's figures on the signal-to-noise ratio, and where its claim fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0
 _NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
 _SAME: Final = 1e-9
 _CLOSE: Final = 0.9
-"""Coefficients with this correlation have a pattern."""
+"""Coefficients with at least this correlation with a pattern are said to have the pattern."""
 _FAMILY: Final = "Inputs from a family of ours; the paper does not print its own."
 _SETTINGS: Final = (
     ("bits", f"{_BITS:,}: the ratio is proportional to 1/bits, so that nothing here depends on it"),
@@ -33,7 +33,7 @@ _SETTINGS: Final = (
 
 
 def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
-    """Return figure 2: the largest ratio grows with the skewness of the input."""
+    """Return figure 2: the largest signal-to-noise ratio grows with the skewness of the input."""
     request.tell("ratios", 0.1)
     grows = {(k, p): _grows([_largest(k, p, s).ratio for s in _SKEWS]) for k in publishers for p in _NOISES}
     k = 3 if 3 in publishers else publishers[0]
@@ -79,7 +79,7 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
 
 
 def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
-    """Return figure 3: heat maps of the ratio of every change, and where the largest is."""
+    """Return figure 3: heat maps of the signal-to-noise ratio of every change, with the place of the largest ratio."""
     request.tell("heat maps", 0.1)
     places = {(k, p): [s for s in _SKEWS if not _at_ends(k, p, s)] for k in publishers for p in _NOISES}
     elsewhere = [(k, p) for k, p in places if places[k, p]]
@@ -133,14 +133,14 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
 
 
 def figure_4(request: Request) -> Report:
-    """Return figure 4: the coefficients that read the change 0...0 to 1...1 best."""
+    """Return figure 4: the coefficients that detect the change from 0...0 to 1...1 best."""
     request.tell("coefficients", 0.1)
     k, p, skews = 3, 0.1, (0.0, 0.5, 0.9, 1.0)
     logos = range(1 << k)
-    found = {s: _coefficients(k, p, s) for s in skews}
+    coefficients = {s: _coefficients(k, p, s) for s in skews}
     closed = np.array([((1 - p) / p) ** (2 * logo.bit_count() - k) for logo in logos])
     centred = closed - closed.mean()
-    off = float(np.abs(found[1.0] - centred / np.linalg.norm(centred)).max())
+    off = float(np.abs(coefficients[1.0] - centred / np.linalg.norm(centred)).max())
     likenesses = [_likeness(k, noise, 1.0) for noise in _NOISES]
     return Report(
         key="buffling/figure-4",
@@ -171,7 +171,9 @@ def figure_4(request: Request) -> Report:
                 title=f"Best coefficients by column, {k} filters, p = {p:g}",
                 caption="Each is defined up to a factor and a constant; signs are those of the change 0...0 to 1...1.",
                 columns=("Column", *(f"s = {s:g}" for s in skews)),
-                rows=tuple((_bits(logo, k), *(round(float(found[s][logo]), 4) for s in skews)) for logo in logos),
+                rows=tuple(
+                    (_bits(logo, k), *(round(float(coefficients[s][logo]), 4) for s in skews)) for logo in logos
+                ),
             ),
             Table(
                 key="likeness",
@@ -190,7 +192,7 @@ def figure_4(request: Request) -> Report:
                 caption="The column as a number: 0 is 000, 7 is 111.",
                 x_label="column",
                 y_label="coefficient",
-                series=tuple(Series.through(f"s = {s:g}", logos, found[s].tolist()) for s in skews),
+                series=tuple(Series.through(f"s = {s:g}", logos, coefficients[s].tolist()) for s in skews),
             ),
         ),
         citations=(BUFFLING,),
@@ -214,12 +216,12 @@ def _growth(k: int, p: float) -> float:
 
 
 def _at_ends(k: int, p: float, s: float) -> bool:
-    """Return whether the change 0...0 to 1...1 has the largest ratio (or one as large)."""
+    """Return whether the change from 0...0 to 1...1 has the largest ratio, or a ratio equal to it."""
     return (0, (1 << k) - 1) in _largest(k, p, s).changes
 
 
 def _excess(k: int, p: float, s: float) -> float:
-    """Return the largest ratio over that of the change 0...0 to 1...1."""
+    """Return the largest ratio divided by that of the change from 0...0 to 1...1."""
     table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
     return float(table.max() / table[0, -1])
 

@@ -1,4 +1,4 @@
-"""Parts II and III of the Bloom document: what its simulations say beside exact figures, and its search for p."""
+"""Parts II and III of the Bloom document: its simulated epsilons beside exact values, and its search for p."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE: Final = (100, 0.1, 1e-3)
 _MANY: Final = (10_000, 1e-3)
 _TARGET: Final = 0.5
 Case = tuple[int, int, float, float]
-"""Filters, bits, p and delta."""
+"""Number of filters, number of bits, p and delta."""
 
 _CASES: Final[tuple[Case, ...]] = (
     *((k, 10_000, 0.25, 1e-3) for k in (1, 2, 4, 6)),
@@ -36,7 +36,7 @@ _STEPS: Final = 12
 def one_filter(
     request: Request, *, bits: int = _ONE[0], p: float = _ONE[1], delta: float = _ONE[2], draws: int = _DRAWS
 ) -> Report:
-    """Return part II: the simulated figure of one filter at every filling, its quantiles, and the exact figure."""
+    """Return part II: the simulated and the exact epsilon of one filter against its number of 1 bits."""
     fillings = sorted({round(share * (bits - 1)) for share in np.linspace(0, 1, 21)})
     exact, simulated, quantiles = [], [], []
     for done, ones in enumerate(fillings):
@@ -64,8 +64,8 @@ def one_filter(
                 "Part II, main function, step 3",
                 "Epsilon is the larger of the delta quantile of ln R(y) and the 1 - delta quantile of ln R(y').",
                 None if low else True,
-                f"As it reads it is below the exact epsilon at {len(low)} of {len(fillings)} fillings. With a minus "
-                f"before the first quantile it is above it at {'all' if enough else 'not all'} of them.",
+                f"As it reads it is below the exact epsilon at {len(low)} of {len(fillings)} numbers of ones. With a "
+                f"minus before the first quantile it is above it at {'all' if enough else 'not all'} of them.",
                 quote="Output the max of (1) δ quantile of $\\ln R(y_x)$ and (2) the",
                 reason="Our copy of the text has lost minus signs elsewhere, so that the original may have one here."
                 if low
@@ -75,15 +75,18 @@ def one_filter(
                 "Part II, main function, steps 1 and 2",
                 "Drawing y and computing R by hypergeometric functions simulates the privacy loss.",
                 inside,
-                f"The intervals of {draws:,} draws hold the quantiles of the exact law at "
-                f"{'all' if inside else 'not all'} {len(fillings)} fillings, with the sign corrected.",
+                f"The intervals of {draws:,} draws hold the quantiles of the exact distribution at "
+                f"{'all' if inside else 'not all'} {len(fillings)} numbers of ones, with the sign corrected.",
                 quote="Compute the privacy loss … The ratio of two expectations is computed by calling",
             ),
         ),
         answers=(
             f"The corrected figure is {_ratios(corrected, [bound.upper for bound in exact])} times the exact one: it "
             "asks that the loss exceed epsilon with probability delta at most, which is sufficient, not necessary.",
-            f"No filling is a guarantee. Over all of them epsilon is {said(whole)} at delta = {delta:g}.",
+            (
+                f"The figure of one number of ones is no guarantee. Over all of them epsilon is {said(whole)} at delta "
+                f"= {delta:g}."
+            ),
         ),
         settings=(
             ("bits", f"{bits}"),
@@ -95,9 +98,8 @@ def one_filter(
         charts=(
             Chart(
                 key="fillings",
-                title=f"Epsilon of one filter of {bits} bits, by how full it is",
-                caption="For the filter at hand against one with a bit more; simulated: the upper end of the 95 % "
-                "interval.",
+                title=f"Epsilon of one filter of {bits} bits, by its number of ones",
+                caption="The filter against one with one more bit; simulated: the upper bound of the 95 % interval.",
                 x_label="ones in the filter",
                 y_label=f"epsilon (nats), delta = {delta:g}",
                 series=(
@@ -111,8 +113,8 @@ def one_filter(
         tables=(
             Table(
                 key="fillings",
-                title="By filling",
-                caption="Nats. Quantiles of the exact law; the simulation draws from it.",
+                title="By number of ones",
+                caption="Nats. Quantiles of the exact distribution; the simulation samples from it.",
                 columns=("ones", "as printed", "sign corrected", "simulated", "exact"),
                 rows=tuple(zip(fillings, printed, corrected, simulated, exact, strict=True)),
             ),
@@ -128,7 +130,7 @@ def several_filters(
     cases: Sequence[Case] = _CASES,
     draws: int = _DRAWS,
 ) -> Report:
-    """Return part III: the simulated figure of several filters beside the certified one, and the p that it leads to.
+    """Return part III: simulated beside certified epsilons of several filters, and the p that follows from each.
 
     `cases` are compared at given p; the p for epsilon = 1/2 is searched for each number of `filters`.
     """
@@ -229,13 +231,13 @@ def several_filters(
 
 
 def figure(bits: int, ones: int, p: float, delta: float, *, sign: int) -> float:
-    """Return max(sign * q_delta(ln R), q_{1-delta}(ln R')) of the exact law; the sign is +1 as printed, -1 corrected.
+    """Return max(sign * q_delta(ln R), q_{1-delta}(ln R')), exactly; the sign is +1 as printed, -1 corrected.
 
     >>> round(figure(20, 0, 0.1, 0.01, sign=1), 2), round(figure(20, 0, 0.1, 0.01, sign=-1), 2)
     (1.02, 2.2)
     """
     first, second = _filling(bits, ones, p), _filling(bits, ones + 1, p)
-    seen = (first > 0) & (second > 0)  # the rest has probabilities below the smallest float
+    seen = (first > 0) & (second > 0)  # the other terms have probabilities below the smallest float
     first, second = first[seen], second[seen]
     losses = np.log(second / first)
 
@@ -247,14 +249,17 @@ def figure(bits: int, ones: int, p: float, delta: float, *, sign: int) -> float:
 
 
 def _filling(bits: int, ones: int, p: float) -> Floats:
-    """Return the law of the ones that are released: those that stay, and those that are flipped on."""
-    kept, made = binom.pmf(np.arange(ones + 1), ones, 1 - p), binom.pmf(np.arange(bits - ones + 1), bits - ones, p)
-    law: Floats = np.convolve(kept, made)
+    """Return the distribution of the number of 1 bits in the release: those that stay 1, and those flipped to 1."""
+    true_ones, false_ones = (
+        binom.pmf(np.arange(ones + 1), ones, 1 - p),
+        binom.pmf(np.arange(bits - ones + 1), bits - ones, p),
+    )
+    law: Floats = np.convolve(true_ones, false_ones)
     return law
 
 
 def searched(filters: int, bits: int, delta: float, epsilon: float, *, draws: int, seed: int) -> float:
-    """Return the flip probability that halving finds with the simulated figure, the same draws at every p."""
+    """Return the flip probability that bisection finds from the simulated epsilon, with the same draws at every p."""
     low, high = 0.0, 0.5
     for _ in range(_STEPS):
         middle = (low + high) / 2

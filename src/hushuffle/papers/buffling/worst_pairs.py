@@ -1,4 +1,4 @@
-"""Beyond the Bloom paper's figure 3: all pairs of datasets of few columns of two filters, enumerated."""
+"""Beyond the Bloom paper's figure 3: enumerates all pairs of datasets with few columns of two filters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PUBLISHED: Final = 0b11
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """All columns but one at `others`, the last at `before` in one dataset and `after` in the other; their delta."""
+    """Two datasets whose columns are `others` and one that is `before` or `after`; and their delta."""
 
     others: tuple[int, ...]
     before: int
@@ -46,7 +46,7 @@ def worst_pairs(
     noises: Sequence[float] = (0.1, 0.25, 0.4),
     epsilons: Sequence[float] = (0.5, 1.0),
 ) -> Report:
-    """Return the paper's pair of datasets beside the worst pair, by enumeration."""
+    """Return the paper's pair of datasets compared with the worst pair, by enumeration."""
     cases = [(p, epsilon, m) for p in noises for epsilon in epsilons for m in sizes]
     rows: list[tuple[Cell, ...]] = []
     misses: list[tuple[float, str]] = []
@@ -122,7 +122,7 @@ def every_pair(m: int, p: float, epsilon: float) -> Iterator[Pair]:
 
 @lru_cache(maxsize=4096)
 def _law(columns: tuple[int, ...], p: float) -> Floats:
-    """Return the law of the counts of 01, 10 and 11 after flipping, shape (m+1, m+1, m+1)."""
+    """Return the distribution of the counts of 01, 10 and 11 after flipping, shape (m+1, m+1, m+1)."""
     if not columns:
         return np.ones((1, 1, 1))
     fewer, row = _law(columns[:-1], p), transition_matrix(2, p)[columns[-1]]
@@ -134,7 +134,7 @@ def _law(columns: tuple[int, ...], p: float) -> Floats:
 
 
 def _is_published(pair: Pair) -> bool:
-    """Return whether the pair is the paper's, in either direction."""
+    """Return whether the pair is the paper's pair, in either direction."""
     return set(pair.others) <= {0} and {pair.before, pair.after} == {0, _PUBLISHED}
 
 

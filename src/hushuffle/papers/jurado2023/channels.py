@@ -19,7 +19,7 @@ _SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probabili
 
 
 def single(_request: Request) -> Report:
-    """Return table I: noise N, shuffle S, reduced shuffle S^r."""
+    """Return table I: the channels of noise N, shuffle S, and reduced shuffle S^r."""
     noise, shuffle, reduced = qif.noise(_N, _K, _TRUTH), qif.shuffle(_N, _K), qif.reduced_shuffle(_N, _K)
     merged = qif.merge_proportional_columns(shuffle) == reduced
     return _study(
@@ -49,7 +49,7 @@ def single(_request: Request) -> Report:
 
 
 def combined(_request: Request) -> Report:
-    """Return table II: NS, which is SN."""
+    """Return table II: the channel NS, which equals SN."""
     first, second = qif.noise_then_shuffle(_N, _K, _TRUTH), qif.shuffle_then_noise(_N, _K, _TRUTH)
     finer = qif.refines(qif.noise(_N, _K, _TRUTH), first)
     return _study(
@@ -81,7 +81,7 @@ def combined(_request: Request) -> Report:
 
 
 def reduced_cascade(_request: Request) -> Report:
-    """Return table III: NS^r."""
+    """Return table III: the channel NS^r."""
     channel = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     same = qif.equivalent(qif.noise_then_shuffle(_N, _K, _TRUTH), channel)
     return _study(
@@ -105,7 +105,7 @@ def reduced_cascade(_request: Request) -> Report:
 
 
 def reduced_noise(_request: Request) -> Report:
-    """Return table IV: N^r."""
+    """Return table IV: the channel N^r."""
     reduced, cascade = qif.reduced_noise(_N, _K, _TRUTH), qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     ends = bool((reduced.matrix[0] == cascade.matrix[0]).all() and (reduced.matrix[-1] == cascade.matrix[-1]).all())
     return _study(
@@ -131,7 +131,7 @@ def reduced_noise(_request: Request) -> Report:
 
 
 def commuting(_request: Request) -> Report:
-    """Return table V: NS^r, which is S^r N^r."""
+    """Return table V: the channel NS^r, which equals S^r N^r."""
     direct = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     cascade = qif.reduced_shuffle(_N, _K).cascade(qif.reduced_noise(_N, _K, _TRUTH))
     same = qif.equivalent(qif.shuffle_then_noise(_N, _K, _TRUTH), cascade)
@@ -189,7 +189,7 @@ _BOTH_WAYS: Final = "Linear programming finds a post-processing from each to the
 
 
 def _pattern(number: int, channel: Channel, entries: int, which: str, quote: str) -> Claim:
-    """Return the claim that the channel has as many different entries as its printed table."""
+    """Return the claim that the channel has the same pattern of equal entries as its printed table."""
     return claim(
         f"Table {_ROMAN[number - 1]}",
         "The entries of the table.",
@@ -226,7 +226,7 @@ def _picture(name: str, channel: Channel) -> HeatMap:
 
 
 def _label(label: object) -> str:
-    """Return aab for a data set, a:2, b:1 for a histogram: a data set has three entries, a histogram two."""
+    """Return the label as printed: aab for a data set (three entries), a:2, b:1 for a histogram (two entries)."""
     assert isinstance(label, tuple)
     if len(label) == _N:
         return "".join("ab"[value] for value in label)

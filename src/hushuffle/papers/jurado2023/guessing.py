@@ -1,4 +1,4 @@
-"""Guessing one person's value after noise, shuffle, and both: the paper's figures 2 to 5."""
+"""The success rate in guessing one person's value after noise, shuffle, and both: the paper's figures 2 to 5."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ _RIGHT: Final = "probability of a right guess"
 
 
 def against_people(request: Request) -> Report:
-    """Return figure 2: two values, noise and shuffle against the number of people, somebody who knows nobody."""
-    few, many = range(1, 51), sizes(1, 10**6, 4)
+    """Return figure 2: two values, the uninformed adversary's success rate against the number of people."""
+    small, many = range(1, 51), sizes(1, 10**6, 4)
     request.tell("lines", 0.1)
     charts = (
-        _noise_and_shuffle(2, list(few), "few"),
+        _noise_and_shuffle(2, list(small), "few"),
         _noise_and_shuffle(2, many, "many", log=True),
-        _shuffle_against_noise(2, list(few), (0.9, 0.8, 0.7, 0.6)),
+        _shuffle_against_noise(2, list(small), (0.9, 0.8, 0.7, 0.6)),
     )
     request.tell("tables", 0.7)
-    shuffle = [guessed(2, 1.0, n).upper for n in few]
+    shuffle = [guessed(2, 1.0, n).upper for n in small]
     pairs = all(guessed(2, p, 2 * m).upper == guessed(2, p, 2 * m + 1).upper for p in _TRUTHS for m in range(1, 25))
     never_worse = all(
-        guessed(2, p, n).upper <= min(p, alone) for p in _TRUTHS for n, alone in zip(few, shuffle, strict=True)
+        guessed(2, p, n).upper <= min(p, alone) for p in _TRUTHS for n, alone in zip(small, shuffle, strict=True)
     )
     excess = [guessed(2, 0.8, 10**power).upper - 0.5 for power in range(1, 7)]
     slopes = [math.log10(later / earlier) for earlier, later in pairwise(excess)]
     two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
     return Report(
         key="jurado2023/figure-2",
-        title="Two values: what noise and shuffling each do to a guesser who knows nobody",
-        question="How often does somebody who knows nobody's answer guess one person's answer right, against the "
-        "number of people?",
+        title="Two values: noise and shuffling against the uninformed adversary",
+        question="How often does the uninformed adversary guess one person's answer right, by the number of people?",
         claims=(
             claim(
                 "Figure 2",
@@ -75,7 +74,7 @@ def against_people(request: Request) -> Report:
             ),
             claim(
                 "Theorem 4, Figure 2",
-                "Adding noise to the shuffle, or the shuffle to noise, never helps the guesser.",
+                "Adding noise to the shuffle, or the shuffle to noise, never helps the adversary.",
                 never_worse,
                 "True for every p and up to 50 people.",
                 quote=SHUFFLE.quote,
@@ -94,7 +93,7 @@ def against_people(request: Request) -> Report:
 
 
 def strong_against_composition(request: Request) -> Report:
-    """Return figure 3: two values, 201 people, somebody who knows everybody else, by what the others hold."""
+    """Return figure 3: two values, 201 people, the strong adversary's success rate against the values of the others."""
     truths, held = (1.0, 0.99, 0.9, 0.8, 0.7, 0.6), list(range(0, _OTHERS + 1, 5))
     figures: dict[float, list[Bound]] = {}
     for place, p in enumerate(truths):
@@ -107,9 +106,9 @@ def strong_against_composition(request: Request) -> Report:
     agree = f"{edge:.5f}" == "0.52111" and f"{middle:.5f}" == "0.52116"
     return Report(
         key="jurado2023/figure-3",
-        title="Two values: a guesser who knows everybody else",
-        question="201 people answer yes or no. How often does somebody who knows the 200 other answers guess the last "
-        "one right, by how many of the others say a?",
+        title="Two values: the strong adversary",
+        question="201 people answer yes or no. How often does an adversary who knows the 200 other answers guess the "
+        "last one right, by the number of others who answer a?",
         claims=(
             claim(
                 "section V, Figure 3",
@@ -121,9 +120,11 @@ def strong_against_composition(request: Request) -> Report:
             ),
             claim(
                 "section V",
-                "The shuffle alone does nothing against a guesser who knows all others.",
+                "The shuffle alone does not protect against the strong adversary.",
                 useless,
-                "With p = 1 the guesser is always right." if useless else "With p = 1 the guesser is not always right.",
+                "With p = 1 the adversary is always right."
+                if useless
+                else "With p = 1 the adversary is not always right.",
                 quote="does not affect vulnerability—the adversary can guess the last person with perfect confidence",
             ),
             claim(
@@ -156,8 +157,8 @@ def strong_against_composition(request: Request) -> Report:
         tables=(
             Table(
                 key="composition",
-                title="By the number of others who say a",
-                caption="Probability of a right guess; by symmetry 200 - a gives the same as a.",
+                title="Success rate against the number of other people with value a",
+                caption="Probability of a right guess; by symmetry, it is the same for a and 200 - a other people.",
                 columns=("a among the others", *(f"p = {p:g}" for p in truths)),
                 rows=tuple((count, *(figures[p][count // 5] for p in truths)) for count in (0, 10, 25, 50, 75, 100)),
             ),
@@ -172,14 +173,14 @@ def strong_against_composition(request: Request) -> Report:
 
 
 def more_values(request: Request) -> Report:
-    """Return figure 4: 5 and 10 values, noise and shuffle against the number of people."""
-    truths, few = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
+    """Return figure 4: 5 and 10 values, the uninformed adversary's success rate against the number of people."""
+    truths, small = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
     charts, tables = [], []
     claims: list[Claim] = []
     for place, (k, levels) in enumerate(truths.items()):
         request.tell(f"{k} values", place / len(truths))
         charts += [
-            _noise_and_shuffle(k, few, f"few-{k}", truths=levels),
+            _noise_and_shuffle(k, small, f"few-{k}", truths=levels),
             _noise_and_shuffle(k, sizes(1, 10**6, 3), f"many-{k}", truths=levels, log=True),
         ]
         near = (0.9, 0.7, 0.5, 0.3, *((0.25, 0.21) if k == 5 else (0.2, 0.11)))
@@ -200,7 +201,7 @@ def more_values(request: Request) -> Report:
         )
     return Report(
         key="jurado2023/figure-4",
-        title="More values: what noise and shuffling each do to a guesser who knows nobody",
+        title="More values: noise and shuffling against the uninformed adversary",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
         claims=tuple(claims),
         answers=(
@@ -218,7 +219,7 @@ def more_values(request: Request) -> Report:
 
 
 def shuffle_alone(request: Request) -> Report:
-    """Return figure 5: the shuffle alone, several numbers of values, against the number of people."""
+    """Return figure 5: success rate without noise against the number of people, for several numbers of values."""
     values, within, beyond = (2, 5, 10, 20, 50, 100), sizes(10, 1000, 8), sizes(10, 10**6, 3)
     figures = {}
     for place, k in enumerate(values):
@@ -232,8 +233,8 @@ def shuffle_alone(request: Request) -> Report:
     columns = (10, 100, 1000, 10**4, 10**6)
     return Report(
         key="jurado2023/figure-5",
-        title="The shuffle alone against a guesser who knows nobody",
-        question="How does the shuffle without noise do as the number of people and of values grows?",
+        title="The shuffle alone against the uninformed adversary",
+        question="How does the success rate under the shuffle alone change with the number of people and of values?",
         claims=(
             claim(
                 "Figure 5",
@@ -254,8 +255,8 @@ def shuffle_alone(request: Request) -> Report:
         tables=(
             Table(
                 key="people",
-                title="By values and people",
-                caption="Probability of a right guess: the expected share of the commonest value.",
+                title="Success rate by number of values and number of people",
+                caption="Probability of a right guess: the expected share of the most frequent value.",
                 columns=("values", *(f"{n:,} people" for n in columns), "1/k"),
                 rows=tuple((k, *(guessed(k, 1.0, n) for n in columns), 1 / k) for k in values),
             ),
@@ -289,8 +290,8 @@ def _by_composition(key: str, title: str, held: list[int], figures: dict[float, 
     return Chart(
         key=key,
         title=title,
-        caption="Somebody who knows the 200 other answers; p is the probability of reporting the truth.",
-        x_label="how many of the 200 others say a",
+        caption="Strong adversary, who knows the 200 other answers; p is the probability of a truthful report.",
+        x_label="number of the 200 other people with value a",
         y_label=_RIGHT,
         series=tuple(Series.through(_named(p), held, row) for p, row in figures.items()),
     )
@@ -299,7 +300,7 @@ def _by_composition(key: str, title: str, held: list[int], figures: dict[float, 
 def _noise_and_shuffle(
     k: int, people: list[int], key: str, *, truths: tuple[float, ...] = _TRUTHS, log: bool = False
 ) -> Chart:
-    """Return a line for each p; where a line starts, at one person, noise alone stays."""
+    """Return a chart with a line for each p; at one person, each line starts at the success rate with noise alone."""
     return Chart(
         key=f"noise-and-shuffle-{key}",
         title=f"{k} values, up to {people[-1]:,} people",
@@ -317,7 +318,7 @@ def _shuffle_against_noise(k: int, people: list[int], truths: tuple[float, ...])
     return Chart(
         key="shuffle-against-noise",
         title="Shuffle alone against noise alone",
-        caption="Where the shuffle passes below a level line, shuffling alone protects better than that noise alone.",
+        caption="Where the line of the shuffle is below a horizontal line, shuffling protects better than this noise.",
         x_label="people",
         y_label=_RIGHT,
         series=(Series.through("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
@@ -332,7 +333,7 @@ def _grid(k: int, truths: tuple[float, ...], people: tuple[int, ...]) -> Table:
     return Table(
         key=f"noise-and-shuffle-{k}",
         title=f"Noise and shuffle, {k} values",
-        caption="Probability of a right guess by somebody who knows nobody. One person: noise alone.",
+        caption="Probability of a right guess by the uninformed adversary. One person: noise alone.",
         columns=("p", *(f"{n:,} people" if n > 1 else "1 person" for n in people)),
         rows=tuple((p, *(guessed(k, p, n) for n in people)) for p in truths),
     )
@@ -341,8 +342,8 @@ def _grid(k: int, truths: tuple[float, ...], people: tuple[int, ...]) -> Table:
 def _crossings(k: int, truths: tuple[float, ...]) -> Table:
     return Table(
         key=f"crossings-{k}",
-        title=f"From how many people on the shuffle alone beats noise alone, {k} values",
-        caption="The fewest people for whom the shuffle without noise leaves a guesser right less often than p.",
+        title=f"Number of people from which on shuffling protects better than noise, {k} values",
+        caption="The smallest number of people at which the adversary's success rate without noise is below p.",
         columns=("p of the noise alone", "people"),
         rows=tuple((p, first_below(p, k)) for p in truths),
     )
@@ -351,12 +352,12 @@ def _crossings(k: int, truths: tuple[float, ...]) -> Table:
 TARGETS: Final = (
     Target(
         name="jurado2023/figure-2",
-        title="Two values: noise, shuffle and both against the number of people, for a guesser who knows nobody",
+        title="Two values: noise, shuffle and both by the number of people, uninformed adversary",
         build=against_people,
     ),
     Target(
         name="jurado2023/figure-3",
-        title="Two values: a guesser who knows the 200 others, by what they hold",
+        title="Two values: strong adversary, by the values of the 200 others",
         build=strong_against_composition,
     ),
     Target(

@@ -1,4 +1,4 @@
-"""The same deployment under guessers who know nobody, some, and everybody else: beyond the paper's figures 2 to 4."""
+"""One deployment against adversaries who know none, some or all other values: beyond the paper's figures 2 to 4."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PEOPLE: Final = 201
 
 
 def by_knowledge(request: Request) -> Report:
-    """Return the figure of a deployment by how many of the others the guesser knows."""
+    """Return a deployment's success rates of adversaries against the number of other values that they know."""
     charts = []
     for place, (k, p) in enumerate(_CASES):
         request.tell(f"{k} values, p = {p:g}", place / (len(_CASES) + 1))
@@ -27,19 +27,19 @@ def by_knowledge(request: Request) -> Report:
     bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
     return Report(
         key="jurado2023/figure-3-knowledge",
-        title="The same deployment, guessers who know nobody, some, everybody else",
+        title="The same deployment, adversaries who know none, some or all of the others",
         question="When does noise matter, and when is shuffling alone enough?",
         answers=(
-            "It depends on what the guesser knows. 201 people, 5 values, no noise: who knows nobody is right "
-            f"{said(bare)} of the time, who knows everybody else {said(bare_known)}.",
+            "It depends on the adversary's knowledge. With 201 people, 5 values and no noise, the uninformed "
+            f"adversary is right with probability {said(bare)}, the strong one with {said(bare_known)}.",
             f"A little noise (p = 0.9) changes little for the first ({said(nobody)}) and nearly everything for the "
-            f"second ({said(everybody)}): it is the noise that protects against somebody who knows the others, and the "
-            f"shuffle that makes so little noise enough.",
-            f"In between the figure grows slowly: who knows 100 of the 200 others is right {said(half)} of the time. "
-            "Every known person takes one report out of the crowd that hides the target, but the noise in that report "
-            f"still hides the target a little.",
-            "Beyond the paper, which treats the strong guesser for two values only: the worst case over everything "
-            "that the known people may hold, for more values, as certified brackets.",
+            f"second ({said(everybody)}): the noise protects against an adversary who knows the others, and the "
+            f"shuffle makes little noise sufficient.",
+            f"In between the figure grows slowly: knowing 100 of the 200 others gives probability {said(half)}. Each "
+            "known value removes one report from the crowd that hides the target, but its noise still hides the "
+            "target a little.",
+            "Beyond the paper, which treats the strong adversary for two values only: the worst case over all values "
+            "of the known people, for more than two values, as certified brackets.",
         ),
         settings=(("values and p", "; ".join(f"{k} values, p = {p:g}" for k, p in _CASES)), ("people", f"{_PEOPLE}")),
         findings=learned,
@@ -50,13 +50,15 @@ def by_knowledge(request: Request) -> Report:
 
 
 def _findings(k: int, p: float) -> tuple[Finding, ...]:
-    """Return what guessers who know nobody, half of the others and all of them learn, as sharply as it can be said."""
-    guessers = (
-        ("Somebody who knows nobody's answer", Uninformed()),
-        ("Somebody who knows 100 of the 200 others", Informed(m=100)),
-        ("Somebody who knows all 200 others", Strong()),
+    """Return the tightest bounds on success for adversaries who know none, half and all of the other values."""
+    adversaries = (
+        ("Uninformed adversary", Uninformed()),
+        ("Adversary who knows 100 of the 200 others", Informed(m=100)),
+        ("Strong adversary, who knows all 200 others", Strong()),
     )
-    bounds = [(name, qif.vulnerability(deployment(k, p, _PEOPLE), adversary=guesser)) for name, guesser in guessers]
+    bounds = [
+        (name, qif.vulnerability(deployment(k, p, _PEOPLE), adversary=adversary)) for name, adversary in adversaries
+    ]
     return tuple(
         Finding(
             question="vulnerability",
@@ -70,7 +72,7 @@ def _findings(k: int, p: float) -> tuple[Finding, ...]:
 
 
 def _known(k: int, p: float, n: int, m: int) -> Bound:
-    """Return the figure of somebody who knows m of the n - 1 others, in the worst case over what they hold."""
+    """Return the success rate of an adversary who knows m of the n - 1 other values, in the worst case over them."""
     if m == 0:
         return guessed(k, p, n)
     adversary = Strong() if m == n - 1 else Informed(m=m)
@@ -79,7 +81,7 @@ def _known(k: int, p: float, n: int, m: int) -> Bound:
 
 def _against_people(k: int, p: float) -> Chart:
     people = sizes(10, 10**5, 1)
-    shares = (("knows nobody", 0.0), ("knows one in ten", 0.1), ("knows half", 0.5), ("knows everybody else", 1.0))
+    shares = (("knows none", 0.0), ("knows one in ten", 0.1), ("knows half", 0.5), ("knows all others", 1.0))
     return Chart(
         key=f"people-{k}-{p:g}",
         title=f"{k} values, p = {p:g}",
@@ -95,36 +97,36 @@ def _against_people(k: int, p: float) -> Chart:
 
 
 def _against_share() -> Chart:
-    known = [0, 25, 50, 100, 150, 175, 190, 196, 199, 200]
+    numbers = [0, 25, 50, 100, 150, 175, 190, 196, 199, 200]
     return Chart(
         key="share",
-        title=f"{_PEOPLE} people, by how many of the others are known",
+        title=f"{_PEOPLE} people: success rate against the number of known values",
         caption="Noise and shuffle; the worst case over what the known people hold. Bands are certified.",
-        x_label="how many of the 200 others the guesser knows",
+        x_label="number of the 200 others that the adversary knows",
         y_label="probability of a right guess",
         series=tuple(
-            Series.through(f"{k} values, p = {p:g}", known, [_known(k, p, _PEOPLE, m) for m in known])
+            Series.through(f"{k} values, p = {p:g}", numbers, [_known(k, p, _PEOPLE, m) for m in numbers])
             for k, p in ((2, 1.0), *_CASES)
         ),
     )
 
 
 def _table() -> Table:
-    known = (0, 20, 100, 180, 200)
+    numbers = (0, 20, 100, 180, 200)
     cases = ((2, 1.0), (5, 1.0), *_CASES)
     return Table(
         key="known",
-        title=f"{_PEOPLE} people, by how many of the 200 others are known",
-        caption="Probability of a right guess, the worst case over what the known people hold. p = 1: shuffle alone.",
-        columns=("values", "p", *(f"knows {m}" for m in known)),
-        rows=tuple((k, p, *(_known(k, p, _PEOPLE, m) for m in known)) for k, p in cases),
+        title=f"{_PEOPLE} people: success rate by the number of known values",
+        caption="Probability of a right guess, in the worst case over the known values. p = 1: shuffle alone.",
+        columns=("values", "p", *(f"knows {m}" for m in numbers)),
+        rows=tuple((k, p, *(_known(k, p, _PEOPLE, m) for m in numbers)) for k, p in cases),
     )
 
 
 TARGETS: Final = (
     Target(
         name="jurado2023/figure-3-knowledge",
-        title="The same deployment, guessers who know nobody, some and everybody else, 2 to 20 values",
+        title="The same deployment, adversaries who know none, some or all of the others, 2 to 20 values",
         build=by_knowledge,
         seconds=8.0,
     ),

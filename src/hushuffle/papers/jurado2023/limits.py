@@ -1,4 +1,4 @@
-"""What the approximation for many people is worth: the paper's figures 6 and 7."""
+"""The accuracy of the paper's approximation for many people: figures 6 and 7."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAAB: Final = Citation(
 
 
 def shuffle_limit(request: Request) -> Report:
-    """Return figure 6: the shuffle alone, exact and by the approximation."""
+    """Return figure 6: success rate with the shuffle alone, exact and by the approximation."""
     people = sizes(10, 1000, 8)
     request.tell("lines", 0.1)
     grid = {(k, n): _ratio(k, 1.0, n) for k in (*_VALUES, 1000) for n in sizes(10, 10**6, 2)}
@@ -32,11 +32,11 @@ def shuffle_limit(request: Request) -> Report:
     return Report(
         key="jurado2023/figure-6",
         title="The shuffle alone: the approximation for many people against exact values",
-        question="How close is 1/k + sqrt(2 ln k/(n k)) to what somebody who knows nobody can guess?",
+        question="How close is 1/k + sqrt(2 ln k/(n k)) to the success rate of the uninformed adversary?",
         claims=(
             claim(
                 "Figure 6",
-                "The approximation cannot be told apart from the exact figure, from 10 to 1,000 people.",
+                "The approximation is indistinguishable from the exact figure, from 10 to 1,000 people.",
                 None,
                 f"Within {far[100]:.3f} of it for 100 values and {far[10]:.3f} for 10, but {_off(people, 100)} and "
                 f"{_off(people, 10)} times it; for 2 values there is an offset of up to {far[2]:.3f}.",
@@ -70,8 +70,8 @@ def shuffle_limit(request: Request) -> Report:
             _both("exact-and-approximate", "Exact and approximate", people, dict.fromkeys(_VALUES, 1.0)),
             Chart(
                 key="ratio",
-                title="Approximate divided by exact: what the release adds to 1/k",
-                caption="Each line goes to a constant above 1: the approximation overstates the gain in the end.",
+                title="Approximate divided by exact value of V - 1/k",
+                caption="Each line tends to a constant above 1: for many people, the approximation overstates V - 1/k.",
                 x_label="people",
                 y_label="ratio of V - 1/k",
                 series=tuple(
@@ -87,12 +87,12 @@ def shuffle_limit(request: Request) -> Report:
 
 
 def noise_limit(request: Request) -> Report:
-    """Return figure 7: noise and shuffle, exact and by the approximation, for several p."""
+    """Return figure 7: success rate with noise and shuffle, exact and by the approximation, for several p."""
     people, truths = sizes(10, 1000, 8), (0.8, 0.6)
     request.tell("lines", 0.1)
     ratios = {(k, p): [_ratio(k, p, n) for n in people] for k in _VALUES for p in truths}
-    few = [ratios[k, p] for k in (2, 10) for p in truths]
-    holds = all(ratio > 1 for row in few for ratio in row) and all(row[-1] < row[0] for row in few)
+    rows = [ratios[k, p] for k in (2, 10) for p in truths]
+    holds = all(ratio > 1 for row in rows for ratio in row) and all(row[-1] < row[0] for row in rows)
     return Report(
         key="jurado2023/figure-7",
         title="Noise and shuffle: the approximation for many people against exact values",
@@ -167,7 +167,7 @@ def _ratio(k: int, p: float, n: int) -> float:
 
 
 def _excess(k: int, n: int) -> float:
-    """Return approximate over exact V - 1/k; the same for every p."""
+    """Return the approximate value of V - 1/k divided by the exact value; it is the same for every p."""
     return (_approximate(k, 1.0, n) - 1 / k) / (guessed(k, 1.0, n).upper - 1 / k)
 
 
@@ -195,7 +195,7 @@ def _both(key: str, title: str, people: list[int], truths: dict[int, float]) -> 
     return Chart(
         key=key,
         title=title,
-        caption="Somebody who knows nobody guesses one person's answer.",
+        caption="The uninformed adversary guesses one person's answer.",
         x_label="people",
         y_label=_RIGHT,
         series=tuple(series for pair in pairs for series in pair),
@@ -215,7 +215,7 @@ def _ratios(p: float) -> Table:
     return Table(
         key=f"ratios-{p:g}",
         title=f"Approximate against exact, {f'p = {p:g}' if p < 1 else 'no noise'}",
-        caption="Ratio: approximate divided by exact. Ratio of the gain: the same for V - 1/k.",
+        caption="Ratio: approximate success rate V divided by exact. Ratio of the gain: the same for V - 1/k.",
         columns=("values", "people", "exact", "approximate", "ratio", "ratio of the gain"),
         rows=tuple(rows),
     )

@@ -1,4 +1,4 @@
-"""How noise, shuffle and their reduced forms relate (figures 1, 8, 9), and the introduction's two mechanisms."""
+"""Relations of noise, shuffle and their reduced forms (figures 1, 8, 9), and the introduction's two mechanisms."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined b
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """What the paper says of two channels: "=", "equivalent", or "refined by" (the second leaks no more).
+    """The paper's relation of two channels: "=", "equivalent", or "refined by" (the second channel leaks no more).
 
-    `where` and `quote` are the paper's place and words, `study` the first figure that shows it.
+    `where` and `quote` are the paper's place and words, `study` is the first figure that shows the relation.
     """
 
     first: str
@@ -38,7 +38,7 @@ class Relation:
     study: str
 
     def holds(self, channels: Mapping[str, Channel]) -> bool:
-        """Return whether it does, exactly: by the entries, or by a post-processing found and checked."""
+        """Return whether the relation holds, exactly: by the entries, or by a post-processing that is checked."""
         first, second = channels[self.first], channels[self.second]
         if self.how == "=":
             return first == second
@@ -133,11 +133,11 @@ _FIGURES: Final = {
 
 
 def relations(figure: int, _request: Request) -> Report:
-    """Return figure 1, 8 or 9: what holds between the channels, each relation decided for small sizes."""
+    """Return figure 1, 8 or 9: the relations between the channels, each decided for small sizes."""
     title, held = _FIGURES[figure]
-    found = {size: channels(*size) for size in _SIZES}
+    by_size = {size: channels(*size) for size in _SIZES}
     names = {name for relation in held for name in (relation.first, relation.second)}
-    decided = {relation: [relation.holds(found[size]) for size in _SIZES] for relation in held}
+    decided = {relation: [relation.holds(by_size[size]) for size in _SIZES] for relation in held}
     sizes = " and ".join(f"{n} people with {k} values" for n, k in _SIZES)
     return Report(
         key=f"jurado2023/figure-{figure}",
@@ -153,7 +153,7 @@ def relations(figure: int, _request: Request) -> Report:
             Table(
                 key="relations",
                 title="Relations",
-                caption="Equal: all entries, in rationals. Equivalent and refined: by a post-processing, checked.",
+                caption="Equal: all entries agree, in rationals. Equivalent and refined: shown by a post-processing.",
                 columns=("relation", "where", *(f"n = {n}, k = {k}" for n, k in _SIZES)),
                 rows=tuple(
                     (str(relation), relation.where, *("holds" if each else "does not hold" for each in held_at))
@@ -209,7 +209,7 @@ def channels(n: int, k: int) -> dict[str, Channel]:
 
 
 def introduction(_request: Request) -> Report:
-    """Return the introduction's M and M': as private for who knows all others, not for who knows nobody."""
+    """Return the introduction's M and M': equally private against the strong adversary only."""
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for others in _OTHERS:
@@ -236,9 +236,15 @@ def introduction(_request: Request) -> Report:
             ),
             claim(
                 "Section I",
-                "M' is more private than M for the uninformed adversary: the report says nothing of the last record.",
+                (
+                    "M' is more private than M for the uninformed adversary: the report does not depend on the last "
+                    "record."
+                ),
                 better,
-                f"Who knows nobody guesses right with {p} after M, and with 1/2 after M', as before it.",
+                (
+                    f"The uninformed adversary guesses right with probability {p} after M, and with 1/2 after M', as "
+                    "without it."
+                ),
                 quote="is more private than … under the uninformed adversary",
             ),
         ),
@@ -251,7 +257,7 @@ def introduction(_request: Request) -> Report:
             Table(
                 key="mechanisms",
                 title="M and M'",
-                caption="Exact: every dataset of n bits. Success in naming the last bit, the prior uniform.",
+                caption="Exact, over every dataset of n bits. Success in guessing the last bit, with a uniform prior.",
                 columns=(
                     "n",
                     "epsilon, M",
@@ -269,7 +275,7 @@ def introduction(_request: Request) -> Report:
 
 
 def mechanism(n: int, truth: Fraction, *, parity: bool) -> Channel:
-    """Return M, or M' with `parity`: n bits in, one bit out.
+    """Return the channel of M, or of M' with `parity`: n input bits, one output bit.
 
     >>> mechanism(2, Fraction(3, 4), parity=True).matrix[:, 0].tolist()  # 00, 01, 10, 11
     [Fraction(3, 4), Fraction(1, 4), Fraction(1, 4), Fraction(3, 4)]
@@ -282,19 +288,19 @@ def mechanism(n: int, truth: Fraction, *, parity: bool) -> Channel:
 
 
 def _epsilon(channel: Channel) -> float:
-    """Return the largest |ln| ratio of two rows whose datasets differ in one bit."""
-    size = channel.matrix.shape[0]  # the rows are the numbers of n bits
+    """Return the largest |ln| of the ratio of two rows whose datasets differ in one bit."""
+    size = channel.matrix.shape[0]  # the bits of a row's number are its dataset
     worst = max(
-        channel.matrix[one, y] / channel.matrix[other, y]
-        for one, other in itertools.permutations(range(size), 2)
-        if (one ^ other).bit_count() == 1
+        channel.matrix[first, y] / channel.matrix[other, y]
+        for first, other in itertools.permutations(range(size), 2)
+        if (first ^ other).bit_count() == 1
         for y in (0, 1)
     )
     return math.log(worst)
 
 
 def _strong(channel: Channel, n: int) -> Fraction:
-    """Return the best success of somebody who knows all bits but the last, the worst case over them."""
+    """Return the success rate of an adversary who knows all bits but the last, in the worst case over these bits."""
     gain = qif.single_target_gain(n, 2, target=n - 1)
     return max(
         Fraction(qif.posterior_vulnerability(channel, _known(channel, others), gain))

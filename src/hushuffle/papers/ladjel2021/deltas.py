@@ -1,4 +1,4 @@
-"""What a small delta buys behind a scrambler: the traffic paper's figure 7."""
+"""The reduction of epsilon by a scrambler if delta is small but positive: the traffic paper's figure 7."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RATES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SEEDS: Final = 5
 _MANY: Final = 300
 _ORDER: Final = 10**0.5
-"""Within this factor two numbers are of the same order."""
+"""Two numbers within this factor are of the same order."""
 
 
 def amplification_study(
@@ -48,7 +48,7 @@ def amplification_study(
     rates: Sequence[float] = _RATES,
     samples: int = SAMPLES,
 ) -> Report:
-    """Return figure 7: against n (d = 50, sigma = 0.2), d (n = 100, sigma = 0.2) and sigma (n = 500, d = 50)."""
+    """Return figure 7: epsilon against n (d = 50, sigma = 0.2), d (n = 100, sigma = 0.2), sigma (n = 500, d = 50)."""
     sweeps: tuple[tuple[str, str, Sequence[float], list[Case]], ...] = (
         ("n", "Against sources, d = 50, sigma = 0.2 (figure 7a)", batches, [(n, 0.2, 50) for n in batches]),
         ("d", "Against dummies, n = 100, sigma = 0.2 (figure 7b)", dummies, [(100, 0.2, d) for d in dummies]),
@@ -57,9 +57,9 @@ def amplification_study(
     charts, rows = [], []
     for place, (key, title, x, cases) in enumerate(sweeps):
         request.tell(title, place / len(sweeps))
-        made = [_row(case, samples, request.seed) for case in cases]
-        rows += made
-        charts.append(_chart(key, title, x, made))
+        computed = [_row(case, samples, request.seed) for case in cases]
+        rows += computed
+        charts.append(_chart(key, title, x, computed))
     understated = [row for row in rows if row[5] < row[3].lower]
     errors = _errors(samples)
     return Report(
@@ -100,7 +100,7 @@ Row = tuple[int, float, int, Bound, float, float, float, Bound, Bound, Bound]
 
 
 def _row(case: Case, samples: int, seed: int) -> Row:
-    """Return n, sigma, d; certified, simulated, printed; Theorem 3 printed, pure with a cap, Bennett, Hoeffding."""
+    """Return n, sigma, d; epsilon: certified, simulated, printed, Theorem 3 printed, with a cap, Bennett, Hoeffding."""
     n, sigma, d = case
     local = traffic.sampling_epsilon(TARGETS_OF, sigma).upper
     printed_pure = published.printed_capped_epsilon(TARGETS_OF, n, sigma, d) if d < n else local
@@ -180,7 +180,7 @@ def _gains(rows: Sequence[Row]) -> Claim:
 
 
 def _regime(rows: Sequence[Row]) -> Claim:
-    """Return the claim about how many expected random messages a formula takes to halve the local figure."""
+    """Return the claim about the expected number of random messages at which a formula halves the local epsilon."""
 
     def first(figure: Callable[[Row], float]) -> float:
         halved = [r[0] * r[1] + r[2] for r in rows if figure(r) <= traffic.sampling_epsilon(TARGETS_OF, r[1]).upper / 2]
@@ -213,11 +213,11 @@ def _errors(samples: int) -> list[float]:
     n, sigma, d, epsilon = 500, 0.2, 50, 1.6
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     exact = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=d), n=n)).upper(epsilon)
-    found = (
+    estimates = (
         published.simulated_delta(TARGETS_OF, n, sigma, d, epsilon=epsilon, samples=samples, seed=seed)
         for seed in range(1, _SEEDS + 1)
     )
-    return [abs(value / exact - 1) for value in found]
+    return [abs(value / exact - 1) for value in estimates]
 
 
 TARGETS: Final = (

@@ -1,4 +1,4 @@
-"""Every output of a small scrambler with its exact probability: the traffic paper's figure 6 without simulation."""
+"""Every output of a small scrambler with its exact probability: the traffic paper's figure 6, without simulation."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 RUNS: Final = 7e8
 _RARE: Final = 1e-3
 _SAME: Final = 0.15
-"""Probabilities within this share of each other are called essentially the same."""
+"""Probabilities that differ relatively by less than this are called essentially the same."""
 _DRAWN: Final = 300
 _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one target": (20, 0, 0, 0)}
 
 
 def every_output(request: Request) -> Report:
-    """Return figure 6: T = 4, sigma = 0.2, n = 20, d = 20, three inputs."""
+    """Return figure 6: the outputs for T = 4, sigma = 0.2, n = 20, d = 20 and three inputs."""
     return output_study(request, inputs=_INPUTS, sigma=0.2, dummies=20)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pair:
-    """Two neighbouring inputs: the probability of every output under each, shape (outputs,)."""
+    """Two neighbouring inputs, with the probability of every output under each of them, shape (outputs,)."""
 
     first: Floats
     second: Floats
@@ -60,11 +60,11 @@ class Pair:
 
     @property
     def log_ratios(self) -> Floats:
-        """|ln P1/P2| of each output."""
+        """The |ln P1/P2| of each output."""
         return np.asarray(np.abs(np.log(self.first) - np.log(self.second)))
 
     def delta(self, epsilon: float) -> float:
-        """Return the larger divergence of the two directions."""
+        """Return the larger of the divergences in both directions."""
         growth = math.exp(epsilon)
         pairs = ((self.first, self.second), (self.second, self.first))
         return max(float(np.maximum(a - growth * b, 0.0).sum()) for a, b in pairs)
@@ -74,7 +74,7 @@ class Pair:
         return float(self.first[self.log_ratios > level].sum())
 
     def unseen(self, runs: float) -> float:
-        """Return the expected number of outputs that never come in `runs` runs on the first input."""
+        """Return the expected number of outputs that do not occur in `runs` runs on the first input."""
         return float(np.exp(runs * np.log1p(-np.minimum(self.first, 1 - 1e-16))).sum())
 
 
@@ -83,7 +83,7 @@ def _row(target: int, targets: int, sigma: float, lie: float) -> list[float]:
 
 
 def _step(law: Floats, row: Sequence[float]) -> Floats:
-    """Return the law with one more message, whose target has the law `row`."""
+    """Return the distribution after one more message, whose target is distributed as `row`."""
     result = row[-1] * law
     for axis, chance in enumerate(row[:-1]):
         later, earlier = [slice(None)] * law.ndim, [slice(None)] * law.ndim
@@ -102,7 +102,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     targets, n = len(own), sum(own)
     main = pairs[first_name]
     worst = {name: float(pair.log_ratios.max()) for name, pair in pairs.items()}
-    few = int(np.count_nonzero(main.first * RUNS < 10))
+    seldom_drawn = int(np.count_nonzero(main.first * RUNS < 10))
     levels = (0.5, 1.0, 1.5, 2.0)
     certified = {e: _certified(targets, n, sigma, dummies, e) for e in (1e-2, 1e-4, 1e-6)}
     rare = {name: pair.above(worst[name] * 2 / 3) for name, pair in pairs.items()}
@@ -127,8 +127,8 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
                 "Nearly every output is drawn.",
                 main.unseen(RUNS) < 0.05 * main.first.size,
                 f"There are exactly {main.first.size:,}; in {RUNS:.0e} runs on the {first_name} input "
-                f"{main.unseen(RUNS):,.0f} are expected never to come, and {few:,} less than ten times, so that their "
-                "log-ratios, the largest among them, cannot be read off counts. Enumeration needs no runs.",
+                f"{main.unseen(RUNS):,.0f} are expected never to come, and {seldom_drawn:,} less than ten times, so "
+                "that their log-ratios, the largest among them, cannot be read off counts. Enumeration needs no runs.",
                 quote="The total number of runs are set such that nearly all possible outputs are drawn at least once.",
             ),
             claim(
@@ -170,7 +170,7 @@ def _certified(targets: int, n: int, sigma: float, dummies: int, delta: float) -
 def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
     return Table(
         key="tails",
-        title="How often an output tells much",
+        title="Probability of outputs with a large log-ratio",
         caption="Exact probability, under the first input, of a log-ratio above the level, and delta of the pair.",
         columns=("input", "largest log-ratio", *(f"above {x:g}" for x in levels), *(f"delta at {x:g}" for x in levels)),
         rows=tuple(
@@ -183,8 +183,8 @@ def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
 def _brackets(certified: dict[float, Bound]) -> Table:
     return Table(
         key="certified",
-        title="Over all inputs",
-        caption="The certified figure of this scrambler.",
+        title="Certified epsilon over all inputs",
+        caption="Certified bounds on the epsilon of this scrambler.",
         columns=("delta", "epsilon"),
         rows=tuple(certified.items()),
     )

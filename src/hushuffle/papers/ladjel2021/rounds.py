@@ -44,7 +44,7 @@ def iteration_study(
     dummies: Sequence[int] = (0, 50, 200, 500),
     batches: Sequence[int] = (20, 50, 100, 300, 600),
 ) -> Report:
-    """Return figures 8e and 8f, conditional on public centroids: `people` points, all of them asked in every round."""
+    """Return figures 8e and 8f, conditional on public centroids: each of `people` points takes part in every round."""
     load = {s: [(100, s, d) for d in dummies] for s in rates}
     node = {s: [(n, s, 50) for n in batches] for s in rates}
     figures: Figures = {}
@@ -78,10 +78,10 @@ def iteration_study(
                 "section V",
                 f"K-means has the guarantee of I = {ITERATIONS} times one message.",
                 hidden.applies,
-                f"{hidden.refusals()[0].split(':')[0]}.",
+                f"{hidden.refusals()[0].split('. ')[0]}.",
                 quote=K_MEANS,
-                reason="All else on this page is conditional on public centroids, and says nothing about what the "
-                "centroids themselves tell.",
+                reason="All other figures of this study are conditional on public centroids, and do not count what the "
+                "centroids reveal.",
             ),
             _within(figures, load),
             _batches_matter(figures, node),
@@ -132,7 +132,7 @@ def _rounds_charts(
         yield Chart(
             key=f"{key}-{s:g}",
             title=f"{title}, sigma = {s:g}",
-            caption="Conditional on public centroids. Composed: certified; the lower end is that of one round.",
+            caption="Conditional on public centroids. Composed: certified; the lower bound is that of one round.",
             x_label=x_label,
             y_label=_NATS,
             series=tuple(
@@ -181,7 +181,7 @@ def grouping_study(
     dummies: Sequence[int] = (0, 50, 150, 400, 1000),
     most: int = 4,
 ) -> Report:
-    """Return figure 9: whole plans of 1 to `most` grouping sets, `used` tuples in each, batches of `n`."""
+    """Return figure 9: whole plans of 1 to `most` grouping sets, `used` arriving records per set, batches of `n`."""
     rows, ratios, low = [], [], 0
     lines: dict[str, list[Series]] = {name: [] for name in _WAYS}
     for sets in range(1, most + 1):
@@ -211,7 +211,7 @@ def grouping_study(
     return Report(
         key="ladjel2021/figure-9",
         title="Aggregate over several grouping sets: privacy against network load",
-        question="What does a person who answers G grouping sets give away, against all messages sent?",
+        question="What does a person who answers G grouping sets reveal, against all messages sent?",
         claims=(
             claim(
                 "Figure 9",
@@ -238,7 +238,7 @@ def grouping_study(
             Table(
                 key="sets",
                 title="Grouping sets",
-                caption="delta = 1e-4 in all. A composed figure's lower bound is that of one grouping set.",
+                caption="Total delta = 1e-4. The lower bound of a composed epsilon is that of one grouping set.",
                 columns=("G", "d", "messages", "composed", "sum", "printed (no bound)"),
                 rows=tuple(rows),
             ),

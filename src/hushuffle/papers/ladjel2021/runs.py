@@ -1,4 +1,4 @@
-"""Plans run over data: Aggregate on generated records, K-means on MNIST with the Rand index (004, beside figure 8)."""
+"""Runs of plans over data: aggregates on generated records, k-means on MNIST with the Rand index (beside figure 8)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SCALES: Final = (50.0, 100.0, 200.0)
 def generated_study(
     request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
 ) -> Report:
-    """Return one run for each size, distribution and rate: 4 grouping attributes of 20 intervals."""
+    """Return one aggregate run for each size, distribution and rate: 4 grouping attributes of 20 intervals."""
     sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in _COLUMNS)
     functions: Any = ("count", "avg", "min", "max")
     query = GroupingQuery(grouping_sets=sets, values=("x",), functions=functions, partitions=20)
@@ -148,7 +148,7 @@ def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
 
 
 def digits(request: Request, *, images: int | None = None, **sizes: Any) -> Report:
-    """Return K-means on MNIST: K = 10, I = 10, Rand index on the test images; on the first `images` if given."""
+    """Return k-means on MNIST: K = 10, I = 10, Rand index on the test images; on the first `images` if given."""
     folder = request.folder("mnist")
     train, test = (load_digits(folder, part=part) for part in ("train", "t10k"))
     first = [Digits(images=part.images[:images], labels=part.labels[:images]) for part in (train, test)]
@@ -165,8 +165,8 @@ def digits_study(
     rates: Sequence[float] = _RATES,
     scales: Sequence[float] = _SCALES,
 ) -> Report:
-    """Return Rand indices without sampling, with it, and with released centroids under noise, for several starts."""
-    images, known = (part.images.astype(np.float32) / 255 for part in (train, test))
+    """Return Rand indices without sampling, with sampling, and with noisy public centroids, for several starts."""
+    images, training = (part.images.astype(np.float32) / 255 for part in (train, test))
     size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
     public = {s: k_means(variant="public-centroids", sigma=s, **size) for s in rates}
     noises = {scale: CentroidNoise(kind="gaussian", radius=_RADIUS, scale=scale) for scale in scales}
@@ -174,32 +174,32 @@ def digits_study(
         scale: k_means(variant="private-centroids", sigma=rates[0], noise=noise, **size)
         for scale, noise in noises.items()
     }
-    found: dict[str, list[float]] = {}
+    indices: dict[str, list[float]] = {}
     chance = []
     for draw in range(draws):
         rng = np.random.default_rng(request.seed + draw)
-        initial = known[rng.choice(len(known), 10, replace=False)]
+        initial = training[rng.choice(len(training), 10, replace=False)]
         chance.append(rand_index(test.labels.astype(np.int64), rng.integers(10, size=test.n)))
 
         def score(centroids: Any) -> float:
-            return rand_index(test.labels.astype(np.int64), nearest(known, centroids[-1]))
+            return rand_index(test.labels.astype(np.int64), nearest(training, centroids[-1]))
 
         request.tell(f"start {draw + 1}, no sampling", draw / draws)
-        found.setdefault("no sampling", []).append(score(plain_k_means(images, initial, iterations=iterations)))
+        indices.setdefault("no sampling", []).append(score(plain_k_means(images, initial, iterations=iterations)))
         for place, (s, plan) in enumerate(public.items()):
             request.tell(f"start {draw + 1}, sigma = {s:g}", (draw + (place + 1) / 8) / draws)
             run = run_k_means(plan, images, initial, rng=reproducible(request.seed + draw))
-            found.setdefault(_public(s), []).append(score(run.centroids))
+            indices.setdefault(_public(s), []).append(score(run.centroids))
         for place, (scale, plan) in enumerate(private.items()):
             request.tell(f"start {draw + 1}, noise {scale:g}", (draw + (place + 4) / 8) / draws)
             run = run_k_means(plan, images, initial, noise=noises[scale], rng=reproducible(request.seed + draw))
-            found.setdefault(_private(scale), []).append(score(run.centroids))
+            indices.setdefault(_private(scale), []).append(score(run.centroids))
     guarantees = {
         **{_public(s): traffic.plan_guarantee(plan, delta=DELTA).epsilon for s, plan in public.items()},
         **{_private(scale): traffic.plan_guarantee(plan, delta=DELTA).epsilon for scale, plan in private.items()},
     }
-    plain = found["no sampling"]
-    lost = max(abs(a - b) for s in rates for a, b in zip(plain, found[_public(s)], strict=True))
+    plain = indices["no sampling"]
+    lost = max(abs(a - b) for s in rates for a, b in zip(plain, indices[_public(s)], strict=True))
     between = max(plain) - min(plain)
     return Report(
         key="ladjel2021/figure-8-mnist",
@@ -225,7 +225,7 @@ def digits_study(
             f"with noise, sigma = {rates[0]:g}): "
             + ", ".join(
                 f"epsilon {number(guarantees[_private(scale)].upper, up=True)} at a Rand index of "
-                f"{number(float(np.mean(found[_private(scale)])))}"
+                f"{number(float(np.mean(indices[_private(scale)])))}"
                 for scale in scales
             )
             + ".",
@@ -244,7 +244,7 @@ def digits_study(
                 title="Rand index on the test images",
                 caption="Epsilon of the traffic and, with noise, of the released centroids too.",
                 columns=("variant", *(f"start {draw + 1}" for draw in range(draws)), "epsilon"),
-                rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in found.items()),
+                rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in indices.items()),
             ),
         ),
         citations=(LADJEL.at("section V"),),

@@ -1,4 +1,4 @@
-"""What the exact sum saves over the ranges of Table I: dummies or sampling for epsilon <= 1 at delta = 1e-4."""
+"""Savings by the exact sum over the ranges of Table I: dummies or sampling for epsilon <= 1 at delta = 1e-4."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WANTED: Final = 1.0
 USED: Final = 10_000
 _MOST: Final = 200_000
 _STEPS: Final = 1000
-"""Sampling rates are tried in thousandths."""
+"""Sampling rates are searched in steps of one thousandth."""
 
 _BATCHES: Final = (10, 50, 100, 300, 600)
 _RATES: Final = (0.0, 0.1, 0.2, 0.5)
@@ -43,7 +43,7 @@ _DUMMIES: Final = (0, 50, 200, 400)
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """The least dummies (or thousandths of sampling) by each way of computing; infinite where nothing in range does."""
+    """The least dummies (or thousandths of sampling) by each method; infinite if no number in the range suffices."""
 
     exact: float
     bennett: float
@@ -55,20 +55,20 @@ class Needed:
 def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples: int, seed: int) -> Needed:
     """Return the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
 
-    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. Algorithm 2 is asked at
+    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. Algorithm 2 runs at
     epsilon = 1.
     """
 
     def simulated(x: int) -> bool:
-        found = published.simulated_delta(TARGETS_OF, *case(x), epsilon=WANTED, samples=samples, seed=seed)
-        return found <= DELTA
+        delta = published.simulated_delta(TARGETS_OF, *case(x), epsilon=WANTED, samples=samples, seed=seed)
+        return delta <= DELTA
 
     def four(x: int) -> bool:
         return published.theorem_four_epsilon(TARGETS_OF, *case(x), delta=DELTA).upper <= WANTED
 
     def first(holds: Callable[[int], bool]) -> float:
-        found = least(holds, most)
-        return math.inf if found is None else found
+        smallest = least(holds, most)
+        return math.inf if smallest is None else smallest
 
     return Needed(
         exact=first(lambda x: meets(*case(x), epsilon=WANTED)),
@@ -95,7 +95,7 @@ def savings_study(
     dummies: Sequence[int] = _DUMMIES,
     samples: int = SAMPLES,
 ) -> Report:
-    """Return the dummies needed at each batch and rate, and the sampling needed at each batch and number of dummies."""
+    """Return the dummies needed for each batch and rate, and the sampling needed for each batch and dummies."""
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
     by_dummies: dict[tuple[int, float], Needed] = {}
@@ -147,12 +147,12 @@ def savings_study(
 
 
 def _fails(n: int, sigma: float, cell: Needed) -> bool:
-    """Say whether the dummies that the printed form asks for provably leave epsilon above 1."""
+    """Return whether epsilon provably exceeds 1 with the dummies that the printed formula requires."""
     return certified(n, sigma, int(cell.printed)).lower > WANTED
 
 
 def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
-    """Name the setting where the printed form promises most too much, with the certified figure there."""
+    """Return the setting where the printed formula is most wrong, with the certified epsilon there."""
     if not short:
         return "none."
     (n, sigma), cell = max(short, key=lambda item: certified(*item[0], int(item[1].printed)).lower)
@@ -161,13 +161,13 @@ def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
 
 
 def _times(cells: dict[tuple[int, float], Needed]) -> str:
-    found = [c.hoeffding / c.exact for c in cells.values() if c.exact] or [1.0]
-    return f"{min(found):.0f} to {max(found):.0f}"
+    ratios = [c.hoeffding / c.exact for c in cells.values() if c.exact] or [1.0]
+    return f"{min(ratios):.0f} to {max(ratios):.0f}"
 
 
 def _range(cells: dict[tuple[int, float], Needed]) -> str:
-    found = [c.simulated / c.exact for c in cells.values() if c.exact] or [1.0]
-    return f"{min(found):.0%} to {max(found):.0%}"
+    ratios = [c.simulated / c.exact for c in cells.values() if c.exact] or [1.0]
+    return f"{min(ratios):.0%} to {max(ratios):.0%}"
 
 
 def _rates_answer(cells: dict[tuple[int, int], Needed]) -> str:
@@ -187,7 +187,7 @@ def _used(sigma: float) -> float:
 
 
 def costs(n: int, sigma: float, dummies: int) -> Costs:
-    """Return the costs of one cluster with 10,000 used tuples."""
+    """Return the costs of one cluster in which 10,000 records arrive."""
     sources = sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma))
     sent = messages("send", sources=sources, targets=TARGETS_OF, sigma=sigma, reads=("p",), dummies=dummies, batch=n)
     return cluster_costs(sent)
@@ -200,13 +200,13 @@ def _messages(n: int, sigma: float, dummies: float) -> int:
 def _dummy_table(cells: dict[tuple[int, float], Needed]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (n, sigma), cell in cells.items():
-        asked = (int(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
+        counts = (int(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
         sent = (_messages(n, sigma, dummies) for dummies in (cell.exact, cell.bennett))
-        rows.append((n, sigma, *asked, certified(n, sigma, int(cell.printed)), *sent))
+        rows.append((n, sigma, *counts, certified(n, sigma, int(cell.printed)), *sent))
     return Table(
         key="dummies",
         title="Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
-        caption=f"20 targets. The first three are guarantees. Messages in all for {USED:,} used tuples.",
+        caption=f"20 targets. The first three methods are guarantees. Messages: total for {USED:,} used tuples.",
         columns=(
             "n",
             "sigma",
@@ -229,8 +229,8 @@ def _rate_table(cells: dict[tuple[int, int], Needed]) -> Table:
 
     rows = []
     for (n, d), cell in cells.items():
-        asked = (rate(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
-        rows.append((n, d, *asked))
+        rates = (rate(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
+        rows.append((n, d, *rates))
     return Table(
         key="sampling",
         title="Sampling rate for epsilon <= 1 at delta = 1e-4",
@@ -279,7 +279,7 @@ _SAVINGS: Final = (
 
 
 def ranges(request: Request) -> Report:
-    """Return Table I: the corners of its ranges, with what they give and cost."""
+    """Return Table I: the corners of its ranges, with their epsilon and their costs."""
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
     rows: list[tuple[Cell, ...]] = []
@@ -310,7 +310,7 @@ def ranges(request: Request) -> Report:
                 "section V",
                 "K-means with 10 iterations has a guarantee.",
                 hidden.applies,
-                f"As published it gets none. {hidden.refusals()[0].split(':')[0]}.",
+                f"As published it gets none. {hidden.refusals()[0].split('. ')[0]}.",
                 quote=K_MEANS,
                 repeats="ladjel2021/figure-8-k-means",
             ),

@@ -1,4 +1,4 @@
-"""Privacy against network load, load of a node, consents and utility: the traffic paper's figure 8, a to d."""
+"""Privacy against network load, load of a node, consents and utility: the traffic paper's figures 8a to 8d."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BATCHES: Final = (10, 20, 50, 100, 200, 300, 400, 600)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One point: `sources` in batches of up to `n`, sampling rate, dummies; one cluster of Aggregate."""
+    """One setting: `sources` in batches of up to `n`, sampling rate, dummies; one cluster of an aggregate."""
 
     sources: int
     n: int
@@ -47,44 +47,44 @@ class Setting:
 
     @classmethod
     def for_used(cls, used: int, *, n: int, sigma: float, dummies: int) -> Setting:
-        """Return the setting in which `used` tuples are used in expectation."""
+        """Return the setting in which `used` records arrive in expectation."""
         sources = sources_needed(used, TargetSampling(targets=TARGETS_OF, sigma=sigma))
         return cls(sources=sources, n=n, sigma=sigma, dummies=dummies)
 
     @property
     def plan(self) -> Plan:
-        """Aggregate over one grouping set."""
+        """The plan of an aggregate over one grouping set."""
         return grouped(self, 1)
 
     @property
     def costs(self) -> Costs:
-        """Costs of the messages to compute nodes."""
+        """The costs of the messages to compute nodes."""
         return cluster_costs(next(cluster for cluster in self.plan.clusters if not cluster.fixed))
 
     @property
     def batch(self) -> int:
-        """The smallest batch."""
+        """Number of sources in the smallest batch."""
         return self.plan.clusters[0].smallest
 
     @property
     def exact(self) -> Bound:
-        """The certified figure of one message."""
+        """The certified epsilon of one message."""
         return certified(self.batch, self.sigma, self.dummies)
 
     @property
     def formula(self) -> Bound:
-        """Theorem 4 with Bennett's inequality, corrected."""
+        """Epsilon by Theorem 4 with Bennett's inequality, corrected."""
         return bennett(self.batch, self.sigma, self.dummies)
 
     @property
     def printed(self) -> float:
-        """The same as printed."""
+        """Epsilon by Theorem 4 with Bennett's inequality, as printed."""
         return as_printed(self.batch, self.sigma, self.dummies)
 
 
 @lru_cache(maxsize=2048)
 def grouped(setting: Setting, sets: int) -> Plan:
-    """Return Aggregate over the first `sets` grouping sets, 20 compute nodes each."""
+    """Return the plan of an aggregate over the first `sets` grouping sets, with 20 compute nodes each."""
     columns = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in "abcd"[:sets])
     query = GroupingQuery(grouping_sets=columns, partitions=TARGETS_OF)
     return aggregate(
@@ -104,12 +104,12 @@ def aggregate_study(
     dummies: Sequence[int] = _DUMMIES,
     steps: int = 9,
 ) -> Report:
-    """Return figures 8a to 8d: the four trade-offs for `used` tuples, one grouping set."""
-    few, many = 100, max(batches)
+    """Return figures 8a to 8d: the four trade-offs if `used` records arrive, with one grouping set."""
+    smallest, many = 100, max(batches)
     request.tell("network load", 0.0)
     load = {
         (n, s): [Setting.for_used(used, n=n, sigma=s, dummies=d) for d in dummies]
-        for n in (few, many)
+        for n in (smallest, many)
         for s in (0.0, 0.2)
     }
     request.tell("load of a node", 0.3)
@@ -120,11 +120,11 @@ def aggregate_study(
     }
     request.tell("consents", 0.5)
     consents = {
-        (n, budget): _at_fixed_load(used, n, budget, steps) for n in (few, many) for budget in (3 * used, 4 * used)
+        (n, budget): _at_fixed_load(used, n, budget, steps) for n in (smallest, many) for budget in (3 * used, 4 * used)
     }
     request.tell("utility", 0.8)
     rates = [round(0.9 * step / (steps - 1), 4) for step in range(steps)]
-    utility = {d: [Setting(sources=used, n=few, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
+    utility = {d: [Setting(sources=used, n=smallest, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
     points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
     below = [setting for setting in points if setting.printed < setting.exact.lower]
     return Report(
@@ -165,7 +165,7 @@ def aggregate_study(
                         if n == size
                     ],
                 )
-                for size in (few, many)
+                for size in (smallest, many)
             ),
             *(
                 _chart(
@@ -205,15 +205,15 @@ def aggregate_study(
 
 
 def _at_fixed_load(used: int, n: int, budget: int, steps: int) -> list[Setting]:
-    """Return settings with `used` to twice as many sources, whose dummies use up `budget` messages in all."""
-    found = []
+    """Return settings with `used` to twice as many sources, and as many dummies as `budget` messages allow."""
+    settings = []
     for step in range(steps):
         sources = used + round(used * step / (steps - 1))
         sigma = (1 - used / sources) * TARGETS_OF / (TARGETS_OF - 1)
         room = (budget - 2 * sources) // -(-sources // n)
         if room >= 0:
-            found.append(Setting(sources=sources, n=n, sigma=sigma, dummies=room))
-    return found
+            settings.append(Setting(sources=sources, n=n, sigma=sigma, dummies=room))
+    return settings
 
 
 def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]) -> list[Series]:
@@ -235,7 +235,7 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
 def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     good = {key: next((p for p in line if p.exact.upper <= 1), None) for key, line in load.items()}
     by_formula = {key: next((p for p in line if p.formula.upper <= 1), None) for key, line in load.items()}
-    said = [
+    sentences = [
         f"n = {n}, sigma = {s:g}: {p.costs.messages:,} messages with {p.dummies} dummies"
         + ("" if other is None else f" (corrected formula: {other.costs.messages:,})")
         for ((n, s), p), other in zip(good.items(), by_formula.values(), strict=True)
@@ -244,8 +244,8 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     return claim(
         "Figure 8a",
         "Epsilon <= 1 can be had at an acceptable load of the network.",
-        bool(said),
-        f"The first of the numbers of dummies tried that reaches it: {'; '.join(said) or 'none'}.",
+        bool(sentences),
+        f"The first of the numbers of dummies tried that reaches it: {'; '.join(sentences) or 'none'}.",
         quote="Configurations with good privacy … and acceptable network load can be achieved.",
         stand_in=OWN_SETTINGS,
     )

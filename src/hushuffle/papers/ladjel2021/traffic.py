@@ -1,4 +1,4 @@
-"""One scrambler by every formula, and what the figures on traffic share."""
+"""The epsilon of one scrambler by every formula, and helpers that the studies on traffic share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BENNETT: Final = "Numerically tighter (albeit more complex) bounds can be obtain
 BENNETT_STUDY: Final = "ladjel2021/figure-7"
 K_MEANS: Final = "Similarly, the privacy of the execution plan for … K-means is"
 SOURCES: Final = "the total number of source nodes must be"
-"""Words of the paper that several studies test."""
+"""Words of the paper that several studies quote."""
 
 DELTA: Final = 1e-4
 SAMPLES: Final = 5000
@@ -33,48 +33,48 @@ SAMPLES: Final = 5000
 
 @lru_cache(maxsize=4096)
 def certified(n: int, sigma: float, dummies: int, delta: float = DELTA) -> Bound:
-    """Return the certified bracket of one uncapped scrambler with 20 targets."""
+    """Return certified bounds on the epsilon of one uncapped scrambler with 20 targets."""
     return traffic.scrambler_epsilon(TARGETS_OF, n, sigma, dummies, delta=delta)
 
 
 @lru_cache(maxsize=4096)
 def capped(n: int, sigma: float, dummies: int, convention: Convention = "uniform") -> Bound:
-    """Return the pure figure of one scrambler with a cap; an upper bound for `dummies` >= n."""
+    """Return the pure epsilon of one scrambler with a cap; an upper bound for `dummies` >= n."""
     return traffic.scrambler_epsilon(TARGETS_OF, n, sigma, dummies, cap=n, convention=convention)
 
 
 @lru_cache(maxsize=4096)
 def bennett(n: int, sigma: float, dummies: int, delta: float = DELTA) -> Bound:
-    """Return Theorem 4 refined by Bennett's inequality, corrected."""
+    """Return epsilon by Theorem 4 refined by Bennett's inequality, corrected."""
     return published.theorem_four_epsilon(TARGETS_OF, n, sigma, dummies, delta=delta, inequality="bennett")
 
 
 @lru_cache(maxsize=4096)
 def as_printed(n: int, sigma: float, dummies: int, delta: float = DELTA) -> float:
-    """Return the same as printed, which is no bound."""
+    """Return epsilon by Theorem 4 refined by Bennett's inequality, as printed; it is not a bound."""
     return published.printed_bennett_epsilon(TARGETS_OF, n, sigma, dummies, delta=delta)
 
 
 def meets(n: int, sigma: float, dummies: int, *, epsilon: float) -> bool:
-    """Say whether the certified delta at `epsilon` is at most 1e-4."""
+    """Return whether the certified delta at `epsilon` is at most 1e-4."""
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     law = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
     return law.near(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA
 
 
 def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> Series:
-    """Return the line through figures or plain numbers, without the points that are infinite.
+    """Return the line through bounds or plain numbers, without infinite points.
 
     >>> drawn("line", [1, 2], [0.5, math.inf]).x
     (1.0,)
     """
     ends = [(figure, figure.upper if isinstance(figure, Bound) else figure) for figure in figures]
-    kept = [(at, figure) for at, (figure, end) in zip(x, ends, strict=True) if math.isfinite(end)]
-    return Series.through(label, (at for at, _ in kept), (figure for _, figure in kept))
+    finite = [(at, figure) for at, (figure, end) in zip(x, ends, strict=True) if math.isfinite(end)]
+    return Series.through(label, (at for at, _ in finite), (figure for _, figure in finite))
 
 
 def least(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return the smallest integer in 0..most for which `holds`, true from there on; None if there is none.
+    """Return the smallest integer in 0..most from which on `holds` is true; None if there is none.
 
     >>> least(lambda n: n * n >= 10, 50), least(lambda n: n > 50, 50)
     (4, None)
@@ -148,7 +148,7 @@ def sampling_and_flooding(request: Request) -> Report:
             Table(
                 key="needed",
                 title="Sampling needed for epsilon <= ln 3, no flooding",
-                caption="And what arrives: 1 - sigma + sigma/T of the tuples.",
+                caption="The share of tuples that arrive is 1 - sigma + sigma/T.",
                 columns=("targets", "sigma", "share of tuples used"),
                 rows=tuple((t, s, 1 - s + s / t) for t, s in needed.items()),
             ),
@@ -212,7 +212,7 @@ def cap_study(
             Table(
                 key="cap",
                 title=f"{n} sources behind a scrambler with a cap",
-                caption="Printed: Theorem 3. Exact: proven, equal to enumeration where that is possible.",
+                caption="Printed: Theorem 3. Exact: proven, and equal to enumeration where enumeration is possible.",
                 columns=("sigma", "dummies", "printed", "exact, its convention", "exact, the algorithm's", "local"),
                 rows=rows,
             ),
@@ -318,7 +318,7 @@ def _row(n: int, sigma: float, d: int) -> tuple[float | Bound, ...]:
 
 
 def _three_lines(name: str, x: Sequence[float], cases: Sequence[tuple[int, float, int]]) -> list[Series]:
-    """Return the printed line, where it is defined, and the exact ones."""
+    """Return the printed line, where its formula is defined, and the exact lines."""
     printed = [
         published.printed_capped_epsilon(TARGETS_OF, n, s, d) if s < (TARGETS_OF - 1) / TARGETS_OF else math.inf
         for n, s, d in cases
@@ -335,7 +335,7 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
     return Chart(
         key=key,
         title=title,
-        caption="Printed: Theorem 3, too small. Exclusive: exact in its convention. Uniform: exact for the algorithm.",
+        caption="Printed: Theorem 3, too small. Exclusive: exact if random targets are other targets. Uniform: any.",
         x_label=x_label,
         y_label=_NATS,
         series=tuple(series),

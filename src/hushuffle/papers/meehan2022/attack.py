@@ -1,4 +1,4 @@
-"""Inference attack and learnability between no shuffle and the uniform shuffle (003, figures 4 and 8)."""
+"""Inference attack and learnability between no shuffle and the uniform shuffle (figures 4 and 8)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LINES: Final = (
     "as published: breadth-first order, theta = alpha / (w(w+1)/2); others: best order, exact sensitivity",
 )
 _AT_LEAST: Final = 1.6
-"""A factor that is 1.7 when rounded up to one digit."""
+"""Factors of at least this much round up to 1.7."""
 _FRIENDS: Final = (2, 3, 5, 10, 100, 5000)
 _YEARS: Final = (0, 1, 5)
 _AGES: Final = (3, 10, 30, 100, 300, 600)
@@ -62,7 +62,7 @@ def twitch_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the graph: groups of the closest friends, then any alpha for groups of five."""
+    """Return the study of the graph: groups of the closest friends, then several alpha for groups of five."""
     case, close = twitch(request.folder("twitch_musae"), people=people)
     sized = []
     for size in sizes:
@@ -113,7 +113,7 @@ def adult_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the census: groups by age, groups of the next in age, and any alpha within one year."""
+    """Return the study of the census: groups by age, groups of the next in age, and several alpha within one year."""
     case, age = adult(request.folder("adult"), people=people)
     line = stands(age)
     yearly = []
@@ -197,18 +197,18 @@ def _learner(key: str, steps: Sequence[Step], scores: Mapping[str, Score], x_lab
 
 
 def rarest(case: Case) -> int:
-    """Return the value that the fewest hold."""
+    """Return the value that the fewest people have."""
     return min(range(case.k), key=lambda value: int((case.values == value).sum()))
 
 
 SPANS: Final = "meehan2022/figure-4"
-"""The study whose claims of `spans` the others repeat."""
+"""The study whose claims of `spans` the other studies repeat."""
 
 _OWN_GROUPS: Final = "The paper gives neither the attacker's radius nor the rule of the groups: both are ours."
 _OWN_RADIUS: Final = "The paper does not give the attacker's radius r*: ours is 1 year of age."
 _OWN_SIZES: Final = "The paper's groups are by years of age, and it does not give r*: ours is 1 year."
 _BACK: Final = 0.1
-"""A line that turns back by less of the way is taken for rising."""
+"""A line that turns back by less than this share of its range counts as rising."""
 
 
 def _people(case: Case) -> str:
@@ -218,16 +218,16 @@ def _people(case: Case) -> str:
 def spans(
     steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str, repeats: str = ""
 ) -> tuple[Claim, ...]:
-    """Return the claims that the steps span the way between the two ends."""
+    """Return the claims that the steps cover the range between no shuffle and the uniform shuffle."""
     chosen = [each for each in steps if each.basis == basis]
     first, last = chosen[0], chosen[-1]
-    found = []
+    intervals = []
     for what, name, figure in (("rho", "The share of vulnerable people", "a"), ("error", "The learner's error", "c")):
         ways = [way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in chosen]
         rising = all(after >= before - _BACK for before, after in pairwise(ways))
         spans = (rising and ways[0] <= 0.5 and ways[-1] >= 0.9) if len(ways) > 1 else None
         start, end = (getattr(scores[name_of], what).mean for name_of in (LOCAL, UNIFORM))
-        found.append(
+        intervals.append(
             claim(
                 f"section 5.1, Figures 4 and 8{figure}",
                 f"{name} goes from that of no shuffle to that of the uniform one as groups grow ({basis}).",
@@ -241,7 +241,7 @@ def spans(
                 repeats=repeats,
             )
         )
-    return tuple(found)
+    return tuple(intervals)
 
 
 _SPANNED: Final = {
@@ -253,7 +253,7 @@ _SPANNED: Final = {
 
 
 def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> tuple[Claim, ...]:
-    """Return what the paper says of groups within one year: fewer vulnerable people at no cost to the learner."""
+    """Return the paper's claims about groups within one year: fewer vulnerable people at no cost to the learner."""
     near = [each for each in steps if each.basis == EXACT and each.x == 1]
     if not near:
         return ()
@@ -280,7 +280,7 @@ def _percent(share: float) -> str:
 
 
 def _spread(case: Case, narrowest: Step) -> str:
-    """Say why friends cannot be mixed with friends alone."""
+    """Return a sentence on why friends cannot be mixed with friends alone."""
     width = (math.isqrt(8 * narrowest.published + 1) - 1) // 2
     return (
         f"In the best order found, people of one group of up to {narrowest.x:g} stand up to {width:,} ranks of "
@@ -289,7 +289,7 @@ def _spread(case: Case, narrowest: Step) -> str:
 
 
 def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
-    """Return the claim about which way rho goes, and for whom."""
+    """Return the claim about the direction in which rho changes, and for which people."""
     start, end = scores[LOCAL], scores[UNIFORM]
     parts = ", ".join(
         f"{before.mean:.3f} to {after.mean:.3f} of those {label}"
@@ -309,7 +309,7 @@ def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
 
 
 def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
-    """Say how far a larger alpha takes the learner back to no shuffle."""
+    """Return a sentence on how far a larger alpha takes the learner back to no shuffle."""
     ways = ", ".join(
         f"{max(0.0, 1 - way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}" for each in steps
     )
@@ -317,7 +317,7 @@ def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
 
 
 def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Claim:
-    """Return what the largest groups that cost the learner nothing (5 % of the way) do for the rarest value."""
+    """Return the effect on the rarest value of the largest groups that cost the learner nothing (5 % of the range)."""
     rare = rarest(case)
     free = [each for each in steps if way(scores[each.label], scores, what="error") <= 0.05]
     place, sentence = "abstract", "The attack is weakened at little cost to the learner."

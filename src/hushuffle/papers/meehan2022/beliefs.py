@@ -1,4 +1,4 @@
-"""A de Finetti attack on shuffled reports (appendix A.3), every belief by enumeration, beside Properties 1 and 2."""
+"""A de Finetti attack on shuffled reports (appendix A.3), with every belief by enumeration, and Properties 1 and 2."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hushuffle.questions import order
 Floats = npt.NDArray[np.float64]
 
 CLASSES: Final = (0, 0, 0, 1, 1, 1)
-"""What is public of each person: the side information t."""
+"""The public side information t of each person."""
 
 _EPSILON: Final = 2.0
 _RATES: Final = tuple(rate / 10 for rate in range(1, 10))
@@ -30,9 +30,9 @@ _PRIORS: Final = (0.5, 0.1, 0.01, 1e-4, 1e-8)
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """What the attacker gets: `right`, how often a value is named right; `moved`, the most that a belief moves.
+    """The success of an attack: `right`, the share of values guessed right; `moved`, the largest change of a belief.
 
-    `moved` is the largest |ln| of the belief that somebody sent a report, given the release, over that given the bag of
+    `moved` is the largest |ln| of the belief in one sender of a report, given the release, over that given the bag of
     reports alone, in nats.
     """
 
@@ -41,7 +41,7 @@ class Attack:
 
 
 def beliefs(_request: Request) -> Report:
-    """Return the attack at several alpha, for groups of everybody and of each class, and the bound of Property 1."""
+    """Return the attack at several alpha, for one group of all people and groups by class, and Property 1's bound."""
     n, half = len(CLASSES), len(CLASSES) // 2
     whole, parts = [list(range(n))], [list(range(half)), list(range(half, n))]
     reference, channel = list(range(n)), _channel()
@@ -49,21 +49,23 @@ def beliefs(_request: Request) -> Report:
         "everybody": [order.theta_for_alpha(alpha, reference=reference, groups=whole) for alpha in _ALPHAS],
         "own class": [order.theta_for_alpha(alpha, reference=reference, groups=parts) for alpha in _ALPHAS],
     }
-    found = {name: [attack(CLASSES, theta, channel) for theta in each] for name, each in thetas.items()}
+    results = {name: [attack(CLASSES, theta, channel) for theta in each] for name, each in thetas.items()}
     ends = attack(CLASSES, 0.0, channel), attack(CLASSES, math.inf, channel)
-    moved = [each.moved for each in found["everybody"]]
+    moved = [each.moved for each in results["everybody"]]
     held = all(most <= alpha + 1e-9 for most, alpha in zip(moved, _ALPHAS, strict=True))
-    broken = _largest([each.moved for each in found["own class"]])
+    broken = _largest([each.moved for each in results["own class"]])
     theta = order.theta_for_alpha(1.0, reference=reference, groups=whole)
     shifts = [shift(theta, n, prior) for prior in _PRIORS]
     return Report(
         key="meehan2022/property-1",
         title="A de Finetti attack on shuffled reports",
-        question="What does the order of the reports tell somebody who learns from it how values depend on a class?",
+        question=(
+            "What does the order of the reports reveal to an adversary who learns from it how values depend on a class?"
+        ),
         claims=(
             claim(
                 "Appendix A.3, Property 1",
-                "If one group holds everybody, no belief about who holds what moves by more than a factor of e^alpha.",
+                "If one group holds all people, no belief about their values moves by more than a factor of e^alpha.",
                 held,
                 f"The attacker's beliefs move by at most {_largest(moved):.2f} alpha, alpha from {_ALPHAS[1]:g} to "
                 f"{_ALPHAS[-1]:g}.",
@@ -88,10 +90,10 @@ def beliefs(_request: Request) -> Report:
             ),
         ),
         answers=(
-            f"Somebody who sees the reports with their senders names {ends[1].right:.3f} of the values right, from the "
+            f"From reports with their senders, the adversary names {ends[1].right:.3f} of the values right, from the "
             f"bag of reports and the classes alone {ends[0].right:.3f}. The order of a shuffle with alpha = "
-            f"{_ALPHAS[2]:g} for everybody adds {found['everybody'][2].right - ends[0].right:.4f}, with the same alpha "
-            f"for each class {found['own class'][2].right - ends[0].right:.4f}.",
+            f"{_ALPHAS[2]:g} for everybody adds {results['everybody'][2].right - ends[0].right:.4f}, with the same "
+            f"alpha for each class {results['own class'][2].right - ends[0].right:.4f}.",
         ),
         settings=(
             ("people", f"{n}, in the order of reference: {half} of one class, then {n - half} of another"),
@@ -102,14 +104,14 @@ def beliefs(_request: Request) -> Report:
         charts=(
             Chart(
                 key="right",
-                title="Values named right",
-                caption="The best guesser, every release enumerated; lines end between a uniform shuffle and none.",
+                title="Share of values guessed right",
+                caption="The best adversary, by enumeration; horizontal lines: the uniform shuffle, and no shuffle.",
                 x_label="alpha (nats)",
                 y_label="share of values named right",
                 series=(
                     *(
                         Series.through(f"groups: {name}", _ALPHAS, [each.right for each in attacks])
-                        for name, attacks in found.items()
+                        for name, attacks in results.items()
                     ),
                     Series.through("uniform shuffle", _ALPHAS, [ends[0].right] * len(_ALPHAS)),
                     Series.through("no shuffle", _ALPHAS, [ends[1].right] * len(_ALPHAS)),
@@ -119,18 +121,18 @@ def beliefs(_request: Request) -> Report:
         tables=(
             Table(
                 key="beliefs",
-                title="How far beliefs move",
-                caption="The largest |ln| of a belief about who sent what, after the release over before; in nats.",
+                title="Largest change of a belief by the release",
+                caption="The largest |ln| of the ratio of beliefs about a sender after and before the release (nats).",
                 columns=("alpha", "right, everybody", "moved, everybody", "right, own class", "moved, own class"),
                 rows=tuple(
-                    (alpha, one.right, one.moved, other.right, other.moved)
-                    for alpha, one, other in zip(_ALPHAS, found["everybody"], found["own class"], strict=True)
+                    (alpha, shared.right, shared.moved, separate.right, separate.moved)
+                    for alpha, shared, separate in zip(_ALPHAS, results["everybody"], results["own class"], strict=True)
                 ),
             ),
             Table(
                 key="priors",
-                title="Two orders, the likeliest release of one of them",
-                caption="How far a belief moves at alpha = 1 if only an order and its reverse are possible, in nats.",
+                title="Largest change of a belief with two possible orders",
+                caption="Change of ln of a belief at alpha = 1 if only an order and its reverse are possible, in nats.",
                 columns=("prior of one order", "a belief moves by"),
                 rows=tuple(zip(_PRIORS, shifts, strict=True)),
             ),
@@ -140,12 +142,12 @@ def beliefs(_request: Request) -> Report:
 
 
 def _largest(moved: Sequence[float]) -> float:
-    """Return the largest of the shifts at `_ALPHAS`, over alpha."""
+    """Return the largest ratio of a shift at `_ALPHAS` to its alpha."""
     return max(most / alpha for most, alpha in zip(moved, _ALPHAS, strict=True) if alpha)
 
 
 def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
-    """Return what the attacker gets from a Mallows shuffle about the order of the people, by enumeration.
+    """Return the attacker's success against a Mallows shuffle around the order of the people, by enumeration.
 
     >>> attack((0, 1), 0.0, np.eye(2)).moved  # a uniform shuffle says no more than the bag of reports
     0.0
@@ -189,7 +191,7 @@ def _channel() -> Floats:
 
 
 def _prior(classes: Sequence[int]) -> Floats:
-    """Return the joint law of the values, shape (2,) * n: each class has a rate of its own, all rates alike."""
+    """Return the joint distribution of the values, shape (2,) * n: each class has its own rate, uniform."""
     n = len(classes)
     law = np.ones((2,) * n)
     for values in itertools.product((0, 1), repeat=n):
@@ -200,7 +202,7 @@ def _prior(classes: Sequence[int]) -> Floats:
 
 
 def _with(law: Floats, person: int, value: int) -> Floats:
-    """Return the part of the law where the person has the value."""
+    """Return the part of the distribution in which `person` has `value`."""
     part = np.zeros_like(law)
     np.moveaxis(part, person, 0)[value] = np.moveaxis(law, person, 0)[value]
     return part
@@ -213,7 +215,7 @@ def _reported(law: Floats, channel: Floats) -> Floats:
 
 
 def _released(tables: Floats, orders: npt.NDArray[np.int64], chances: Floats) -> Floats:
-    """Return the law of the release for each of the `tables` of reports: z[j] = y[order[j]]."""
+    """Return the distribution of the release for each of the `tables` of reports: z[j] = y[order[j]]."""
     total = np.zeros_like(tables)
     for each, chance in zip(orders, chances, strict=True):
         total += chance * np.transpose(tables, (0, *(each + 1)))
@@ -221,7 +223,7 @@ def _released(tables: Floats, orders: npt.NDArray[np.int64], chances: Floats) ->
 
 
 def _moved(seen: Floats) -> float:
-    """Return the largest |ln| of P[y | release] over P[y | bag] from seen[y, release]."""
+    """Return the largest |ln| of P[y | release] divided by P[y | bag], from seen[y, release]."""
     ones = np.indices(seen.shape[1:]).sum(axis=0)
     worst = 0.0
     for bag in range(seen.ndim):

@@ -1,4 +1,4 @@
-"""The people of the order studies: census, friendship graph, crescents; who is near whom, what is public."""
+"""The people of the order studies: census, friendship graph, crescents; with neighbourhoods and public features."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from hushuffle.questions import order
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_AXES: Final = 16  # coordinates of a graph that the learner sees
+_AXES: Final = 16  # coordinates of a graph that the learner uses
 _ROWS: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """People with a private value each: `values`, shape (n,), codes 0..k-1.
+    """People with one private value each: `values`, shape (n,), codes 0..k-1.
 
-    `near` is everybody's neighbourhood of radius r* (`within` says which), `features` what a learner sees of each
-    person, `privileged` what the attacker knows beyond that.
+    `near` gives each person's neighbourhood of radius r* (`within` describes it), `features` the public data of each
+    person that a learner uses, `privileged` the additional knowledge of the attacker.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Case:
 
 
 def adult(folder: Path, *, people: int | None = None) -> tuple[Case, Floats]:
-    """Return the training half of the census (or its first `people`), and everybody's age."""
+    """Return the training half of the census (or its first `people`), and the ages of these people."""
     frame = load_census(folder)
     frame = frame.filter(frame["split"] == "train").head(people or frame.height)
     age = frame["age"].to_numpy().astype(np.float64)
@@ -68,7 +68,7 @@ def adult(folder: Path, *, people: int | None = None) -> tuple[Case, Floats]:
 
 
 def next_in_line(line: Floats, size: int) -> Groups:
-    """Return everybody's group of `size` people next to them on a line; of the equal the earlier record comes first.
+    """Return for each person the group of the `size` nearest people on a line; on ties, earlier records come first.
 
     >>> next_in_line(np.array([30.0, 20.0, 30.0, 40.0]), 3)[3].tolist()
     [0, 2, 3]
@@ -84,11 +84,11 @@ def next_in_line(line: Floats, size: int) -> Groups:
 
 
 def twitch(folder: Path, *, people: int | None = None) -> tuple[Case, csr_array]:
-    """Return the people of the German graph (or its first `people`), and for each pair of friends their closeness."""
+    """Return the people of the German graph (or its first `people`), and the closeness of each pair of friends."""
     graph = load_graph(folder, language="DE")
     if people is not None:
-        kept = graph.edges[(graph.edges < people).all(axis=1)]
-        graph = SocialGraph(name=graph.name, edges=kept, mature=graph.mature[:people])
+        edges = graph.edges[(graph.edges < people).all(axis=1)]
+        graph = SocialGraph(name=graph.name, edges=edges, mature=graph.mature[:people])
     table = _friends(graph.edges, graph.n)
     case = Case(
         name="Twitch DE",
@@ -102,7 +102,7 @@ def twitch(folder: Path, *, people: int | None = None) -> tuple[Case, csr_array]
 
 
 def closeness(table: csr_array) -> csr_array:
-    """Return for each pair of friends 1 + the number of friends in common, shape (n, n)."""
+    """Return for each pair of friends 1 + the number of their common friends, shape (n, n)."""
     rows = []
     for start in range(0, table.shape[0], _ROWS):
         block = table[start : start + _ROWS]
@@ -111,7 +111,7 @@ def closeness(table: csr_array) -> csr_array:
 
 
 def closest_friends(close: csr_array, size: int) -> Groups:
-    """Return everybody's group: themselves and up to `size` - 1 friends, those with most friends in common.
+    """Return for each person a group: the person and the `size` - 1 friends with the most common friends, at most.
 
     >>> table = csr_array(np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]]))
     >>> [group.tolist() for group in map(closest_friends(table, 2).__getitem__, range(3))]
@@ -121,16 +121,16 @@ def closest_friends(close: csr_array, size: int) -> Groups:
     rows = np.repeat(np.arange(n), np.diff(close.indptr))
     ranked = np.lexsort((close.indices, -close.data, rows))
     place = np.arange(rows.size) - close.indptr[rows]
-    kept = ranked[place < size - 1]
-    owners = np.concatenate([np.arange(n), rows[kept]])
-    members = np.concatenate([np.arange(n), close.indices[kept]])
+    nearest = ranked[place < size - 1]
+    owners = np.concatenate([np.arange(n), rows[nearest]])
+    members = np.concatenate([np.arange(n), close.indices[nearest]])
     by_owner = np.argsort(owners, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))])
     return Groups(offsets=offsets, members=members[by_owner].astype(np.int64), n=n, group_of=np.arange(n))
 
 
 def syn(people: int, *, seed: int) -> tuple[Case, Floats, tuple[Floats, Integers]]:
-    """Return generated people, their places, and places and labels of as many people to test on."""
+    """Return generated people, their places, and places and labels of as many people for testing."""
     trained, tested = crescents(people, seed=seed), crescents(people, seed=seed + 1)
     case = Case(
         name="Syn",

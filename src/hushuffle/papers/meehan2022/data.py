@@ -1,4 +1,4 @@
-"""The paper's data: the Adult census extract, social graphs, and the made-up data of its examples."""
+"""The paper's data: the Adult census extract, social graphs, and the synthetic data of its examples."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def load_census(folder: str | Path) -> pl.DataFrame:
 
     Columns: age, workclass, fnlwgt, education, education_num, marital_status, occupation, relationship, race, sex,
     capital_gain, capital_loss, hours_per_week, native_country, income ("<=50K" or ">50K") and split ("train" or
-    "test"); numbers are 64-bit integers, the rest text. "?" (not known) stays as it is; spaces around a field and
-    the full stop behind the test set's incomes go.
+    "test"); numbers are 64-bit integers, all other columns are text. "?" (unknown) is not changed. Spaces around a
+    field and the full stop after the test set's incomes are removed.
 
     Args:
         folder: holds adult.parquet, or adult.data and adult.test (each also .gz).
@@ -108,8 +108,8 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
 
     Formats: edges.parquet (columns lang, src, dst) with targets.parquet (lang, new_id, mature); or the published
     musae_DE_edges.csv (from, to) with musae_DE_target.csv (new_id, mature), also without "musae_" in front. People
-    are the numbers 0..n-1 in new_id; a person who is there twice with the same attribute counts once. Edges are
-    as in the file: each once there, without loops.
+    are the numbers 0..n-1 in new_id; a person listed twice with the same attribute counts once. Edges are those of
+    the file, which lists each edge once and no loops.
 
     Raises:
         DataError: a file is missing or cannot be read, has no such language, or edges and people do not fit.
@@ -167,7 +167,7 @@ LABELS: Final = (
 )
 
 _APART: Final = 4.5  # between the centres of the clusters
-_DROP: Final = 0.4  # of the lower crescent against the upper
+_DROP: Final = 0.4  # place of the lower crescent relative to the upper
 _BAND: Final = 0.15  # half the thickness of a crescent
 _CUT: Final = 0.06  # half the angle between the halves of a crescent
 
@@ -185,7 +185,7 @@ class Crescents:
 
 
 def crescents(n: int, *, seed: int = 1) -> Crescents:
-    """Return n people, each label equally likely, points spread evenly over its half of a crescent.
+    """Return n people with uniformly random labels; each person's point is uniform in its label's half of a crescent.
 
     Crescents are half circles of radius 1, 0.3 thick, the lower one turned around and reaching into the upper one;
     clusters are 4.5 apart.
@@ -193,7 +193,7 @@ def crescents(n: int, *, seed: int = 1) -> Crescents:
     Raises:
         InvalidInputError: n < 1.
 
-    Source: Meehan et al. 2022, figure 1 and section 5 (which give the picture, not the law: this one is ours).
+    Source: Meehan et al. 2022, figure 1 and section 5 (which give the picture, not the distribution: this one is ours).
 
     >>> people = crescents(1000)
     >>> people.points.shape, np.unique(people.coarse(4)).tolist()
@@ -203,7 +203,7 @@ def crescents(n: int, *, seed: int = 1) -> Crescents:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 8, size)
     half, lower, cool = labels % 2, labels // 2 % 2, labels // 4
-    # Left halves of an upper crescent lie at angles above pi/2; the lower crescent is turned by pi.
+    # Left halves of an upper crescent are at angles above pi/2; the lower crescent is turned by pi.
     first = np.where(half == lower, np.pi / 2 + _CUT, 0.0)
     angle = first + rng.random(size) * (np.pi / 2 - _CUT)
     radius = 1 + _BAND * (2 * rng.random(size) - 1)

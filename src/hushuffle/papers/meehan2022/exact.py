@@ -1,4 +1,4 @@
-"""What the exact sensitivity buys at equal alpha, and what groups of other sizes do."""
+"""The gain from the exact sensitivity at equal alpha, and the effect of group sizes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def exact_study(
             Table(
                 key="exact",
                 title=f"At alpha = {ALPHA:g}: exact against published sensitivity",
-                caption="Same groups, same order, same promise. Mean ± one standard deviation.",
+                caption="Both have the same groups, order and alpha. Mean ± one standard deviation.",
                 columns=(
                     "data",
                     "groups",
@@ -120,20 +120,20 @@ def _ages(request: Request, people: int | None) -> tuple[Case, list[Grouping]]:
 
 def _graph(request: Request, people: int | None) -> tuple[Case, list[Grouping]]:
     case, close = twitch(request.folder("twitch_musae"), people=people)
-    found: list[Grouping] = []
+    groupings: list[Grouping] = []
     for size in (2, 10):
         groups = closest_friends(close, size)
-        found.append((f"up to {size} friends", groups, _orders(groups, order.reference_order(groups))))
-    return case, found
+        groupings.append((f"up to {size} friends", groups, _orders(groups, order.reference_order(groups))))
+    return case, groupings
 
 
 def _plane(request: Request, people: int | None) -> tuple[Case, list[Grouping]]:
     case, places, _ = syn(people or 20_000, seed=request.seed)
-    found: list[Grouping] = []
+    groupings: list[Grouping] = []
     for radius in (0.02, 0.04):
         groups = order.radius_groups(places, radius)
-        found.append((f"within {radius:g}", groups, _orders(groups, order.reference_order(groups, places))))
-    return case, found
+        groupings.append((f"within {radius:g}", groups, _orders(groups, order.reference_order(groups, places))))
+    return case, groupings
 
 
 def _row(case: Case, exact: Step, published: Step, scores: Mapping[str, Score]) -> tuple[str | float, ...]:
@@ -162,7 +162,7 @@ def _end(case: Case, end: str, score: Score) -> tuple[str | float, ...]:
 
 
 def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str, Score]) -> str:
-    """Say what the exact sensitivity buys at most on one data set."""
+    """Return a sentence on the largest gain from the exact sensitivity on one data set."""
     largest = max(pairs, key=lambda pair: _ratio(pair[0]))
     gains = [scores[theirs.basis].error.mean - scores[ours.basis].error.mean for ours, theirs in pairs]
     position = max(range(len(pairs)), key=gains.__getitem__)
@@ -202,7 +202,7 @@ _WIDE: Final = 0.12
 _TREES: Final = 15
 _GOOD: Final = 0.8
 _SLACK: Final = 0.02
-"""Accuracies this close are the same."""
+"""Accuracies that differ by at most this are counted as equal."""
 
 Accuracies = dict[str, dict[int, Measured]]
 
@@ -216,7 +216,7 @@ def syn_study(
     wide: float = _WIDE,
     trees: int = _TREES,
 ) -> Report:
-    """Return the study of `people` to train on and as many to test on."""
+    """Return the study of generated people: `people` for training and as many for testing."""
     case, places, test = syn(people, seed=request.seed)
     request.tell("reference orders", 0.0)
     common = order.reference_order(order.radius_groups(places, wide), places)
@@ -228,14 +228,17 @@ def syn_study(
         steps.append(step(radius, groups, own, alpha=ALPHA, basis="exact", label=OWN_EXACT))
         steps.append(step(radius, groups, common, alpha=ALPHA, basis="exact", label=COMMON))
     shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
-    found = _accuracies(case, places, test, shufflers, repetitions, trees, request)
+    accuracies = _accuracies(case, places, test, shufflers, repetitions, trees, request)
     return Report(
         key="meehan2022/figure-5",
-        title="Granularity: which classes can be told apart",
+        title="Granularity: which classes can be distinguished",
         question="Does the radius of the groups set the granularity at which people can be classified?",
         claims=(
-            _ends(found, _crescents(people)),
-            *(_granularity(steps, found, basis, _crescents(people)) for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)),
+            _ends(accuracies, _crescents(people)),
+            *(
+                _granularity(steps, accuracies, basis, _crescents(people))
+                for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)
+            ),
         ),
         settings=(
             ("people", f"{people:,} to train on, {people:,} to test on"),
@@ -245,8 +248,8 @@ def syn_study(
             ("order of each radius", "breadth first"),
             ("repetitions, seed", f"{repetitions}, {request.seed}"),
         ),
-        tables=(_table(steps, found),),
-        charts=tuple(_chart(basis, steps, found) for basis in (COMMON, OWN_EXACT, OWN_PUBLISHED)),
+        tables=(_table(steps, accuracies),),
+        charts=tuple(_chart(basis, steps, accuracies) for basis in (COMMON, OWN_EXACT, OWN_PUBLISHED)),
         citations=(ATTACK.at("figure 5"),),
         software=software("scikit-learn"),
     )
@@ -284,8 +287,8 @@ def _crescents(people: int) -> str:
     return f"Generated: {people:,} people to train on, {people:,} to test on."
 
 
-def _ends(found: Accuracies, data: str) -> Claim:
-    local, uniform = found[LOCAL], found[UNIFORM]
+def _ends(accuracies: Accuracies, data: str) -> Claim:
+    local, uniform = accuracies[LOCAL], accuracies[UNIFORM]
     right = local[8].mean >= _GOOD and all(uniform[ways].mean <= 1 / ways + 0.1 for ways in WAYS)
     return claim(
         "section 5.1, Figure 5",
@@ -299,14 +302,14 @@ def _ends(found: Accuracies, data: str) -> Claim:
     )
 
 
-def _granularity(steps: Sequence[Step], found: Accuracies, basis: str, data: str) -> Claim:
-    """Return the claim that the radius sets the granularity: up to which radius each survives.
+def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data: str) -> Claim:
+    """Return the claim that the radius sets the granularity: the largest radius at which each granularity survives.
 
-    Where accuracy does not fall with the radius, or coarse classes are told apart worse than fine ones, there is no
-    such radius to be read off.
+    If accuracy does not decrease with the radius, or coarse classes are distinguished worse than fine classes, no such
+    radius exists.
     """
     chosen = [each for each in steps if each.basis == basis]
-    lines = {ways: [found[each.label][ways].mean for each in chosen] for ways in WAYS}
+    lines = {ways: [accuracies[each.label][ways].mean for each in chosen] for ways in WAYS}
     rising = any(after > before + _SLACK for line in lines.values() for before, after in pairwise(line))
     crossed = any(
         fine > coarser + _SLACK
@@ -317,14 +320,15 @@ def _granularity(steps: Sequence[Step], found: Accuracies, basis: str, data: str
     quote = "The granularity of classification can be tuned by our scheme"
     repeats = "" if basis == OWN_PUBLISHED else "meehan2022/figure-5"
     if rising or crossed:
-        told = "; ".join(f"{ways} classes: {', '.join(f'{value:.3f}' for value in lines[ways])}" for ways in WAYS)
+        figures = "; ".join(f"{ways} classes: {', '.join(f'{value:.3f}' for value in lines[ways])}" for ways in WAYS)
         radii = ", ".join(f"{each.x:g}" for each in chosen)
-        ours = f"Accuracy at r = {radii}: {told}."
+        ours = f"Accuracy at r = {radii}: {figures}."
         why = "Accuracy does not fall with the radius, or coarse classes are told apart worse than fine ones: no "
         why += "largest radius can be read off."
         return claim(place, sentence, None, ours, quote=quote, reason=why, data=data, repeats=repeats)
     reach = {
-        ways: max((each.x for each in chosen if found[each.label][ways].mean >= _GOOD), default=0.0) for ways in WAYS
+        ways: max((each.x for each in chosen if accuracies[each.label][ways].mean >= _GOOD), default=0.0)
+        for ways in WAYS
     }
     tunable = reach[8] < reach[4] < reach[2]
     radii = ", ".join(f"r{ways} = {reach[ways]:g}" for ways in WAYS)
@@ -340,11 +344,11 @@ def _granularity(steps: Sequence[Step], found: Accuracies, basis: str, data: str
     )
 
 
-def _chart(basis: str, steps: Sequence[Step], found: Accuracies) -> Chart:
+def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
     chosen = [each for each in steps if each.basis == basis]
     xs = [each.x for each in chosen]
-    lines = [band(f"{ways} classes", xs, [found[each.label][ways] for each in chosen]) for ways in WAYS]
-    between = "; ".join(f"{end}: {', '.join(str(found[end][ways]) for ways in WAYS)}" for end in (LOCAL, UNIFORM))
+    lines = [band(f"{ways} classes", xs, [accuracies[each.label][ways] for each in chosen]) for ways in WAYS]
+    between = "; ".join(f"{end}: {', '.join(str(accuracies[end][ways]) for ways in WAYS)}" for end in (LOCAL, UNIFORM))
     return Chart(
         key=f"accuracy-{(COMMON, OWN_EXACT, OWN_PUBLISHED).index(basis) + 1}",
         title=f"Accuracy against the radius: {basis}",
@@ -356,8 +360,8 @@ def _chart(basis: str, steps: Sequence[Step], found: Accuracies) -> Chart:
     )
 
 
-def _table(steps: Sequence[Step], found: Accuracies) -> Table:
-    rows = [(end, "", "", "", "", *(str(found[end][ways]) for ways in WAYS)) for end in (LOCAL, UNIFORM)]
+def _table(steps: Sequence[Step], accuracies: Accuracies) -> Table:
+    rows = [(end, "", "", "", "", *(str(accuracies[end][ways]) for ways in WAYS)) for end in (LOCAL, UNIFORM)]
     rows += [
         (
             f"order-private, {each.basis}",
@@ -365,7 +369,7 @@ def _table(steps: Sequence[Step], found: Accuracies) -> Table:
             f"{each.exact:,}",
             f"{each.published:,}",
             f"{each.shuffler.theta:.3g}",
-            *(str(found[each.label][ways]) for ways in WAYS),
+            *(str(accuracies[each.label][ways]) for ways in WAYS),
         )
         for each in steps
     ]

@@ -1,4 +1,4 @@
-"""The worked example of Algorithm 1 (appendix A.10, figure 6), step by step, with the exact sensitivity beside."""
+"""The worked example of Algorithm 1 (appendix A.10, figure 6), step by step, compared with the exact sensitivity."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hushuffle.papers.diagram import Line, drawn
 from hushuffle.questions import order
 
 PRINTED: Final = (5, 2, 3, 8, 4, 1, 6, 7)
-"""The printed order of reference: person by rank."""
+"""The printed reference order: person by rank."""
 
 DRAWN: Final = (3, 2, 5, 4, 8, 1, 7, 6)
 """The permutation that the example draws."""
 
 RELEASED: Final = (1, 2, 5, 8, 3, 7, 6, 4)
-"""Whose report each person's place holds in the release, as printed."""
+"""For each person's place, the person whose report it holds in the release, as printed."""
 
 EDGES: Final = ((5, 2), (5, 3), (5, 8), (5, 4), (3, 8), (4, 7), (2, 1), (3, 6))
-"""Who is whose neighbour. The text gives the groups of 4, 5 and 8; where 1 and 6 are tied is ours."""
+"""Pairs of neighbours. The text gives the groups of 4, 5 and 8; the neighbours of 1 and 6 are our choice."""
 
 _PLACES: Final = {
     5: (1.5, 1), 2: (0.5, 0.5), 3: (1.5, 0), 8: (2.5, 0.6), 4: (2.5, 1.5), 1: (0, 1.2), 6: (2.5, 0), 7: (3.4, 1.9),
@@ -96,7 +96,7 @@ def example(_request: Request) -> Report:
             Table(
                 key="groups",
                 title="Groups in the printed order of reference",
-                caption="Width: ranks between the outermost members. Sensitivity: pairs that an exchange can turn.",
+                caption="Width: ranks between the outermost members. Sensitivity: pairs that an exchange can reverse.",
                 columns=("person", "group", "width", "sensitivity, published", "sensitivity, exact"),
                 rows=tuple(
                     (person, _people(group), wide[person], wide[person] * (wide[person] + 1) // 2, exact[person])
@@ -106,7 +106,7 @@ def example(_request: Request) -> Report:
             Table(
                 key="release",
                 title="From the permutation to the release",
-                caption="The place of the person of a rank gets the report of the person drawn for that rank.",
+                caption="The place of the person of each rank gets the report of the person drawn for that rank.",
                 columns=("rank", "person in the reference", "person drawn", "the place of person", "gets the report"),
                 rows=tuple(
                     (rank, person, other, person, f"y{other}")
@@ -146,20 +146,20 @@ def neighbours(person: int) -> tuple[int, ...]:
 
 
 def is_breadth_first(people: Sequence[int]) -> bool:
-    """Return whether everybody comes in the order in which their first visited neighbour came.
+    """Return whether people are in the order in which their first visited neighbour was visited.
 
     >>> is_breadth_first(PRINTED), is_breadth_first((5, 2, 3, 8, 4, 7, 1, 6))
     (True, False)
     """
     place = {person: rank for rank, person in enumerate(people)}
-    found = [min(place[other] for other in neighbours(person)) for person in people[1:]]
-    return found == sorted(found) and all(
-        before < place[person] for before, person in zip(found, people[1:], strict=True)
+    earliest = [min(place[other] for other in neighbours(person)) for person in people[1:]]
+    return earliest == sorted(earliest) and all(
+        before < place[person] for before, person in zip(earliest, people[1:], strict=True)
     )
 
 
 def released(drawn_people: Sequence[int]) -> tuple[int, ...]:
-    """Return whose report the place of each person holds: z[reference[rank]] = y[drawn[rank]].
+    """Return for the place of each person whose report it holds: z[reference[rank]] = y[drawn[rank]].
 
     >>> released(PRINTED)
     (1, 2, 3, 4, 5, 6, 7, 8)

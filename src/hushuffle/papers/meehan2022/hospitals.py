@@ -29,14 +29,14 @@ _PEOPLE: Final = 29_000
 _RADII: Final = (0, 10, 50, 150, 400)
 _ALPHAS: Final = (1e3, 1e4, 1e5, 1e6)
 _ATTACK: Final = 25
-"""r* in km: the paper does not give its own."""
+"""The radius r* in km; the paper does not state its own."""
 
 _SIDE: Final = 1000.0
 _TOWNS: Final = 40
 _HOSPITALS: Final = 120
 _WITHIN: Final = 8.0  # km from the centre of a town, standard deviation
 _SHARES: Final = (0.35, 0.25, 0.25, 0.15)
-_ALIKE: Final = (6.0, 20.0)  # the larger, the closer are towns to the whole, hospitals to their town
+_ALIKE: Final = (6.0, 20.0)  # larger: means of towns, and of hospitals in a town, differ less
 _LOG_AMOUNTS: Final = (9.2, 8.6, 9.0, 7.8)
 _SPREAD: Final = 0.5
 _PRINTED: Final = 2.7
@@ -55,8 +55,8 @@ class Patients:
 def patients(n: int, *, seed: int) -> Patients:
     """Return generated patients of 120 hospitals in 40 towns, on a square of 1,000 km.
 
-    Towns and hospitals differ in size, and in how their patients pay: hospitals of one town are alike. What is paid
-    depends on the method. Nothing of it is real.
+    Towns and hospitals differ in size, and in how their patients pay: hospitals of one town are similar. The amount
+    depends on the method of payment. No data are real.
 
     Raises:
         InvalidInputError: n < 1.
@@ -91,32 +91,32 @@ def hospital_study(
     repetitions: int = 3,
     trees: int = TREES,
 ) -> Report:
-    """Return the study of generated patients: groups within r km, then any alpha for groups of one hospital."""
-    made = patients(people, seed=request.seed)
+    """Return the study of generated patients: groups within r km, then several alpha for groups of one hospital."""
+    generated = patients(people, seed=request.seed)
     case = Case(
         name="Generated hospitals",
-        values=made.methods,
+        values=generated.methods,
         labels=METHODS,
-        near=order.radius_groups(made.places, _ATTACK),
+        near=order.radius_groups(generated.places, _ATTACK),
         within=f"{_ATTACK} km",
-        features=made.places,
-        privileged=np.log(made.amounts)[:, np.newaxis],
+        features=generated.places,
+        privileged=np.log(generated.amounts)[:, np.newaxis],
     )
     steps = []
     for radius in radii:
-        groups = order.radius_groups(made.places, radius)
+        groups = order.radius_groups(generated.places, radius)
         published = order.reference_order(groups, method="bfs")
-        best = order.reference_order(groups, made.places)
+        best = order.reference_order(groups, generated.places)
         steps.append(step(radius, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED))
         steps.append(step(radius, groups, best, alpha=ALPHA, basis="exact", label=EXACT))
-    groups = order.radius_groups(made.places, 0)
-    best = order.reference_order(groups, made.places)
+    groups = order.radius_groups(generated.places, 0)
+    best = order.reference_order(groups, generated.places)
     weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="one hospital") for alpha in alphas]
     shufflers = {**ends(), **{each.label: each.shuffler for each in (*steps, *weaker)}}
     scores = run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
     near = min((each for each in steps if each.basis == PUBLISHED), key=lambda each: abs(each.x - _ATTACK))
     factor = scores[LOCAL].rho.mean / max(scores[near.label].rho.mean, 1 / people)
-    sizes = np.unique(made.places, axis=0, return_counts=True)[1]
+    sizes = np.unique(generated.places, axis=0, return_counts=True)[1]
     data = f"Generated: {people:,} patients of {sizes.size} hospitals."
     return Report(
         key="meehan2022/figure-4-hospitals",

@@ -1,4 +1,4 @@
-"""Everybody's value inferred from the released values around them, with a Gaussian process, as a map."""
+"""A map of each person's value, inferred from the released values nearby with a Gaussian process."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 
 _MOST: Final = 4000
-"""Most people: the time grows with the cube, memory with the square of their number."""
+"""Largest number of people: time grows with the cube of their number, memory with the square."""
 
 
 def smoothed_guess(points: npt.ArrayLike, released: npt.ArrayLike, *, k: int, seed: int = 1) -> Integers:
-    """Return the value that a Gaussian process finds most likely at each person's place, shape (n,).
+    """Return the most likely value at each person's place according to a Gaussian process, shape (n,).
 
     Each value is an indicator over the plane; their common covariance is c exp(-d**2 / (2 l**2)) plus noise, with c, l
     and the noise fitted by marginal likelihood. The guess is the value with the largest posterior mean.
@@ -66,10 +66,10 @@ def smoothed_guess(points: npt.ArrayLike, released: npt.ArrayLike, *, k: int, se
     with (
         one_thread(),
         warnings.catch_warnings(),
-    ):  # a parameter at its bound is a fit like any other: no structure was found
+    ):  # the warning that a parameter is at its bound is ignored: the fit then has no structure
         warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
         mean = model.fit(where, indicators).predict(where)
-    # Add the shares back: where nothing is known the guess is the most frequent value.
+    # The mean shares are added back: without information, the guess is the most frequent value.
     return np.asarray((mean + np.bincount(seen, minlength=k) / seen.size).argmax(axis=1), dtype=np.int64)
 
 
@@ -168,8 +168,8 @@ def _table(
     }
     return Table(
         key="guesses",
-        title="How often the released value and the guess are right",
-        caption="Released: the value in a person's place is theirs. Guessed: 8 values, 4 crescents, 2 clusters.",
+        title="Share of people whose released or guessed value is right",
+        caption="Released: the value at a person's place is the person's own. Guessed: among 8, 4 or 2 classes.",
         columns=(
             "shuffle",
             "sensitivity",

@@ -1,4 +1,4 @@
-"""How much of a subset stays inside the subset: over alpha, the width of the groups, its size (003, figure 7)."""
+"""The share of a subset that stays inside it, against alpha, the width of the groups and its size (figure 7)."""
 
 from __future__ import annotations
 
@@ -38,28 +38,29 @@ def preservation_study(
     alphas: Sequence[float] = _ALPHAS,
     widths: Sequence[int] = _WIDTHS,
 ) -> Report:
-    """Return eta at delta = 0.01 for subsets in the middle of `people`, from so many permutations each."""
+    """Return eta at delta = 0.01 for subsets in the middle of `people`, from `samples` permutations each."""
     settings = [(alpha, width) for width in _SWEPT for alpha in alphas] + [(ALPHA, width) for width in widths]
     settings = list(dict.fromkeys(settings))
-    found: dict[tuple[float, int], dict[float, Bound]] = {}
+    bounds: dict[tuple[float, int], dict[float, Bound]] = {}
     for position, (alpha, width) in enumerate(settings):
         request.tell(f"alpha {alpha:g}, width {width}", position / len(settings))
         shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
-        found[alpha, width] = dict(zip(_SHARES, shares, strict=True))
+        bounds[alpha, width] = dict(zip(_SHARES, shares, strict=True))
     by_alpha = [
-        Series.through(f"width {width}, a quarter", alphas, [found[a, width][0.25] for a in alphas]) for width in _SWEPT
+        Series.through(f"width {width}, a quarter", alphas, [bounds[a, width][0.25] for a in alphas])
+        for width in _SWEPT
     ]
     by_width = [
-        Series.through(f"{share:.0%} of all", widths, [found[ALPHA, w][share] for w in widths]) for share in _LINES
+        Series.through(f"{share:.0%} of all", widths, [bounds[ALPHA, w][share] for w in widths]) for share in _LINES
     ]
-    by_size = [Series.through(f"width {w}", _SHARES, [found[ALPHA, w][share] for share in _SHARES]) for w in widths]
+    by_size = [Series.through(f"width {w}", _SHARES, [bounds[ALPHA, w][share] for share in _SHARES]) for w in widths]
     return Report(
         key="meehan2022/figure-7",
         title="Preservation of a subset",
         question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
         claims=tuple(
-            replace(made, data=f"Simulated: {people:,} people, {samples:,} permutations of each kind. {_OWN}")
-            for made in _claims(by_alpha, by_width, by_size, found, widths)
+            replace(claim, data=f"Simulated: {people:,} people, {samples:,} permutations of each kind. {_OWN}")
+            for claim in _claims(by_alpha, by_width, by_size, bounds, widths)
         ),
         settings=(
             ("people", f"{people:,}; subsets in the middle of the reference"),
@@ -68,7 +69,7 @@ def preservation_study(
             ("interval", "99 %, order statistics"),
             ("seed", str(request.seed)),
         ),
-        tables=(_table(found),),
+        tables=(_table(bounds),),
         charts=(
             _chart("alpha", "alpha", by_alpha, x_log=False),
             _chart("width", "width of the groups", by_width, x_log=True),
@@ -92,10 +93,10 @@ def _claims(
     by_alpha: Sequence[Series],
     by_width: Sequence[Series],
     by_size: Sequence[Series],
-    found: dict[tuple[float, int], dict[float, Bound]],
+    bounds: dict[tuple[float, int], dict[float, Bound]],
     widths: Sequence[int],
 ) -> tuple[Claim, ...]:
-    widest, narrow = found[ALPHA, widths[-1]], found[ALPHA, _SWEPT[0]]
+    widest, narrow = bounds[ALPHA, widths[-1]], bounds[ALPHA, _SWEPT[0]]
     uniform = all(abs(widest[share].upper - share) <= 0.1 for share in _LINES)
     gain = narrow[0.8].upper - narrow[0.25].upper
     return (
@@ -134,7 +135,7 @@ def _claims(
 
 
 def _trend(sentence: str, quote: str, lines: Sequence[Series], *, rising: bool) -> Claim:
-    """Return the claim that every line goes that way; it is not decided where the intervals of both ends meet."""
+    """Return the claim that every line rises (or falls); undecided if the intervals of its end points overlap."""
     holds: bool | None = True
     for line in lines:
         low, high = (line.lower, line.upper) if rising else (line.lower[::-1], line.upper[::-1])
@@ -152,7 +153,7 @@ def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> C
     return Chart(
         key=key,
         title=f"Preserved share against {x_label}",
-        caption=f"The share that is preserved but with probability {DELTA:g}; 99 % intervals.",
+        caption=f"The share that is preserved with probability at least {1 - DELTA:g}; 99 % intervals.",
         x_label=x_label,
         y_label="preserved share (eta)",
         series=tuple(lines),
@@ -160,13 +161,13 @@ def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> C
     )
 
 
-def _table(found: dict[tuple[float, int], dict[float, Bound]]) -> Table:
+def _table(bounds: dict[tuple[float, int], dict[float, Bound]]) -> Table:
     return Table(
         key="shares",
         title="Preserved share of subsets of each size",
         caption="Columns: size of the subset as a share of all people.",
         columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
-        rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in found.items()),
+        rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the attack and the learner on what several shufflers release, again and again."""
+"""Run the attack and the learner on the releases of several shufflers, in several repetitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Basis = Literal["exact", "published"]
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One figure in each repetition."""
+    """One measured number per repetition."""
 
     each: tuple[float, ...]
 
@@ -51,10 +51,10 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """What came of one shuffler.
+    """The results of one shuffler over all repetitions.
 
-    `rho`: share of vulnerable people; `by_value`: among those who hold each value; `error`: lambda; `cleared`: lambda
-    when the learner takes the noise out.
+    `rho`: share of vulnerable people; `by_value`: the same among people with each value; `error`: lambda; `cleared`:
+    lambda if the learner removes the noise.
     """
 
     rho: Measured
@@ -65,7 +65,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """One order-private shuffle: its parameter on the axis, the sensitivity it rests on, the shuffler."""
+    """One order-preserving shuffle: its parameter on the axis, the type of sensitivity, and the shuffler."""
 
     x: float
     basis: str
@@ -75,12 +75,12 @@ class Step:
 
     @property
     def label(self) -> str:
-        """A name that no other step of a sweep has."""
+        """A name that is unique among the steps of a sweep."""
         return f"{self.basis} {self.x:g}"
 
 
 def step(x: float, groups: Groups, reference: Integers, *, alpha: float, basis: Basis, label: str = "") -> Step:
-    """Return the Mallows shuffle that keeps `alpha`, theta = alpha / sensitivity: the exact one or the published."""
+    """Return the Mallows shuffle that guarantees `alpha`: theta = alpha / sensitivity, exact or as published."""
     exact, published = order.kendall_sensitivity(reference, groups), order.published_sensitivity(reference, groups)
     taken = exact if basis == "exact" else published
     shuffler = MallowsShuffle(reference=reference, theta=alpha / taken if taken else np.inf)
@@ -97,7 +97,7 @@ def run(
     trees: int = TREES,
     tell: Callable[[str, float], None] = lambda _what, _share: None,
 ) -> dict[str, Score]:
-    """Return the score of each shuffler, all of them on the same randomized reports in each repetition.
+    """Return the results of each shuffler by name, on the same randomized reports in each repetition.
 
     In each repetition a shuffler draws one permutation, and applies it to all the `draws`, as published.
     """
@@ -105,7 +105,7 @@ def run(
     law = randomizer.law()
     truth, lie = float(law.truth), float(law.lie)
     target = local_shares(case.values, case.near, k=case.k)
-    found: dict[str, list[tuple[float, list[float], float, float]]] = {name: [] for name in shufflers}
+    scores_by_shuffler: dict[str, list[tuple[float, list[float], float, float]]] = {name: [] for name in shufflers}
     for repetition in range(repetitions):
         rng = reproducible(seed + repetition)
         voters = choose_voters(case.near, case.privileged, size=VOTES, seed=seed + repetition)
@@ -118,8 +118,8 @@ def run(
             cleared = without_noise(shares, truth=truth, lie=lie)
             by_value = [float(hit[case.values == value].mean()) for value in range(case.k)]
             figures = float(hit.mean()), by_value, relative_error(shares, target), relative_error(cleared, target)
-            found[name].append(figures)
-    return {name: _score(rows) for name, rows in found.items()}
+            scores_by_shuffler[name].append(figures)
+    return {name: _score(rows) for name, rows in scores_by_shuffler.items()}
 
 
 def _score(rows: Sequence[tuple[float, list[float], float, float]]) -> Score:
@@ -132,12 +132,12 @@ def _score(rows: Sequence[tuple[float, list[float], float, float]]) -> Score:
 
 
 def ends() -> dict[str, Shuffler]:
-    """Return the two ends between which order-private shuffles lie."""
+    """Return the two shufflers between which order-private shuffles lie: no shuffle and the uniform shuffle."""
     return {LOCAL: NoShuffle(), UNIFORM: UniformShuffle()}
 
 
 def band(label: str, x: Sequence[float], values: Sequence[Measured]) -> Series:
-    """Return the line of means with one standard deviation on either side."""
+    """Return the line of means with a band of one standard deviation on either side."""
     return Series(
         label=label,
         x=tuple(float(place) for place in x),
@@ -157,7 +157,7 @@ def sweep_chart(
     figure: Callable[[Score], Measured],
     x_log: bool = True,
 ) -> Chart:
-    """Return a `figure` of the scores against the parameter of the steps, a line for each basis, between the ends."""
+    """Return a chart of one `figure` of the scores against the parameter of the steps, a line for each basis."""
     xs = sorted({each.x for each in steps})
     lines = [band(end, (xs[0], xs[-1]), [figure(scores[end])] * 2) for end in (LOCAL, UNIFORM)]
     for basis in dict.fromkeys(each.basis for each in steps):
@@ -176,7 +176,7 @@ def sweep_chart(
 
 
 def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
-    """Return every score with what it rests on."""
+    """Return a table of every score with the basis of its shuffler."""
     rows = [(end, "", "", "", "", *_cells(scores[end])) for end in (LOCAL, UNIFORM)]
     rows += [
         (
@@ -205,13 +205,13 @@ def _cells(score: Score) -> tuple[str, ...]:
 
 
 def way(score: Score, ends_of: Mapping[str, Score], *, what: Literal["rho", "error"]) -> float:
-    """Return how far a score lies from no shuffle (0) to the uniform one (1)."""
+    """Return the position of a score between no shuffle (0) and the uniform shuffle (1)."""
     start, end = getattr(ends_of[LOCAL], what).mean, getattr(ends_of[UNIFORM], what).mean
     return float((getattr(score, what).mean - start) / (end - start)) if end != start else 0.0
 
 
 def settings(case: Case, *, repetitions: int, seed: int, trees: int = TREES) -> tuple[tuple[str, str], ...]:
-    """Return what was chosen in every study of this kind."""
+    """Return the settings of a study of this type."""
     return (
         ("people", f"{case.name}: {case.n:,}"),
         ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),
@@ -224,5 +224,5 @@ def settings(case: Case, *, repetitions: int, seed: int, trees: int = TREES) -> 
 
 
 def stands(values: Floats) -> Integers:
-    """Return the order of people along a line."""
+    """Return the order of people on a line, by their values."""
     return np.argsort(values, kind="stable").astype(np.int64)

@@ -1,4 +1,4 @@
-"""One randomized place of each person: what is promised, what the attack finds, how well matchers tell people apart."""
+"""One randomized place of each person: the guarantee, the attack's success, and how well matchers separate people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushuffle.randomness import Randomness, reproducible
 EPSILONS: Final = (2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0)
 ROUNDS: Final = 4
 BUCKETS_PER_VALUE: Final = 10
-"""Ten buckets for each value, about as in the paper: 10^8 for 10,500,393 places."""
+"""Ten buckets per value, about as in the paper: 10^8 for 10,500,393 places."""
 
 MECHANISMS: Final = ("randomized response", "local hashing")
 
@@ -36,12 +36,12 @@ _RESOLUTION: Final = 0.01
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attempt:
-    """One mechanism at one epsilon: what is promised of one report, and what the attack of the paper found.
+    """One mechanism at one epsilon: the guarantees for one report, and the results of the paper's attack.
 
-    Bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here`: I(U;Y) of these very
+    Bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here`: I(U;Y) of these
     people, whose places are given, `divergence`: the estimate of D(f_G || f_I), the paper's PSE, mean over the rounds,
-    with the interval of the last. Errors: `wrong` with `error`, its interval; `least`, below which nobody's error
-    lies whatever the people, `least_here` for these people; `places` are the ranks of the right person in all rounds.
+    with the interval of the last. Errors: `wrong` with `error`, its interval; `least`, a lower bound of
+    every error for any people, `least_here` for these people; `places` are the ranks of the right person in all rounds.
     """
 
     mechanism: str
@@ -59,42 +59,42 @@ class Attempt:
 
     @property
     def wrong(self) -> float:
-        """How often the best score was somebody else's."""
+        """Share of people for whom another person's score is the best."""
         return float(np.mean(self.places > 1))
 
     @property
     def error(self) -> Bound:
-        """The same as an interval."""
+        """Clopper-Pearson interval for `wrong`."""
         return linkage.miss_rate(self.places)
 
     def fano(self, bits: float) -> float:
-        """Return what so many bits promise of the error by Fano's inequality."""
-        return pie.fano_error(max(bits, 0.0), self.n).lower + 0.0  # no -0.0
+        """Return the lower bound on the error by Fano's inequality, given mutual information of `bits` bits."""
+        return pie.fano_error(max(bits, 0.0), self.n).lower + 0.0  # avoids -0.0
 
     @property
     def clear(self) -> bool:
-        """Whether the divergence is known well enough to compare: the interval keeps to its upper half."""
+        """Whether the divergence is estimated well enough to compare: its lower bound exceeds half of the estimate."""
         return self.interval.lower > self.divergence / 2
 
     @property
     def impossible(self) -> bool:
-        """Whether the attack beat the certified error by more than chance allows (false alarm 1e-6)."""
+        """Whether the attack's error is below the certified error by more than chance allows (false alarm 1e-6)."""
         return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < max(self.least.lower, self.least_here)
 
 
 def attempts(
     request: Request, places: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
 ) -> list[Attempt]:
-    """Return what comes of each mechanism at each epsilon: everybody sends the first place of the latter half."""
+    """Return the attempt of each mechanism at each epsilon: people send the first place of their second half."""
     scene = linkage.scene(places)
     profiles, coins = linkage.train(scene.training), reproducible(request.seed)
-    found: list[Attempt] = []
+    results: list[Attempt] = []
     for epsilon in epsilons:
         for name, randomizer in _mechanisms(scene.reported.k, epsilon).items():
-            request.tell(f"{name} at epsilon {epsilon:g}", len(found) / (2 * len(epsilons)))
+            request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
             scores = list(_scores(profiles, scene, randomizer, rounds, coins))
-            found.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
-    return found
+            results.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
+    return results
 
 
 def _mechanisms(k: int, epsilon: float) -> dict[str, RandomizedResponse | LocalHashing]:
@@ -112,7 +112,7 @@ def _scores(
     rounds: int,
     coins: Randomness,
 ) -> Iterator[npt.NDArray[np.float64]]:
-    """Yield the scores of each round, reports believed as in the paper."""
+    """Yield the scores of each round; the attacker models reports as in the paper."""
     for _ in range(rounds):
         reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
         if randomizer.law().symmetric is not None:
@@ -134,7 +134,7 @@ def _attempt(
     of_values, of_buckets = randomizer.law().symmetric, randomizer.law().bucket
     law = of_values or of_buckets
     assert law is not None
-    # More buckets than the prime of the hashes: every value has its own, and the figure is exact.
+    # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
     published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
     shares = np.unique(scene.reported.events, return_counts=True)[1] / n
     return Attempt(
@@ -158,7 +158,7 @@ def _attempt(
 def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
     """Return I(X;Y) in bits of symmetric randomized response if only these values occur, with these frequencies.
 
-    It is I(U;Y) of people whose values are given: the value is then all that a report can tell of a person.
+    It is I(U;Y) if people's values are given: a report reveals no more about a person than the person's value.
 
     >>> from fractions import Fraction
     >>> round(information(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), np.array([0.5, 0.5])), 4)
@@ -166,16 +166,18 @@ def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
     """
     truth, lie = float(law.truth), float(law.lie)
     outputs = lie + (truth - lie) * shares
-    told = float(shares @ (truth * np.log2(truth / outputs)))
+    information = float(shares @ (truth * np.log2(truth / outputs)))
     others = float(np.log2(lie / outputs).sum() - shares @ np.log2(lie / outputs))
-    return told + lie * others  # outputs that nobody holds have probability `lie` whoever reports: they say nothing
+    return (
+        information + lie * others
+    )  # outputs that no person has as a value have probability `lie` for all senders, so they reveal nothing
 
 
 _ALLOWED: Final = (0.001, 0.01, 0.1)
 _WHOLE: Final = tuple(np.geomspace(1e-3, 0.5, 55).tolist())
 """Rates of false accepts at which whole curves are compared."""
 _AWARDED: Final = {0.01: 0.15, 0.1: 0.1}
-"""False rejects at false accepts of the best matcher of the Face Recognition Prize Challenge, as the paper says."""
+"""False reject rates by false accept rate of the best matcher of the Face Recognition Prize Challenge (paper)."""
 
 _POINTS: Final = 60
 _OTHER_MATCHERS: Final = "Other matchers than the paper's."
@@ -183,15 +185,15 @@ _FEWER_KNOWN: Final = "The paper's attacker knows up to 500 check-ins of 1,896 p
 
 
 def detection(request: Request) -> Report:
-    """Return figure 7: detection error tradeoffs with partial knowledge, and those of the face and the finger."""
+    """Return figure 7: detection error trade-offs with partial knowledge, compared with a face and a fingerprint."""
     places, scores = checkins(request, long=True), matrices(request)
-    known = places.known[-1]
-    scene = linkage.scene(places.traces, training=known, events=None)
-    equal = linkage.scene(places.traces, training=known, events=known)
+    number = places.known[-1]
+    scene = linkage.scene(places.traces, training=number, events=None)
+    equal = linkage.scene(places.traces, training=number, events=number)
     sources = [
         *biometrics(scores),
         *(matched(f"check-ins, {how}", scene, per_event=how == PER_EVENT) for how in (LIKELIHOOD, PER_EVENT)),
-        matched(f"check-ins, first {known} sent, likelihood", equal),
+        matched(f"check-ins, first {number} sent, likelihood", equal),
     ]
     curves: dict[str, Detection] = {}
     rates: dict[str, Bound] = {}
@@ -204,9 +206,9 @@ def detection(request: Request) -> Report:
         title="Detection error tradeoff: check-ins, a face, a fingerprint",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
         claims=_detection_claims(curves, places, scores),
-        answers=_detection_answers(curves, known),
+        answers=_detection_answers(curves, number),
         settings=(
-            ("check-ins known", f"{known} of the former half of the trace; all of the latter are sent"),
+            ("check-ins known", f"{number} of the former half of the trace; all of the latter are sent"),
             *settings(request, places=places, scores=scores),
         ),
         tables=(_rates(sources, curves, rates),),
@@ -229,8 +231,8 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
         return "".join(f"; it has more from {rate:.2g} on" for rate in above(curve)[:1])
 
     rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
-    told = f"False rejects at false accepts of {rates}: "
-    faces = f"{told}the face {_listed(face)}, the trace"
+    heading = f"False rejects at false accepts of {rates}: "
+    faces = f"{heading}the face {_listed(face)}, the trace"
     return (
         *(
             claim(
@@ -262,7 +264,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
                 "section 5.2",
                 f"A trace beats the best matcher of the Face Recognition Prize Challenge 2017, {how}.",
                 _awarded(curve),
-                f"{told}{_listed(curve)}.",
+                f"{heading}{_listed(curve)}.",
                 quote="has higher identifiability than the face matcher in [11] and the best face matcher in the "
                 "FRPC 2017",
                 printed="0.15 and 0.1 at 0.01 and 0.1",
@@ -279,11 +281,11 @@ def _listed(curve: Detection) -> str:
     return ", ".join(f"{curve.reject_at(allowed):.3f}" for allowed in _ALLOWED)
 
 
-def _detection_answers(curves: dict[str, Detection], known: int) -> tuple[str, ...]:
-    equal = curves[f"check-ins, first {known} sent, likelihood"]
+def _detection_answers(curves: dict[str, Detection], number: int) -> tuple[str, ...]:
+    equal = curves[f"check-ins, first {number} sent, likelihood"]
     return (
         "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
-        f"sends {known} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
+        f"sends {number} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
     )
 
 
@@ -295,7 +297,7 @@ def _rates(sources: Sequence[Source], curves: dict[str, Detection], rates: dict[
     return Table(
         key="rates",
         title="Error rates",
-        caption="Intervals by drawing people anew.",
+        caption="Intervals by bootstrap over people.",
         columns=(
             "what is matched",
             "people",
@@ -324,13 +326,13 @@ def _curves(curves: dict[str, Detection]) -> Chart:
         if not shown.size:
             continue
         wanted = np.geomspace(accept[shown[0]], accept[shown[-1]], _POINTS)
-        end = accept[min(shown[-1] + 1, accept.size - 1)]  # until there the last rate of false rejects stays
+        end = accept[min(shown[-1] + 1, accept.size - 1)]  # false rejects stay constant up to here
         shown = np.unique(np.searchsorted(accept[: shown[-1] + 1], wanted, side="right") - 1)
         series.append(Series.through(label, [*accept[shown], end], [*reject[shown], reject[shown[-1]]]))
     return Chart(
         key="detection",
         title="False accepts against false rejects",
-        caption="Lower and further left: better told apart. A line ends where its sample has no false reject left.",
+        caption="A lower line separates people better. A line ends where its sample has no false rejects left.",
         x_label="false accept rate",
         y_label="false reject rate",
         series=tuple(series),

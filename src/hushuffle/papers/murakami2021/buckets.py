@@ -1,4 +1,4 @@
-"""The same promise about identification, by mechanism and by number of buckets (002, figures 4 and 12)."""
+"""The same bound on identification by mechanism and by number of buckets (figures 4 and 12)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)
 
 
 def identification(request: Request) -> Report:
-    """Return figure 4: what LDP alone, the published bound, and the exact capacity say about alpha."""
+    """Return figure 4: alpha by LDP alone, by the published bound, and by the exact capacity."""
     request.tell("alpha at every epsilon", 0.1)
     epsilons = tuple(float(step) / 2 for step in range(1, 61))
     protocols = [at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in epsilons]
@@ -39,9 +39,9 @@ def identification(request: Request) -> Report:
         ("local epsilon (nats)", "alpha (bits)"),
         [Series.through(label, epsilons, values) for label, values in lines.items()],
     )
-    told = [at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in (0.1, 1.0, 10.0)]
-    rr, ldp = ([bound(protocol).upper for protocol in told] for bound in (pie.rr_alpha, pie.ldp_alpha))
-    loose, exact = rr[1], pie.alpha(told[1]).upper
+    responses = [at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in (0.1, 1.0, 10.0)]
+    rr, ldp = ([bound(protocol).upper for protocol in responses] for bound in (pie.rr_alpha, pie.ldp_alpha))
+    loose, exact = rr[1], pie.alpha(responses[1]).upper
     return Report(
         key="murakami2021/figure-4",
         title="What local differential privacy says about identification, and what the mechanism says",
@@ -80,25 +80,25 @@ def _printed(values: Sequence[float]) -> list[str]:
 
 
 def at_scale(randomizer: RandomizedResponse | LocalHashing) -> Protocol:
-    """Return the paper's collection: its people, one report each."""
+    """Return the paper's protocol with this randomizer: its number of people, one report each."""
     return Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=PEOPLE)
 
 
 def against_buckets(request: Request, *, n: int = PEOPLE, k: int = VALUES, sweep: Sequence[int] = _SWEEP) -> Report:
-    """Return figure 12: local hashing with ever more buckets at theta = 1/2, beside randomized response."""
+    """Return figure 12: local hashing with more and more buckets at theta = 1/2, and randomized response."""
     return losses_by_buckets(zipf(n, k, EXPONENT, request.seed), sweep, request)
 
 
 def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Report:
-    """Return the losses of local hashing at each number of buckets of `sweep`, theta = 1/2."""
+    """Return the losses of local hashing at each number of buckets in `sweep`, with theta = 1/2."""
     k = people.counts.size
-    found: list[tuple[int, Losses]] = []
+    measured: list[tuple[int, Losses]] = []
     for position, g in enumerate(sweep):
         request.tell(f"{g:,} buckets", position / len(sweep))
-        found.append((g, losses(people, _at_half(k, g), request.seed)))
+        measured.append((g, losses(people, _at_half(k, g), request.seed)))
     plain = losses(people, RandomizedResponse(k=k, epsilon=math.log1p(k)), request.seed)
-    buckets = [float(g) for g, _ in found]
-    hashed = [loss for _, loss in found]
+    buckets = [float(g) for g, _ in measured]
+    hashed = [loss for _, loss in measured]
     lines = [
         Series.through("local hashing, top 100, kept", buckets, [loss.top_kept for loss in hashed]),
         Series.through("local hashing, all values", buckets, [loss.every for loss in hashed]),
@@ -142,7 +142,7 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
 
 
 def _promise(n: int, k: int) -> Claim:
-    """Return the claim that theta = 1/2 promises an error of identification above one half."""
+    """Return the claim that theta = 1/2 guarantees an identification error above one half."""
     half = Protocol(randomizer=RandomizedResponse(k=k, epsilon=math.log1p(k)), shuffler=NoShuffle(), n=n)
     published = pie.fano_error(pie.rr_alpha(half).upper, n).lower
     exact = number(pie.bayes_error(half).lower, up=False, digits=8)

@@ -1,4 +1,4 @@
-"""Crowds with known frequencies, and what one collection from them estimates wrong."""
+"""Crowds with known frequencies, and the errors of the estimates from one collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOP: Final = 100
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Crowd:
-    """n people with one value each, `counts` by value, shape (k,); `top` are the most frequent values, first first."""
+    """n people with one value each: `counts` by value, shape (k,); `top`: the most frequent values, in order."""
 
     values: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ class Crowd:
 
 
 def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> Crowd:
-    """Return the people who hold `values`, codes 0..k-1."""
+    """Return the crowd of people with `values`, codes 0..k-1."""
     counts = np.bincount(values, minlength=k)
     return Crowd(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
 
@@ -52,7 +52,7 @@ def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Losses:
-    """Sums of squared errors of one run, over the top values and over all, as estimated and above the threshold.
+    """Sums of squared errors of one run, over the top values and over all values, without and with the threshold.
 
     `predicted` are the exact expectations of the first two; `shares` what is left of the top values above the
     threshold.
@@ -67,21 +67,21 @@ class Losses:
 
 
 def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
-    """Return what one collection from `people` estimates wrong."""
+    """Return the squared errors of the estimates from one collection from `people`."""
     protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
-    # Counting does not look at the order: shuffling would change nothing here.
-    found = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)
-    significant = heavy_hitters(found, protocol=protocol)
-    kept = np.zeros(found.k)
-    kept[significant.values] = significant.frequencies
+    # Counting ignores the order of reports, so no shuffle is needed here.
+    estimated = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)
+    significant = heavy_hitters(estimated, protocol=protocol)
+    thresholded = np.zeros(estimated.k)
+    thresholded[significant.values] = significant.frequencies
     shares, top = people.shares, people.top
-    wrong, wrong_kept = (found.frequencies - shares) ** 2, (kept - shares) ** 2
-    variance = found.variance_intercept + found.variance_slope * shares
+    wrong, wrong_kept = (estimated.frequencies - shares) ** 2, (thresholded - shares) ** 2
+    variance = estimated.variance_intercept + estimated.variance_slope * shares
     return Losses(
         top=float(wrong[top].sum()),
         every=float(wrong.sum()),
         top_kept=float(wrong_kept[top].sum()),
         every_kept=float(wrong_kept.sum()),
         predicted=(float(variance[top].sum()), float(variance.sum())),
-        shares=kept[top],
+        shares=thresholded[top],
     )

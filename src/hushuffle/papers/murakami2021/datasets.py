@@ -1,4 +1,4 @@
-"""What the experiments run on: the paper's own data where they are given, else smaller ones in their place."""
+"""The data of the experiments: the paper's own data sets if given, else smaller data sets that replace them."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ ORIGINALS: Final = (
     ),
     (_SCORES, "your score matrices: face (the paper has 3,000 people), fingerprint (4,000), finger-vein"),
 )
-"""Data sets that the paper used and nobody may ship: their names, and what is tested with them."""
+"""Data sets of the paper that may not be redistributed: their names, and the claims that are tested with them."""
 
 STAND_IN: Final = (
     "The paper has 1,370,637 people with check-ins all over the world, 185,107 who rate, 3,000 faces and finger veins."
 )
-"""How the data sets differ from the paper's, if none of its own is given."""
+"""How the data sets differ from the paper's, if none of the paper's own is given."""
 
 AT_LEAST: Final = 10
-"""Fewest events of a person who is counted, as in the paper."""
+"""Smallest number of events of a person who is included, as in the paper."""
 
 SCORED: Final = 2_000
-"""Most people who are scored against each other: more than the 1,896 whom the paper has with 1,000 check-ins."""
+"""Largest number of people who are scored against each other; the paper has 1,896 people with 1,000 check-ins."""
 
 _ENOUGH: Final = 150
-"""Fewest people with as many events as the paper asks for; with fewer, a tenth of the events is asked for."""
+"""Smallest number of people with as many events as the paper requires; with fewer, a tenth of them is."""
 
 _FEWEST: Final = 100
-"""Fewest people of whom an interval can be given."""
+"""Smallest number of people for which an interval is computed."""
 
 _COMPARABLE: Final = 0.5
-"""The share of the paper's number of people from which on data are taken for the paper's."""
+"""Data with at least this share of the paper's number of people count as the paper's data."""
 
 _PEOPLE: Final = {_FOURSQUARE: 1_370_637, _MOVIELENS: 185_107, "face": 3_000, "fingerprint": 4_000}
 _LACKS: Final = {
@@ -66,7 +66,7 @@ _LESS_KNOWN: Final = {_FOURSQUARE: (5, 10, 20, 30, 40, 50), _MOVIELENS: (1, 2, 3
 _LONG: Final = {_FOURSQUARE: 1_000, _MOVIELENS: 500}
 _LIKED: Final = 4.0
 _FINEST: Final = 1e-9
-"""Finest step of scores, as a share of their range."""
+"""Finest resolution of scores, as a share of their range."""
 
 _VEIN: Final = "finger vein"
 _LABELS: Final = {
@@ -78,7 +78,7 @@ _LABELS: Final = {
         "in place of CASIA-FingerprintV5 with a commercial matcher, 4,000 fingers",
     ),
 }
-"""What is matched: the matrix of NIST's first set, the step of its scores, what it is, and what the paper has."""
+"""The matchers: the matrix of NIST's first set, the resolution of its scores, a description, and the paper's own."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +107,7 @@ class Events:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matcher:
-    """A matcher's scores, their step, and as in `Events` what they are and what the paper has in place of them."""
+    """A matcher's scores and their resolution, with `source` and `lacks` as in `Events`."""
 
     label: str
     matrix: ScoreMatrix = field(repr=False)
@@ -117,11 +117,11 @@ class Matcher:
 
 
 Used = Events | Matcher
-"""Data that a claim is tested on."""
+"""The data on which a claim is tested."""
 
 
 def checkins(request: Request, *, long: bool = False) -> Events:
-    """Return the check-ins of people who have enough of them; of `long` traces if little is known of them."""
+    """Return the check-ins of people who have enough of them; with `long`, of people with long traces."""
     original = request.original(_FOURSQUARE)
     folder = original or request.folder(DATA[0])
     traces = load_checkins(folder)
@@ -138,7 +138,7 @@ def checkins(request: Request, *, long: bool = False) -> Events:
 
 
 def visitors(request: Request) -> tuple[Traces, str] | None:
-    """Return the traces of all people whom the paper counts, and what it has in place of them; None: not given."""
+    """Return the traces of all people whom the paper includes, and how they differ from the paper's; or None."""
     folder = request.original(_FOURSQUARE)
     if folder is None:
         return None
@@ -159,7 +159,7 @@ def _lacks(name: str, people: int) -> str:
 
 
 def ratings(request: Request, *, long: bool = False) -> Events:
-    """Return the movies that people liked, of everybody who has enough of them."""
+    """Return the movies that people liked, for all people with enough of them."""
     original = request.original(_MOVIELENS)
     folder = original or request.folder(DATA[1])
     order = "ratings of the same second are in order of the movie, as in the file"
@@ -185,7 +185,7 @@ def _events(
     source: str,
     instead: str,
 ) -> Events:
-    """Return the traces of enough events, of at most `SCORED` people, with what there is to say of them."""
+    """Return the traces with enough events, of at most `SCORED` people, and their description."""
     counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
     full = bool(source) and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
     at_least = AT_LEAST if not long else _LONG[name] if full else _LONG[name] // 10
@@ -225,13 +225,13 @@ def matrices(request: Request) -> list[Matcher]:
 
 
 def _files(folder: Path, name: str) -> list[Path]:
-    """Return the file of scores `name` with the first ending of `SUFFIXES` that there is."""
+    """Return the file of scores `name` with the first existing ending of `SUFFIXES`, as a list of at most one."""
     paths = [folder / f"{name.replace(' ', '-')}{suffix}" for suffix in SUFFIXES]
     return [path for path in paths if path.is_file()][:1]
 
 
 def _own(label: str, path: Path) -> Matcher:
-    """Return the matcher of the one matrix in the file."""
+    """Return the matcher for the only matrix in a file."""
     held = load_scores(path)
     if len(held) > 1:
         fail(f"{path} holds {len(held):,} matrices. Leave the one of the {label} in it.")
@@ -272,12 +272,12 @@ def _left_out(matrix: ScoreMatrix) -> str:
 
 
 def biometrics(matchers: Sequence[Matcher]) -> list[Source]:
-    """Return the score matrices as sources."""
+    """Return the score matrices as sources to compare."""
     return [Source(label=one.label, scores=one.matrix.scores, resolution=one.step) for one in matchers]
 
 
 def stand_in(needed: Iterable[Used], used: Iterable[Used]) -> str:
-    """Say how the data that are `used` differ from the paper's; nothing if those `needed` for a claim do not.
+    """Return how the `used` data differ from the paper's; "" if the data `needed` for a claim do not differ.
 
     >>> face = Matcher(label="face", matrix=ScoreMatrix(name="face", scores=np.eye(2)), step=1.0, source="", lacks="")
     >>> stand_in([face], [face])
@@ -296,7 +296,7 @@ def settings(
     movies: Events | None = None,
     scores: Sequence[Matcher] = (),
 ) -> tuple[tuple[str, str], ...]:
-    """Say what was used, and what of the paper's it stands for."""
+    """Return which data were used, and which data of the paper they replace."""
     rows = [("location traces", places.source)]
     if movies is not None:
         rows.append(("ratings", movies.source))

@@ -1,4 +1,4 @@
-"""How well frequencies are estimated at a promise of the paper, for made-up and for real places."""
+"""Errors of frequency estimates at a guarantee of the paper, for synthetic and for real places."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPONENT: Final = 0.8
 
 
 def chart(key: str, title: str, caption: str, axes: tuple[str, str], series: Sequence[Series]) -> Chart:
-    """Return a chart with a logarithmic y axis; x is logarithmic if it counts buckets."""
+    """Return a chart with a logarithmic y axis; the x axis is logarithmic if it shows numbers of buckets."""
     return Chart(
         key=key,
         title=title,
@@ -56,13 +56,13 @@ _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 def against_epsilon(
     request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
 ) -> Report:
-    """Return figure 10: errors at each epsilon and at each promised error of identification, simulated check-ins."""
+    """Return figure 10: errors at each epsilon and at each guaranteed identification error, simulated check-ins."""
     people = zipf(n, k, EXPONENT, request.seed)
     return errors(people, key=FIGURE_10, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED)
 
 
 def checkins(request: Request) -> Report:
-    """Return figure 10 on real check-ins: one of each person in the paper's own data, else each one of one city."""
+    """Return figure 10 on real check-ins: one per person in the paper's own data, else each check-in of one city."""
     own = visitors(request)
     if own is not None:
         traces, lacks = own
@@ -91,7 +91,7 @@ def checkins(request: Request) -> Report:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
-    """One mechanism at one epsilon: what it gets wrong, and which error of identification is promised."""
+    """One mechanism at one epsilon: the errors of its estimates, and the identification error that it guarantees."""
 
     name: str
     epsilon: float
@@ -176,13 +176,13 @@ def _table(rows: Sequence[Row]) -> Table:
 
 
 def promised(protocol: Protocol) -> tuple[float, float]:
-    """Return the error of identification that is promised by the published bounds, and by the exact Bayes error."""
+    """Return the identification error guaranteed by the published bounds, and by the exact Bayes error."""
     fano = pie.fano_error(pie.published_alpha(protocol).upper, protocol.n)
     return fano.lower, pie.bayes_error(protocol).lower
 
 
 def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Claim, ...]:
-    """Return the claims about where a loss of 1e-6 over the top values is expected, and what is promised there."""
+    """Return the claims about the epsilon at which the expected loss over the top values is 1e-6, and its guarantee."""
     n, k = people.values.size, people.counts.size
     epsilon = epsilon_for_loss(people, _LOSS)
     response = RandomizedResponse(k=k, epsilon=epsilon)
@@ -266,20 +266,20 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
 
 
 def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Report:
-    """Return figure 11: the 20 most frequent values at epsilon = 10 and where 0.92 is promised."""
+    """Return figure 11: estimates of the 20 most frequent values at epsilon = 10 and at a guaranteed error of 0.92."""
     people = zipf(n, k, EXPONENT, request.seed)
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
 
 
 def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Report:
-    """Return the 20 most frequent values under randomized response at each named epsilon."""
+    """Return estimates of the 20 most frequent values under randomized response at each named epsilon."""
     rows, k = [], people.counts.size
-    found: dict[str, npt.NDArray[np.float64]] = {}
+    estimates: dict[str, npt.NDArray[np.float64]] = {}
     truth = people.shares[people.top][:20]
     for position, (name, epsilon) in enumerate(choices.items()):
         request.tell(name, position / len(choices))
-        found[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
-        rows.append((name, epsilon, float(np.mean(np.abs(found[name] - truth) / truth))))
+        estimates[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
+        rows.append((name, epsilon, float(np.mean(np.abs(estimates[name] - truth) / truth))))
     return Report(
         key="murakami2021/figure-11",
         title="The 20 most frequent values",
@@ -310,7 +310,7 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
                 y_label="share of people",
                 series=(
                     Series.through("true share", range(1, 21), truth.tolist()),
-                    *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in found.items()),
+                    *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in estimates.items()),
                 ),
             ),
         ),
@@ -320,9 +320,9 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
                 key="shares",
                 title="Shares of the 20 most frequent values",
                 caption="Estimates below the significance threshold are set to 0.",
-                columns=("rank", "true share", *found),
+                columns=("rank", "true share", *estimates),
                 rows=tuple(
-                    (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in found.values()))
+                    (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in estimates.values()))
                     for rank in range(20)
                 ),
             ),
@@ -345,11 +345,11 @@ _SHARES: Final[tuple[tuple[str, str, str, Callable[[float], bool]], ...]] = (
         lambda error: error < _SMALL,
     ),
 )
-"""What figure 11 shows: the sentence, the paper's words, the printed error, and whether an error agrees with it."""
+"""The claims of figure 11: the sentence, the paper's words, the printed error, and a test of the error."""
 
 
 def epsilons_for(error: float) -> dict[str, float]:
-    """Return the epsilon_0 of randomized response at which each bound still promises `error`.
+    """Return the epsilon_0 of randomized response at which each bound still guarantees `error`.
 
     >>> {name: round(value, 2) for name, value in epsilons_for(0.92).items()}
     {'promised by the published bound': 12.72, 'promised by the exact bound': 13.72}

@@ -1,4 +1,4 @@
-"""How identifying are traces without noise, beside a face and a fingerprint? The paper's figures 5 and 6."""
+"""How identifying traces without noise are, compared with a face and a fingerprint: the paper's figures 5 and 6."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from hushuffle.papers.murakami2021.sources import (
 _SENT: Final = (1, 2, 3, 4, 5)
 _THREE: Final = 3
 _ALMOST: Final = 0.2
-"""Bits within this share of each other are called almost the same."""
+"""Numbers of bits that differ relatively by less than this are called almost the same."""
 
 _FACE_FROM: Final = {"check-ins": 200, "ratings": 3}
-"""From how many known events on traces pass the face, as the paper says."""
+"""The number of known events from which on, according to the paper, traces are more identifying than the face."""
 _BITS: Final = "D(genuine || impostor), bits"
 _PARTIAL: Final = (
     "The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 films or "
@@ -56,13 +56,13 @@ _ESTIMATE: Final = "Points are the estimate for this number of people, settled o
 
 
 def maximum(request: Request) -> Report:
-    """Return figure 5: the attacker was trained on the very events; all of them are sent, or the first few."""
+    """Return figure 5: the attacker was trained on the same events; all of them are sent, or the first ones."""
     places, movies, scores = checkins(request), ratings(request), matrices(request)
     sent = _firsts(places, movies)
     sources = [*biometrics(scores), *_whole(places, movies), *sent]
-    found = {one.label: one for one in measure(sources, request)}
-    finger = found["fingerprint"]
-    lines = {name: [found[f"{name}, first {m}"] for m in _SENT] for name in ("check-ins", "ratings")}
+    by_label = {one.label: one for one in measure(sources, request)}
+    finger = by_label["fingerprint"]
+    lines = {name: [by_label[f"{name}, first {m}"] for m in _SENT] for name in ("check-ins", "ratings")}
     people = finger.trend.sizes[-1]
     chart = Chart(
         key="first",
@@ -72,19 +72,22 @@ def maximum(request: Request) -> Report:
         y_label=_BITS,
         series=(
             *(Series.through(name, _SENT, [one.compared for one in line]) for name, line in lines.items()),
-            *(level(name, _SENT, found[name].compared) for name in ("face", "fingerprint")),
+            *(level(name, _SENT, by_label[name].compared) for name in ("face", "fingerprint")),
         ),
     )
     return Report(
         key="murakami2021/figure-5",
         title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
         question="How identifying are unprotected traces, if the attacker was trained on these very events?",
-        claims=_maximum_claims(found, lines, places, movies, scores),
-        answers=_maximum_answers(found),
+        claims=_maximum_claims(by_label, lines, places, movies, scores),
+        answers=_maximum_answers(by_label),
         settings=settings(request, places=places, movies=movies, scores=scores),
-        tables=(table(list(found.values()), key="maximum", title="Maximum knowledge"),),
-        charts=(chart, _trends([*list(found.values())[:2], *(found[name] for name in _names(_whole(places, movies)))])),
-        warnings=unsettled(list(found.values())),
+        tables=(table(list(by_label.values()), key="maximum", title="Maximum knowledge"),),
+        charts=(
+            chart,
+            _trends([*list(by_label.values())[:2], *(by_label[name] for name in _names(_whole(places, movies)))]),
+        ),
+        warnings=unsettled(list(by_label.values())),
         citations=(PIE.at("figure 5"),),
     )
 
@@ -114,24 +117,24 @@ def _names(sources: Sequence[Source]) -> list[str]:
 
 
 def _maximum_claims(
-    found: dict[str, Measured],
+    by_label: dict[str, Measured],
     lines: dict[str, list[Measured]],
     places: Events,
     movies: Events,
     scores: Sequence[Matcher],
 ) -> tuple[Claim, ...]:
-    finger = found["fingerprint"].compared
+    finger = by_label["fingerprint"].compared
     fingers = [one for one in scores if one.label == "fingerprint"]
     data = f"{places.n:,} people of {places.where}, {movies.n:,} people who rate."
     used: list[Used] = [places, movies, *scores]
     to_places, to_all = stand_in([places, *fingers], used), stand_in([places, movies, *fingers], used)
-    whole = {name: found[f"{name}, all, {LIKELIHOOD}"].compared for name in lines}
+    whole = {name: by_label[f"{name}, all, {LIKELIHOOD}"].compared for name in lines}
     needed = {
         name: next((m for m, one in zip(_SENT, line, strict=True) if one.compared >= finger), None)
         for name, line in lines.items()
     }
     first, liked = needed["check-ins"], needed["ratings"]
-    moving, people = sum(one.moving for one in found.values()), found["fingerprint"].trend.sizes[-1]
+    moving, people = sum(one.moving for one in by_label.values()), by_label["fingerprint"].trend.sizes[-1]
     least = {name: _least(value) for name, value in needed.items()}
     return (
         decided(
@@ -144,7 +147,7 @@ def _maximum_claims(
             printed="3",
             data=data,
             stand_in=to_places,
-            sure=below(lines["check-ins"][:_THREE], [found["fingerprint"]]),
+            sure=below(lines["check-ins"][:_THREE], [by_label["fingerprint"]]),
         ),
         decided(
             "Ratings need more events than places.",
@@ -154,8 +157,8 @@ def _maximum_claims(
             quote="(ratings need more events)",
             data=data,
             stand_in=to_all,
-            sure=below(lines["check-ins"], [found["fingerprint"]])
-            and below([found["fingerprint"]], lines["ratings"][-1:]),
+            sure=below(lines["check-ins"], [by_label["fingerprint"]])
+            and below([by_label["fingerprint"]], lines["ratings"][-1:]),
         ),
         decided(
             "Whole traces identify almost as much as a fingerprint, neither much less nor much more.",
@@ -166,11 +169,11 @@ def _maximum_claims(
             data=data,
             stand_in=to_all,
             reason="The estimator decides: from merged counts, which can only lose, check-ins have "
-            f"{said(found[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits and the fingerprint "
-            f"{said(found['fingerprint'].counts, 3)}.",
+            f"{said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits and the fingerprint "
+            f"{said(by_label['fingerprint'].counts, 3)}.",
             sure=any(
-                below([found[f"{name}, all, {LIKELIHOOD}"]], [found["fingerprint"]])
-                or below([found["fingerprint"]], [found[f"{name}, all, {LIKELIHOOD}"]])
+                below([by_label[f"{name}, all, {LIKELIHOOD}"]], [by_label["fingerprint"]])
+                or below([by_label["fingerprint"]], [by_label[f"{name}, all, {LIKELIHOOD}"]])
                 for name in lines
             ),
         ),
@@ -178,8 +181,8 @@ def _maximum_claims(
             "section 5.1",
             "The estimate of D converges as people are added.",
             moving == 0,
-            f"{moving} of {len(found)} have not settled at {people:,} people. Where genuine and impostor scores hardly "
-            "overlap, a sample of people shows only that D is large.",
+            f"{moving} of {len(by_label)} have not settled at {people:,} people. Where genuine and impostor scores "
+            "hardly overlap, a sample of people shows only that D is large.",
             quote="We also confirmed that for each dataset … converges as the number of users increases.",
             data=data,
             stand_in=f"{to_all or f'At most {SCORED:,} people are scored.'} With more people it may settle.",
@@ -187,13 +190,12 @@ def _maximum_claims(
     )
 
 
-def _maximum_answers(found: dict[str, Measured]) -> tuple[str, ...]:
-    by_counts = {how: found[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
+def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
+    by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
     return (
-        "From merged counts, which can only lose, whole traces of check-ins have "
-        f"{said(by_counts[LIKELIHOOD], 3)} bits with the paper's score, {said(by_counts[PER_EVENT], 3)} with the "
-        f"likelihood per event, and the fingerprint {said(found['fingerprint'].counts, 3)}: with the paper's score the "
-        "estimator decides.",
+        f"From merged counts, which can only lose, whole traces of check-ins have {said(by_counts[LIKELIHOOD], 3)} "
+        f"bits with the paper's score, {said(by_counts[PER_EVENT], 3)} with the likelihood per event, and the "
+        f"fingerprint {said(by_label['fingerprint'].counts, 3)}: with the paper's score the estimator decides.",
         "Among these people PSE is at most log2 of their number, whatever D.",
     )
 
@@ -203,24 +205,24 @@ def _least(needed: int | None) -> str:
 
 
 def _later(places: int | None, movies: int | None) -> bool:
-    """Return whether ratings reach a level later than places do."""
+    """Return whether ratings need more events than check-ins to reach a level."""
     return places is not None and (movies is None or movies > places)
 
 
-def _trends(found: Sequence[Measured]) -> Chart:
+def _trends(measured: Sequence[Measured]) -> Chart:
     return Chart(
         key="people",
         title="The estimate as people are added",
         caption="Means over disjoint samples of people. A line that still rises has not settled.",
         x_label="people",
         y_label=_BITS,
-        series=tuple(Series.through(one.label, one.trend.sizes, one.trend.bits) for one in found),
+        series=tuple(Series.through(one.label, one.trend.sizes, one.trend.bits) for one in measured),
         x_log=True,
     )
 
 
 def compared(request: Request) -> Report:
-    """Return one chart of all sources: the attacker knows everything, or past events only."""
+    """Return one chart of all sources: the attacker knows all events, or past events only."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     first = [matched(f"check-ins, first {m}, all known", _known_places(places, m)) for m in (1, 3)]
     past = [
@@ -232,19 +234,22 @@ def compared(request: Request) -> Report:
         for how in (LIKELIHOOD, PER_EVENT)
     ]
     liked = linkage.scene(movies.traces, knowledge="maximum", split="none", events=3)
-    found = measure([*biometrics(scores), *first, matched("ratings, first 3, all known", liked), *past], request)
-    order = sorted(found, key=lambda one: -one.compared)
-    people = found[0].trend.sizes[-1]
+    measured = measure([*biometrics(scores), *first, matched("ratings, first 3, all known", liked), *past], request)
+    order = sorted(measured, key=lambda one: -one.compared)
+    people = measured[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
     return Report(
         key="murakami2021/figure-5-sources",
         title="Identifiability across sources, in one unit",
         question="Which of these identifies people most: where they go, what they like, their face, their finger?",
-        answers=(f"At {people:,} people of each source, the most identifying first (bits): {listed}.", *_ranked(found)),
+        answers=(
+            f"At {people:,} people of each source, the most identifying first (bits): {listed}.",
+            *_ranked(measured),
+        ),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(order, key="sources", title="All sources"),),
         charts=(_trends(order),),
-        warnings=unsettled(found),
+        warnings=unsettled(measured),
         citations=(PIE.at("figures 5 and 6"),),
     )
 
@@ -257,13 +262,15 @@ def _partial(places: Events) -> linkage.Scene:
     return linkage.scene(places.traces, training=places.known[-1], events=None)
 
 
-def _ranked(found: Sequence[Measured]) -> tuple[str, ...]:
-    """Say whether error rates rank the sources as bits do."""
-    by_bits = [one.label for one in sorted(found, key=lambda one: -one.compared)]
-    by_error = [one.label for one in sorted(found, key=lambda one: one.equal_error)]
+def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
+    """Return sentences on whether error rates rank the sources in the same order as bits."""
+    by_bits = [one.label for one in sorted(measured, key=lambda one: -one.compared)]
+    by_error = [one.label for one in sorted(measured, key=lambda one: one.equal_error)]
     if by_bits == by_error:
         return ("The equal error rates rank them in the same order.",)
-    listed = "; ".join(f"{one.label} {one.equal_error:.3g}" for one in sorted(found, key=lambda one: one.equal_error))
+    listed = "; ".join(
+        f"{source.label} {source.equal_error:.3g}" for source in sorted(measured, key=lambda each: each.equal_error)
+    )
     return (f"The equal error rates rank them differently, the least first: {listed}.",)
 
 
@@ -272,13 +279,13 @@ def partial(request: Request) -> Report:
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     sweeps = {"check-ins": places, "ratings": movies}
     sources = [
-        matched(f"{name}, {known} known, {how}", _sweep(name, events, known), per_event=how == PER_EVENT)
+        matched(f"{name}, {number} known, {how}", _sweep(name, events, number), per_event=how == PER_EVENT)
         for name, events in sweeps.items()
-        for known in events.known
+        for number in events.known
         for how in (LIKELIHOOD, PER_EVENT)
     ]
-    found = {one.label: one for one in measure([*biometrics(scores), *sources], request)}
-    people = found["face"].trend.sizes[-1]
+    by_label = {one.label: one for one in measure([*biometrics(scores), *sources], request)}
+    people = by_label["face"].trend.sizes[-1]
     charts = tuple(
         Chart(
             key=name,
@@ -289,11 +296,13 @@ def partial(request: Request) -> Report:
             series=(
                 *(
                     Series.through(
-                        how, events.known, [found[f"{name}, {known} known, {how}"].compared for known in events.known]
+                        how,
+                        events.known,
+                        [by_label[f"{name}, {known} known, {how}"].compared for known in events.known],
                     )
                     for how in (LIKELIHOOD, PER_EVENT)
                 ),
-                *(level(other, events.known, found[other].compared) for other in ("face", "fingerprint")),
+                *(level(other, events.known, by_label[other].compared) for other in ("face", "fingerprint")),
             ),
         )
         for name, events in sweeps.items()
@@ -303,40 +312,40 @@ def partial(request: Request) -> Report:
         title="Traces, ratings, a face, a fingerprint: an attacker who knows some events",
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
         claims=tuple(
-            made
+            claim
             for name, events in sweeps.items()
             for how in (LIKELIHOOD, PER_EVENT)
-            for made in _grows(found, name, events, how, (places, movies, *scores))
+            for claim in _grows(by_label, name, events, how, (places, movies, *scores))
         ),
-        answers=(_score_matters(found, places.known[-1]),),
+        answers=(_score_matters(by_label, places.known[-1]),),
         settings=settings(request, places=places, movies=movies, scores=scores),
-        tables=(table(list(found.values()), key="partial", title="Partial knowledge"),),
+        tables=(table(list(by_label.values()), key="partial", title="Partial knowledge"),),
         charts=charts,
-        warnings=unsettled(list(found.values())),
+        warnings=unsettled(list(by_label.values())),
         citations=(PIE.at("figure 6"),),
     )
 
 
-def _sweep(name: str, events: Events, known: int) -> linkage.Scene:
-    return linkage.scene(events.traces, split="half" if name == "check-ins" else "none", training=known, events=None)
+def _sweep(name: str, events: Events, number: int) -> linkage.Scene:
+    return linkage.scene(events.traces, split="half" if name == "check-ins" else "none", training=number, events=None)
 
 
 _NOISE: Final = " A divergence is never negative: an estimate below 0 is the error of the estimator."
 
 
 def _grows(
-    found: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
+    by_label: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
 ) -> tuple[Claim, Claim]:
-    """Return the claims that bits grow with what is known, and pass the face; with one score for the traces."""
+    """Return the claims that bits grow with the number of known events, and exceed those of the face."""
     sizes = events.known
-    steps = [found[f"{name}, {known} known, {how}"] for known in sizes]
+    steps = [by_label[f"{name}, {known} known, {how}"] for known in sizes]
     bits = [one.compared for one in steps]
     faces = [one for one in used if isinstance(one, Matcher) and one.label == "face"]
     alone, beside = (
         " ".join(filter(None, (text, _PARTIAL * events.short)))
         for text in (stand_in([events], used), stand_in([events, *faces], used))
     )
-    face = found["face"].compared
+    face = by_label["face"].compared
     growing = all(after > before for before, after in itertools.pairwise(bits))
     wanted = [value for known, value in zip(sizes, bits, strict=True) if known >= _FACE_FROM[name]] or bits[-1:]
     passed = next((known for known, value in zip(sizes, bits, strict=True) if value >= face), None)
@@ -365,14 +374,14 @@ def _grows(
             repeats=repeats,
             data=data,
             stand_in=beside,
-            sure=below(steps, [found["face"]]),
+            sure=below(steps, [by_label["face"]]),
             figure=6,
         ),
     )
 
 
-def _score_matters(found: dict[str, Measured], most: int) -> str:
-    raw, mean = (found[f"check-ins, {most} known, {how}"] for how in (LIKELIHOOD, PER_EVENT))
+def _score_matters(by_label: dict[str, Measured], most: int) -> str:
+    raw, mean = (by_label[f"check-ins, {most} known, {how}"] for how in (LIKELIHOOD, PER_EVENT))
     return (
         "What the paper does not say: on traces of unequal length the likelihood is mostly a measure of length. With "
         f"{most} check-ins known its equal error rate is {raw.equal_error:.2f}, after division by the "

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 MARKOV: Final = "Markov model"
 SHARED_OUT: Final = "Markov model, per event"
 NAMING: Final = (MARKOV, *linkage.SIMILARITIES)
-"""Scores that may name different people: dividing by the number of events names the same."""
+"""Scores that may identify different people: dividing a score by the number of events does not change the ranking."""
 
 SCORES: Final = (*NAMING, SHARED_OUT)
 
@@ -35,7 +35,7 @@ _EPSILONS: Final = (8.0, 12.0)
 
 
 def matchers(request: Request) -> Report:
-    """Return identification errors of each score by the number of check-ins sent, and under noise beside the bound."""
+    """Return identification errors of each score against the number of check-ins sent, and bounds under noise."""
     drawn = checkins(request, long=True)
     places = drawn.traces
     rows: list[tuple[Cell, ...]] = []
@@ -45,9 +45,9 @@ def matchers(request: Request) -> Report:
         scene = linkage.scene(places, events=events)
         profiles = linkage.train(scene.training)
         for score in SCORES:
-            found = scored(profiles, scene.reported, score)
-            wrong = _wrong(found, request.seed)
-            equal = detection_curve(linkage.genuine_scores(found), linkage.impostor_scores(found)).equal_error
+            scores = scored(profiles, scene.reported, score)
+            wrong = _wrong(scores, request.seed)
+            equal = detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)).equal_error
             errors[score].append(wrong)
             rows.append(("all" if events is None else events, score, round(wrong, 4), round(equal, 4)))
     noisy, held = _under_noise(places, request)
@@ -56,11 +56,11 @@ def matchers(request: Request) -> Report:
     return Report(
         key="murakami2021/section-3-matchers",
         title="Other matching algorithms on the same check-ins",
-        question="Does somebody who compares visits identify people as well as the Markov model does?",
+        question="Does comparing visits identify people as well as the Markov model does?",
         claims=(
             claim(
                 "Proposition 3.7",
-                "Whatever the matching algorithm, the identification error is at least what PIE privacy promises.",
+                "For any matching algorithm, the identification error is at least the bound of PIE privacy.",
                 held,
                 f"No score has an error below the exact bound at epsilon = {_EPSILONS[0]:g} and {_EPSILONS[-1]:g}, as "
                 "far as chance can tell.",
@@ -81,8 +81,8 @@ def matchers(request: Request) -> Report:
         charts=(
             Chart(
                 key="errors",
-                title="Identification error by score",
-                caption="Without noise. The last point is the whole latter half, drawn at its median length.",
+                title="Identification error against the number of check-ins sent, by score",
+                caption="Without noise. The last point is the whole second half of each trace, at its median length.",
                 x_label="check-ins sent",
                 y_label="identification error",
                 series=tuple(Series.through(score, sizes, errors[score]) for score in NAMING),
@@ -100,7 +100,7 @@ def matchers(request: Request) -> Report:
             Table(
                 key="noise",
                 title="One check-in, randomized response",
-                caption="The least error is exact, over all laws of values and all attacks on one report.",
+                caption="The least error is exact, over all distributions of values and all attacks on one report.",
                 columns=("epsilon", "score", "identification error", "least error"),
                 rows=noisy,
             ),
@@ -110,7 +110,7 @@ def matchers(request: Request) -> Report:
 
 
 def scored(profiles: linkage.MarkovProfiles, reported: Traces, score: str) -> Floats:
-    """Return the scores of what everybody sent against everybody, by the name of the score."""
+    """Return the scores of each person's sent events against each person's profile, by the name of the score."""
     for how in linkage.SIMILARITIES:
         if score == how:
             return linkage.visit_scores(profiles, reported, how=how)

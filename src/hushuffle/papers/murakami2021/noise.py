@@ -17,7 +17,7 @@ from hushuffle.papers.murakami2021.frequencies import BUCKETS, VALUES
 from hushuffle.questions import pie
 
 _CLOSE: Final = 3.0
-"""Bounds at most so many times what was found are called close."""
+"""Bounds at most this many times the measured value are called close."""
 
 _SAMPLE: Final = f"At most {SCORED:,} people are scored, and the bounds are for so many."
 _EPSILONS: Final = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
@@ -26,25 +26,25 @@ _IMPROVED: Final = 1.5
 
 
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 8: upper bounds on PIE, and the divergence of scores."""
+    """Return figure 8: upper bounds on PIE in bits, and the divergence of scores."""
     places = checkins(request)
-    found = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
+    results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-8",
         title="Bits about the sender in one randomized place: promised and found",
         question="How close are the promised bounds on PIE to what there is to find?",
-        claims=_bits_claims(found, places),
-        answers=_bits_answers(found),
+        claims=_bits_claims(results, places),
+        answers=_bits_answers(results),
         settings=_settings(request, places, rounds),
-        tables=(_bits_table(found),),
-        charts=tuple(_bits_chart(found, name) for name in MECHANISMS),
+        tables=(_bits_table(results),),
+        charts=tuple(_bits_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 8"), PIE.at("Theorem 3.2")),
     )
 
 
-def _bits_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
-    ratios = [one.published / one.divergence for one in found if one.clear]
-    here = [one.here / one.exact.upper for one in found]
+def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
+    ratios = [one.published / one.divergence for one in results if one.clear]
+    here = [one.here / one.exact.upper for one in results]
     responses = {epsilon: at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in _EPSILONS}
     hashings = [at_scale(LocalHashing(k=VALUES, g=BUCKETS, epsilon=epsilon)) for epsilon in _EPSILONS if epsilon < 8]
     general = [
@@ -52,7 +52,7 @@ def _bits_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
         *(pie.ldp_alpha(each).upper / pie.hashing_alpha(each).upper for each in hashings),
     ]
     loose = {epsilon: pie.rr_alpha(each).upper / pie.alpha(each).upper for epsilon, each in responses.items()}
-    data = _tested(found, places)
+    data = _tested(results, places)
     return (
         claim(
             "Theorems 4.2 and 4.4, Figure 8",
@@ -61,7 +61,7 @@ def _bits_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
             f"At the paper's size {min(general):.1f} to {max(general):,.0f} times below Proposition 4.1.",
             quote="are much smaller than … in Proposition 4.1, and are close to the PSE",
         ),
-        _closeness(ratios, len(found), data, STAND_IN if places.lacks else _SAMPLE),
+        _closeness(ratios, len(results), data, STAND_IN if places.lacks else _SAMPLE),
         claim(
             "section 5.3, Figure 8",
             "The bounds for the mechanism cannot be improved much.",
@@ -77,17 +77,17 @@ def _bits_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
     )
 
 
-def _tested(found: Sequence[Attempt], places: Events) -> str:
-    return f"{found[0].n:,} people with check-ins in {places.where}, {len(found)} settings."
+def _tested(results: Sequence[Attempt], places: Events) -> str:
+    return f"{results[0].n:,} people with check-ins in {places.where}, {len(results)} settings."
 
 
-def _bits_answers(found: Sequence[Attempt]) -> tuple[str, ...]:
-    over = sum(one.interval.lower > one.exact.upper for one in found)
+def _bits_answers(results: Sequence[Attempt]) -> tuple[str, ...]:
+    over = sum(one.interval.lower > one.exact.upper for one in results)
     return (
         "What keeps the divergence below alpha* is that the attacker knows only the past.",
         "The paper compares unlike things. PSE among n people is at most the smaller of log2 n and the divergence D; "
         "D is its limit for ever more people, while alpha is a promise for this n. Alpha is never below PSE; it may "
-        f"well be below D. Here D is clearly above alpha* in {over} of {len(found)} settings.",
+        f"well be below D. Here D is clearly above alpha* in {over} of {len(results)} settings.",
     )
 
 
@@ -111,7 +111,7 @@ def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) ->
     )
 
 
-def _bits_table(found: Sequence[Attempt]) -> Table:
+def _bits_table(results: Sequence[Attempt]) -> Table:
     return Table(
         key="bits",
         title="Bits about the sender",
@@ -131,22 +131,22 @@ def _bits_table(found: Sequence[Attempt]) -> Table:
         ),
         rows=tuple(
             (
-                one.mechanism,
-                one.epsilon,
-                one.general,
-                one.published,
-                one.exact,
-                one.here,
-                one.divergence,
-                one.interval,
+                result.mechanism,
+                result.epsilon,
+                result.general,
+                result.published,
+                result.exact,
+                result.here,
+                result.divergence,
+                result.interval,
             )
-            for one in found
+            for result in results
         ),
     )
 
 
-def _bits_chart(found: Sequence[Attempt], name: str) -> Chart:
-    mine = [one for one in found if one.mechanism == name]
+def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
+    mine = [one for one in results if one.mechanism == name]
     x = [one.epsilon for one in mine]
     shown = [one for one in mine if one.clear]
     theorem = "Theorem 4.2" if name == MECHANISMS[0] else "Theorem 4.4"
@@ -169,24 +169,24 @@ def _bits_chart(found: Sequence[Attempt], name: str) -> Chart:
 
 
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 9: identification errors, and what bounds them from below."""
+    """Return figure 9: identification errors, and lower bounds on them."""
     places = checkins(request)
-    found = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
+    results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-9",
         title="Who sent this place? Errors promised and found",
         question="How often does the attack name the wrong person, and how often must every attack?",
-        claims=_error_claims(found, places),
-        answers=_error_answers(found),
+        claims=_error_claims(results, places),
+        answers=_error_answers(results),
         settings=_settings(request, places, rounds),
-        tables=(_error_table(found),),
-        charts=tuple(_error_chart(found, name) for name in MECHANISMS),
+        tables=(_error_table(results),),
+        charts=tuple(_error_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 9"), PIE.at("Corollary 3.9")),
     )
 
 
-def _error_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
-    broken = sum(one.impossible for one in found)
+def _error_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...]:
+    broken = sum(one.impossible for one in results)
     responses = [at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in _EPSILONS]
     promises = [
         [pie.fano_error(bound(each).upper, each.n).lower for each in responses]
@@ -198,10 +198,10 @@ def _error_claims(found: Sequence[Attempt], places: Events) -> tuple[Claim, ...]
             "Corollary 3.9, Figure 9",
             "No attack beats a bound.",
             not broken,
-            f"In {broken} of {len(found)} settings the attack was right more often than certified, by more than chance "
-            "allows (false alarms 1e-6 each).",
+            f"In {broken} of {len(results)} settings the attack was right more often than certified, by more than "
+            "chance allows (false alarms 1e-6 each).",
             quote="the gap between the identification error rate and the lower-bound is caused by two factors",
-            data=_tested(found, places),
+            data=_tested(results, places),
             stand_in=STAND_IN if places.lacks else _SAMPLE,
         ),
         claim(
@@ -219,24 +219,24 @@ def _errors(promised: Sequence[float]) -> str:
     return ", ".join(f"{max(error, 0.0):.3f}" for error in promised)
 
 
-def _error_answers(found: Sequence[Attempt]) -> tuple[str, ...]:
-    n = found[0].n
-    gain = max(found, key=lambda one: one.least.lower - one.fano(one.published))
-    order = [one.fano(one.published) <= one.fano(one.exact.upper) <= one.least.lower for one in found]
-    near = [one for one in found if one.epsilon <= 6]
+def _error_answers(results: Sequence[Attempt]) -> tuple[str, ...]:
+    n = results[0].n
+    gain = max(results, key=lambda one: one.least.lower - one.fano(one.published))
+    order = [one.fano(one.published) <= one.fano(one.exact.upper) <= one.least.lower for one in results]
+    near = [one for one in results if one.epsilon <= 6]
     return (
-        f"The exact Bayes error promises more still, in {sum(order)} of {len(found)} settings at least as much as "
+        f"The exact Bayes error promises more still, in {sum(order)} of {len(results)} settings at least as much as "
         f"Fano's inequality with alpha*: at epsilon = {gain.epsilon:g} ({gain.mechanism}) {gain.least.lower:.3f} "
         f"instead of {gain.fano(gain.published):.3f}; measured: {gain.wrong:.3f}.",
         f"Up to epsilon = 6 the attack is wrong {min(one.wrong for one in near):.4f} to "
         f"{max(one.wrong for one in near):.4f} of the time; blind guessing is wrong {number(1 - 1 / n)} of the time.",
-        f"The most reliable attack here, at epsilon = {found[-1].epsilon:g}, is still wrong "
-        f"{min(one.wrong for one in found):.3f} of the time, where nothing is promised: it knows the former half of "
+        f"The most reliable attack here, at epsilon = {results[-1].epsilon:g}, is still wrong "
+        f"{min(one.wrong for one in results):.3f} of the time, where nothing is promised: it knows the former half of "
         "each trace, not the place that is sent.",
     )
 
 
-def _error_table(found: Sequence[Attempt]) -> Table:
+def _error_table(results: Sequence[Attempt]) -> Table:
     return Table(
         key="errors",
         title="Identification errors",
@@ -258,24 +258,24 @@ def _error_table(found: Sequence[Attempt]) -> Table:
         ),
         rows=tuple(
             (
-                one.mechanism,
-                one.epsilon,
-                one.wrong,
-                one.error,
-                one.least_here,
-                one.least,
-                one.fano(one.exact.upper),
-                one.fano(one.published),
-                one.fano(one.general),
-                one.fano(one.divergence),
+                result.mechanism,
+                result.epsilon,
+                result.wrong,
+                result.error,
+                result.least_here,
+                result.least,
+                result.fano(result.exact.upper),
+                result.fano(result.published),
+                result.fano(result.general),
+                result.fano(result.divergence),
             )
-            for one in found
+            for result in results
         ),
     )
 
 
-def _error_chart(found: Sequence[Attempt], name: str) -> Chart:
-    mine = [one for one in found if one.mechanism == name]
+def _error_chart(results: Sequence[Attempt], name: str) -> Chart:
+    mine = [one for one in results if one.mechanism == name]
     x = tuple(one.epsilon for one in mine)
     return Chart(
         key=f"errors-{name.replace(' ', '-')}",

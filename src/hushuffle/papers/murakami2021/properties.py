@@ -1,4 +1,4 @@
-"""The axioms of PIE privacy on channels (Theorems 3.5 and 3.6), and what a report costs to send (section 4.4)."""
+"""The axioms of PIE privacy on channels (Theorems 3.5 and 3.6), and the size of a report in bits (section 4.4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BUCKETS: Final = (2, 4, 1024, 2**16, 10**6, 10**8)
 
 
 def axioms(request: Request) -> Report:
-    """Return alpha after random post-processings, and of mixtures of two mechanisms with a hidden and a shown coin."""
+    """Return alpha after random post-processing, and for hidden and public random choices of two mechanisms."""
     plain = _response(_EPSILON)
     before = alpha(plain)
     rng = np.random.default_rng(request.seed)
@@ -38,7 +38,7 @@ def axioms(request: Request) -> Report:
     for trial in range(_TRIALS):
         request.tell("post-processings", 0.5 * trial / _TRIALS)
         after.append(alpha(plain @ rng.dirichlet(np.full(1 + trial % 6, 0.4), size=_K)))
-    turned = np.roll(plain, 1, axis=1)  # as private as `plain`: another report stands for each value
+    turned = np.roll(plain, 1, axis=1)  # each value has one report, as in `plain`, but another report
     weaker = _response(_EPSILON / 2)
     hidden = [alpha(w * plain + (1 - w) * turned) for w in _WEIGHTS]
     shown = [alpha(np.hstack([w * plain, (1 - w) * turned])) for w in _WEIGHTS]
@@ -47,8 +47,8 @@ def axioms(request: Request) -> Report:
     means = [w * before.upper + (1 - w) * least.upper for w in _WEIGHTS]
     return Report(
         key="murakami2021/theorem-3-5",
-        title="What post-processing and mixing do to the bits about the sender",
-        question="Does PIE privacy survive post-processing, and a coin that chooses among mechanisms?",
+        title="Post-processing and mixing, and the bits about the sender",
+        question="Does PIE privacy survive post-processing, and a random choice among mechanisms?",
         claims=(
             claim(
                 "Theorem 3.5",
@@ -62,15 +62,15 @@ def axioms(request: Request) -> Report:
             ),
             claim(
                 "Theorem 3.6",
-                "A coin that chooses between two mechanisms with alpha has alpha.",
+                "A random choice between two mechanisms with alpha has alpha.",
                 all(bound.lower <= before.upper + _SLACK for bound in (*hidden, *shown)),
-                f"With a hidden coin as few as {number(min(bound.upper for bound in hidden), digits=3)} bits of "
-                f"{number(before.upper)}, with one that everybody sees {number(max(bound.upper for bound in shown))}.",
+                f"With a hidden choice, alpha is as low as {number(min(bound.upper for bound in hidden), digits=3)} "
+                f"bits of {number(before.upper)}, with a public choice {number(max(bound.upper for bound in shown))}.",
                 quote="allows users to randomly choose which obfuscation mechanism to use",
             ),
         ),
         answers=(
-            "If the two alphas differ, the mixture has no more than their mean, even if the coin is seen: "
+            "If the two alphas differ, the mixture has no more than their mean, even if the choice is public: "
             f"{number(unequal[5].upper)} bits at one half, between {number(least.upper)} and {number(before.upper)}. "
             "The theorem's alpha is the larger of the two.",
         ),
@@ -91,9 +91,9 @@ def axioms(request: Request) -> Report:
                 x_label="probability of the first mechanism",
                 y_label="alpha (bits)",
                 series=(
-                    Series.through("equal, coin seen", _WEIGHTS, [bound.upper for bound in shown]),
-                    Series.through("equal, coin hidden", _WEIGHTS, [bound.upper for bound in hidden]),
-                    Series.through("different, coin seen", _WEIGHTS, [bound.upper for bound in unequal]),
+                    Series.through("equal, public choice", _WEIGHTS, [bound.upper for bound in shown]),
+                    Series.through("equal, hidden choice", _WEIGHTS, [bound.upper for bound in hidden]),
+                    Series.through("different, public choice", _WEIGHTS, [bound.upper for bound in unequal]),
                     Series.through("mean of the two alphas", _WEIGHTS, means),
                 ),
             ),
@@ -102,8 +102,8 @@ def axioms(request: Request) -> Report:
             Table(
                 key="mixtures",
                 title="Mixtures",
-                caption="Bits about the sender: the largest over all laws of values.",
-                columns=("weight", "equal, coin seen", "equal, coin hidden", "different, coin seen", "mean"),
+                caption="Bits about the sender: the largest over all distributions of values.",
+                columns=("weight", "equal, public choice", "equal, hidden choice", "different, public choice", "mean"),
                 rows=tuple(zip(_WEIGHTS, shown, hidden, unequal, means, strict=True)),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Matrices of matching scores, and what they say of how identifying a source is."""
+"""Matrices of matching scores, and estimates of how identifying each source is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hushuffle.papers.base import Request, claim
 from hushuffle.questions import pse
 
 SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
-"""Endings of files of scores."""
+"""Endings of the names of score files."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,12 +46,12 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
 
     Formats: a NumPy archive (.npz) of square matrices (other arrays in it are passed over), or text (.csv, .txt,
     .dat): one row for each probe, separated by commas or spaces. `failed` is the mark of a comparison that did not
-    take place (None: there is no mark). A person whose row or column holds nothing else failed to enrol: left out,
-    row and column, and counted in `left_out`. A mark elsewhere is refused: it is no score, and leaving out only
-    some comparisons of a person would be a choice.
+    take place (None: there is no mark). A person whose row or column contains only marks failed to enrol. The row
+    and column of this person are left out, and `left_out` counts the person. A mark elsewhere is refused, since
+    leaving out only some comparisons of a person would bias the result.
 
     Raises:
-        DataError: not there, not square matrices of finite numbers, or single failed comparisons.
+        DataError: the file does not exist, has no square matrices of finite numbers, or has single failed comparisons.
 
     Source: NIST Biometric Scores Set 1 (format, and -1 for failures).
 
@@ -113,18 +113,18 @@ def _matrix(array: npt.NDArray[np.generic], where: str, name: str, mark: float |
     if not np.isfinite(scores).all():
         fail(f"{where}: row {_first(~np.isfinite(scores)):,} (counted from 1) holds a score that is not finite.")
     failed = np.zeros(scores.shape, dtype=np.bool_) if mark is None else scores == mark
-    kept = ~(failed.all(axis=0) | failed.all(axis=1))
-    if np.count_nonzero(kept) < 2:
+    matched = ~(failed.all(axis=0) | failed.all(axis=1))
+    if np.count_nonzero(matched) < 2:
         fail(f"{where}: fewer than 2 people are enrolled.")
-    failed[~kept] = failed[:, ~kept] = False
+    failed[~matched] = failed[:, ~matched] = False
     if failed.any():
         fail(
             f"{where}: row {_first(failed):,} (counted from 1) holds {mark:g}, the mark of a failure, "
             "among other scores."
         )
-    scores = scores[np.ix_(kept, kept)]
+    scores = scores[np.ix_(matched, matched)]
     scores.flags.writeable = False
-    return ScoreMatrix(name=name, scores=scores, left_out=int(np.count_nonzero(~kept)))
+    return ScoreMatrix(name=name, scores=scores, left_out=int(np.count_nonzero(~matched)))
 
 
 def _first(wrong: npt.NDArray[np.bool_]) -> int:
@@ -141,9 +141,9 @@ _CLOSE: Final = "The intervals of the estimates overlap: nothing is decided."
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """Scores of everybody's data (rows) against what is known of everybody, shape (n, n); higher is better.
+    """Scores of each person's data (rows) against each person's profile, shape (n, n); higher is a better match.
 
-    `resolution`: the step of the scores, or what they are rounded to.
+    `resolution`: the step between possible scores, or the step to which scores are rounded.
     """
 
     label: str
@@ -156,18 +156,18 @@ class Source:
         return len(self.scores)
 
     def detection(self) -> Detection:
-        """Return false accepts against false rejects."""
+        """Return false accept rates against false reject rates."""
         return detection_curve(linkage.genuine_scores(self.scores), linkage.impostor_scores(self.scores))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the scores of a source say.
+    """The measurements of a source.
 
     `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper bound where the
     estimate has not settled; `counts`: the estimate from merged cells, which can only lose; `trend`: the estimate
-    for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is somebody
-    else's.
+    for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is another
+    person's.
     """
 
     label: str
@@ -181,7 +181,7 @@ class Measured:
 
     @property
     def compared(self) -> float:
-        """The estimate for as many people as every compared source has."""
+        """The estimate for the number of people that all compared sources have."""
         return self.trend.bits[-1]
 
     @property
@@ -191,13 +191,13 @@ class Measured:
 
 
 def measure(sources: Sequence[Source], request: Request, start: float = 0.0, end: float = 1.0) -> list[Measured]:
-    """Return what each source says; `trend` goes up to the number of people of the smallest."""
+    """Return the measurements of each source; `trend` ends at the number of people of the smallest source."""
     people = min(source.n for source in sources)
-    found = []
+    results = []
     for done, source in enumerate(sources):
         request.tell(f"divergence of scores, {source.label}", start + (end - start) * done / len(sources))
-        found.append(_measure(source, people, request.seed))
-    return found
+        results.append(_measure(source, people, request.seed))
+    return results
 
 
 def _measure(source: Source, people: int, seed: int) -> Measured:
@@ -217,7 +217,7 @@ def _measure(source: Source, people: int, seed: int) -> Measured:
 
 
 def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Source:
-    """Return the Markov model's log-likelihoods of what people send, or those divided by the number of events."""
+    """Return the source of Markov log-likelihoods of what people send, or of those divided by the number of events."""
     scores = linkage.trace_scores(linkage.train(scene.training), scene.reported)
     if per_event:
         scores = scores / scene.reported.lengths[:, None]
@@ -225,7 +225,7 @@ def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Sou
 
 
 def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
-    """Return a row for each source."""
+    """Return a table with a row for each source."""
     people = found[0].trend.sizes[-1]
     return Table(
         key=key,
@@ -248,23 +248,23 @@ def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
         ),
         rows=tuple(
             (
-                one.label,
-                one.n,
-                float(np.log2(one.n)),
-                one.bits,
-                one.interval,
-                one.counts,
-                one.compared,
-                one.equal_error,
-                one.wrong,
+                source.label,
+                source.n,
+                float(np.log2(source.n)),
+                source.bits,
+                source.interval,
+                source.counts,
+                source.compared,
+                source.equal_error,
+                source.wrong,
             )
-            for one in found
+            for source in found
         ),
     )
 
 
 def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
-    """Warn if some estimates still grow with the number of people."""
+    """Return a warning if some estimates still grow with the number of people."""
     moving = sum(one.moving for one in found)
     if not moving:
         return ()
@@ -291,7 +291,7 @@ def decided(
     reason: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim; on the paper's own data what does not hold is contradicted only if that is `sure`."""
+    """Return the claim; on the paper's own data, a claim that does not hold is contradicted only if that is `sure`."""
     decides = holds or stand_in or sure
     return claim(
         f"section 5.2, Figure {figure}",
@@ -308,10 +308,10 @@ def decided(
 
 
 def below(found: Sequence[Measured], others: Sequence[Measured]) -> bool:
-    """Return whether all of `found` are below all `others` by their intervals."""
+    """Return whether all of `found` are below all of `others`, by their confidence intervals."""
     return max(one.interval.upper for one in found) < min(one.interval.lower for one in others)
 
 
 def level(label: str, x: Sequence[float], value: float) -> Series:
-    """Return a horizontal line."""
+    """Return a horizontal line at `value`."""
     return Series.through(label, x, [value] * len(x))

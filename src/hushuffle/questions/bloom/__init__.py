@@ -1,8 +1,8 @@
 """Shuffled and flipped Bloom filters: central privacy, its calibration, and signal to noise.
 
-`epsilon` holds for all datasets; `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` are for the datasets
-that they name; the `evaluate_privacy_for_...` functions simulate, as the technical details of the buffling package
-do. Signal to noise is in `snr`.
+`epsilon` holds for all datasets; `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` hold only for the
+datasets in their descriptions. The `evaluate_privacy_for_...` functions simulate, as in the technical details of the
+buffling package. Signal-to-noise ratios are in `snr`.
 """
 
 from hushuffle.questions.bloom import transition as snr

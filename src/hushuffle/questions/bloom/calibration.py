@@ -1,4 +1,4 @@
-"""The other way round: the least noise for a wanted epsilon."""
+"""Calibration: the smallest flip probability of Bloom filters for a target epsilon."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hushuffle.questions.bloom.privacy import person_delta, published_pair_epsil
 from hushuffle.questions.bloom.transition import law_of, published_pair_law
 
 Basis = Literal["certified", "pair"]
-"""What has to meet the target: the certified upper bound for all datasets, or the figure of the published pair."""
+"""The epsilon that must meet the target: the certified upper bound, or that of the published pair of datasets."""
 
 _MARGIN: Final = 3e-6
-"""The search aims this much (relatively) below the target, so that the printed figure still meets it."""
+"""The search aims below the target by this fraction, so that the printed epsilon still meets the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlipProbability:
-    """The smallest p found whose epsilon is at most the target on the chosen `basis`; both figures at that p.
+    """The smallest flip probability p whose epsilon on the chosen `basis` meets the target, with two epsilons at p.
 
     `certified` holds for what one person touches (all `hashes` columns) and all datasets; `pair` for one column and the
     published pair of datasets only. With basis "pair" the promise may be broken by other datasets: see `certified`.

@@ -15,8 +15,8 @@ from hushuffle.model import Bound, Guarantee
 from hushuffle.numerics.roots import smallest_above
 from hushuffle.questions.bloom.transition import BUFFLING, columns, law_of, pair_law, published_pair_law
 
-FILLING: Final = "nats, this filling only"
-"""The unit of a figure for one filling: not "nats", so that no `Guarantee` can be made of it."""
+FILLING: Final = "nats, this dataset only"
+"""Unit of an epsilon of one dataset; `Guarantee` does not accept it."""
 
 _ONE_COLUMN: Final = "one column of bits changes, their number fixed: one person added or removed, one hash function"
 
@@ -30,7 +30,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     with `hashes=1` a single column; replacing a person touches twice as many.
 
     For one hash function this is `dp.epsilon` of the protocol `BitFlipping(width=filters, p=p)`, `UniformShuffle()`,
-    n = bits: for one filter over all fillings, for several with the explicit pair of datasets at the lower bound
+    n = bits: for one filter over all datasets, for several with the explicit pair of datasets at the lower bound
     as the witness. For more, the upper bound is group privacy: HS at eps over h columns is at most the sum over
     i < h of e**(i eps/h) HS at eps/h over one column; the lower bound is that of one column, since hash functions can
     agree.
@@ -45,7 +45,7 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/pool.md, Corollary 3; docs/theory/columns.md, Theorem 4; Balle, Bell, Gascon, Nissim 2019.
+    Source: docs/theory/pool.md, Corollary 3; docs/theory/randomizers.md, Theorem 18; Balle, Bell, Gascon, Nissim 2019.
 
     >>> import hushuffle as hs
     >>> print(hs.bloom.epsilon(filters=1, bits=1000, p=0.05, delta=1e-3))
@@ -56,12 +56,12 @@ def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1)
     level = _checks.probability("delta", delta, high_open=True)
     law = law_of(filters, bits, p)
     several = _checks.integer("hashes", hashes, low=1, high=bits)
-    one = law.epsilon(level)
-    return one if several == 1 else _person(law, one, level, several)
+    column = law.epsilon(level)
+    return column if several == 1 else _person(law, column, level, several)
 
 
 def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Guarantee:
-    """Return `epsilon` with its delta, its relation, and what it is per: a column, or a person (several columns).
+    """Return `epsilon` as a `Guarantee` with delta, relation and unit of privacy (a column or a person).
 
     >>> import hushuffle as hs
     >>> promise = hs.bloom.guarantee(filters=1, bits=1000, p=0.05, delta=1e-3, hashes=2)
@@ -84,7 +84,7 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: buffling, part III; docs/theory/columns.md, Theorem 3.
+    Source: buffling, part III; docs/theory/randomizers.md, Theorem 17.
 
     >>> import hushuffle as hs
     >>> print(hs.bloom.published_pair_epsilon(filters=6, bits=100_000, p=0.145, delta=1e-3))
@@ -98,12 +98,12 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
     """Return epsilon (nats) of one pair of datasets: one column at `target[0]` or `target[1]`, all others at `others`.
 
-    Logos are integers 0 to 2**filters - 1. Both directions. No guarantee: other datasets can be worse.
+    Bit patterns are integers 0 to 2**filters - 1. Both directions. No guarantee: other datasets can be worse.
 
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 3.
+    Source: docs/theory/randomizers.md, Theorem 17.
 
     >>> import hushuffle as hs
     >>> print(hs.bloom.pair_epsilon(filters=2, bits=1000, p=0.25, delta=1e-3, target=(0b00, 0b01)))
@@ -112,10 +112,10 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     last = (1 << _checks.integer("filters", filters, low=1, high=62)) - 1
     if not isinstance(target, tuple | list) or len(target) != 2:
-        _checks.reject("target", "two different logos", f"<{type(target).__name__}>")
+        _checks.reject("target", "two different bit patterns", f"<{type(target).__name__}>")
     first, second = (_checks.integer("target", value, low=0, high=last) for value in target)
     if first == second:
-        _checks.reject("target", "two different logos", target)
+        _checks.reject("target", "two different bit patterns", target)
     rest = _checks.integer("others", others, low=0, high=last)
     return _with_sources(pair_law(filters, bits, p, others=rest, target=(first, second)).epsilon(level))
 
@@ -124,7 +124,7 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
     """Return epsilon of ONE filter with a given number of ones and its neighbours. This is no privacy guarantee.
 
     Exact up to rounding, over both directions of changing a 0 or a 1. It depends on the private data, so that
-    choosing p by it, or publishing it, gives data away. Its unit is "nats, this filling only".
+    choosing p by it, or publishing it, reveals data. Its unit is "nats, this dataset only".
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -133,7 +133,7 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 
     >>> import hushuffle as hs
     >>> print(hs.bloom.filling_epsilon(bits=100_000, p=0.05, delta=1e-3, ones=0))
-    0.01378 nats, this filling only (certified bracket)
+    0.01378 nats, this dataset only (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
     protocol = columns(1, bits, p)
@@ -149,21 +149,23 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
     """Return an upper bound of the divergence at epsilon = `level` over up to `several` columns: group privacy.
 
-    `upper` gives that of one column, at any epsilon.
+    `upper` returns the upper bound of one column at any epsilon.
     """
     each = level / several * (1 - 1e-15)
     return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
 
 
-def _person(law: PrivacyCurve, one: Bound, level: float, several: int) -> Bound:
-    """Return the bracket for up to `several` columns from that for one."""
+def _person(law: PrivacyCurve, column: Bound, level: float, several: int) -> Bound:
+    """Return the bracket for up to `several` columns from the bracket for one column."""
     if level == 0:
-        return Bound.exact(several * one.upper, unit="nats", sources=one.sources, witness=one.witness)
+        return Bound.exact(several * column.upper, unit="nats", sources=column.sources, witness=column.witness)
 
     law = law.near(level / several)
     whole = several * law.pure
-    both = smallest_above(lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * one.upper)
-    return bracket(one.lower, both, unit="nats", sources=one.sources, witness=one.witness)
+    both = smallest_above(
+        lambda e: person_delta(law.upper, e, several), level, high=whole, guess=several * column.upper
+    )
+    return bracket(column.lower, both, unit="nats", sources=column.sources, witness=column.witness)
 
 
 def _with_sources(bound: Bound) -> Bound:

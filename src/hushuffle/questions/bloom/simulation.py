@@ -1,13 +1,13 @@
-"""The likelihood ratio of one flipped filter, by hypergeometric functions: the published helpers, right everywhere.
+"""The likelihood ratio of one flipped filter by hypergeometric functions: the published helpers, corrected.
 
 With y_d ones before and y after flipping, f(y|y_d) the law of Bin(y_d, q) + Bin(m - y_d, p), and z = (q/p)**2,
 
     R(y) = f(y|y_d + 1)/f(y|y_d) = (p/q) E[z**xi_1]/E[z**xi_2],
     xi_1 ~ hypergeometric(m, y_d + 1, y),  xi_2 ~ hypergeometric(m, y_d, y).
 
-The accountant does not need them (it sums exact probabilities); they are here because buffling names them.
+`epsilon` does not use these functions, since it sums exact probabilities; they exist because buffling names them.
 
-Source: buffling, part II; docs/theory/columns.md, Theorem 2.
+Source: buffling, part II; docs/theory/randomizers.md, Theorem 16.
 """
 
 from __future__ import annotations
@@ -93,21 +93,21 @@ def evaluate_gauss_continued_fraction(
     """
     rate = _checks.non_negative("z", z)
     wanted = _checks.positive("tolerance", tolerance)
-    one, two, three = (np.asarray(value, dtype=np.float64) for value in np.broadcast_arrays(a, b, c))
-    whole = all(bool(np.all(value == np.floor(value))) for value in (one, two, three))
-    if not (whole and bool(np.all((one < 0) & (two <= 0) & (three >= 1)))):
+    first, second, third = (np.asarray(value, dtype=np.float64) for value in np.broadcast_arrays(a, b, c))
+    whole = all(bool(np.all(value == np.floor(value))) for value in (first, second, third))
+    if not (whole and bool(np.all((first < 0) & (second <= 0) & (third >= 1)))):
         _checks.reject("a, b, c", "integers with a < 0, b <= 0 and c >= 1", "<others>")
-    last = float(np.max(np.minimum(-2 * two, -2 * one - 1), initial=0.0))  # the first i at which all k_i are 0
+    last = float(np.max(np.minimum(-2 * second, -2 * first - 1), initial=0.0))  # the first i at which all k_i are 0
     depth = _SHALLOW
     while depth < last:
-        first, second = (_cut(one, two, three, rate, terms) for terms in (depth, depth + 1))
-        if bool(np.all(np.abs(first - second) <= wanted * np.minimum(first, second))):
-            return (first + second) / 2
+        even, odd = (_cut(first, second, third, rate, terms) for terms in (depth, depth + 1))
+        if bool(np.all(np.abs(even - odd) <= wanted * np.minimum(even, odd))):
+            return (even + odd) / 2
         depth *= 2
         if depth > _DEEPEST:
             message = f"Gauss' continued fraction needs more than {_DEEPEST:,} terms. Use a smaller filter."
             raise NumericalError(message)
-    return _cut(one, two, three, rate, int(last))
+    return _cut(first, second, third, rate, int(last))
 
 
 def _plain(held: int, ones: Floats, z: float, m: int) -> Floats:
@@ -128,14 +128,14 @@ def _cut(a: Floats, b: Floats, c: Floats, z: float, depth: int) -> Floats:
 
 
 UNIT = "nats, probabilistic DP of one pair of datasets"
-"""The unit of such a figure: not "nats", so that no `Guarantee` can be made of it."""
+"""Unit of a simulated epsilon; `Guarantee` does not accept it."""
 
 _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedEpsilon:
-    """`point`, its `standard_error`, and the `interval` (an estimate) that `draws` draws in each direction allow."""
+    """A simulated epsilon: `point`, `standard_error` and `interval` from `draws` draws in each direction."""
 
     point: float
     standard_error: float
@@ -151,7 +151,7 @@ def evaluate_privacy_for_one_bloom_filter(
 ) -> SimulatedEpsilon:
     """Return the simulated epsilon of one filter with `count_input_ones` ones against one with one more.
 
-    Compare `filling_epsilon`, exact, and `epsilon`, the worst over all fillings.
+    Compare `filling_epsilon`, exact, and `epsilon`, the worst over all datasets.
 
     Args:
         count_input_ones: ones before flipping, from 0 to bits - 1.
@@ -194,7 +194,7 @@ def evaluate_privacy_for_bloom_filter(
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: buffling, part III, section 1, its sign corrected; docs/theory/columns.md, Theorem 6.
+    Source: buffling, part III, section 1, its sign corrected; docs/theory/randomizers.md, Theorem 20.
 
     >>> import hushuffle as hs
     >>> print(hs.bloom.evaluate_privacy_for_bloom_filter(filters=2, bits=1000, p=0.25, delta=0.01).interval)

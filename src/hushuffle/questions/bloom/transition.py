@@ -1,4 +1,4 @@
-"""Columns of several filters: the law by which flipping turns one into another, and how visible one change is."""
+"""Columns of several Bloom filters: their transition probabilities, and the signal-to-noise ratio of a change."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BUFFLING: Final = Citation(
 
 
 _LEAST: Final = 1e-290
-"""Floats near the smallest ones have lost their digits."""
+"""Smallest flip probability (smaller floats lose digits)."""
 
 _RARE = 1e-7
 
 
 def columns(filters: int, bits: int, p: float) -> Protocol:
-    """Return `bits` columns of `filters` bits each, flipped and shuffled."""
+    """Return the protocol of `bits` columns of `filters` bits each, which are flipped and shuffled."""
     width = _checks.integer("filters", filters, low=1, high=62)
     return Protocol(
         randomizer=BitFlipping(width=width, p=p),
@@ -44,12 +44,12 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
 
 
 def law_of(filters: int, bits: int, p: float) -> PrivacyCurve:
-    """Return the divergence over all pairs of datasets that differ in one column."""
+    """Return the privacy curve over all pairs of datasets that differ in one column."""
     return divergence(columns(filters, bits, p))
 
 
 def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:
-    """Return the divergence of one pair of datasets, all other columns at one logo."""
+    """Return the privacy curve of one pair of datasets, with all other columns equal to one bit pattern."""
     flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
     if flips.p < _RARE:
         message = f"p = {p!r} is too small for the figure of one pair of datasets: at least {_RARE:g}."
@@ -59,7 +59,7 @@ def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[in
 
 
 def published_pair_law(filters: int, bits: int, p: float) -> AllAlike:
-    """Return the divergence of the published pair: all columns 0...0, against one of them at 1...1."""
+    """Return the privacy curve of the published pair: all columns 0...0, against one column 1...1."""
     last = (1 << _checks.integer("filters", filters, low=1, high=62)) - 1
     return pair_law(filters, bits, p, others=0, target=(0, last))
 
@@ -68,7 +68,7 @@ WIDEST = 10
 
 
 def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
-    """Return P[i, j], the probability that logo i becomes logo j, shape (2**k, 2**k), k <= 10.
+    """Return P[i, j], the probability that bit pattern i becomes bit pattern j, shape (2**k, 2**k), k <= 10.
 
     P[i, j] = p**H q**(k - H), H the Hamming distance of i and j, q = 1 - p. Symmetric.
 
@@ -79,7 +79,7 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 1 (buffling's exponent m - H should read k - H).
+    Source: docs/theory/randomizers.md, Theorem 15 (buffling's exponent m - H should read k - H).
 
     >>> import hushuffle as hs
     >>> hs.bloom.transition_matrix(2, 0.1)[0].round(4).tolist()
@@ -94,10 +94,10 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 
 
 def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
-    """Return pi[y, z], the probability that a logo with y ones becomes one with z ones, shape (k+1, k+1).
+    """Return pi[y, z], the probability that a bit pattern with y ones becomes one with z ones, shape (k+1, k+1).
 
     pi[y, .] is the law of Bin(y, q) + Bin(k - y, p): a matrix of transitions, its rows sum to 1. (The double sum
-    printed by buffling also adds up the C(k, y) logos with y ones, so that its row y sums to C(k, y).)
+    printed by buffling also adds up the C(k, y) bit patterns with y ones, so that its row y sums to C(k, y).)
 
     Args:
         filters: k, 1 to 10.
@@ -107,7 +107,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
         InvalidInputError: an argument out of range.
         NumericalError: p below 1e-290.
 
-    Source: docs/theory/columns.md, Theorem 1.
+    Source: docs/theory/randomizers.md, Theorem 15.
 
     >>> import hushuffle as hs
     >>> hs.bloom.ones_matrix(2, 0.1).round(4).tolist()
@@ -124,7 +124,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 
 
 def checked(filters: int, p: float) -> tuple[int, float]:
-    """Return k and p, or raise `InvalidInputError`."""
+    """Return the number k of filters and p after checking them, or raise `InvalidInputError`."""
     flip = _checks.probability("p", p, low_open=True)
     if flip >= 0.5:
         _checks.reject("p", "< 1/2", flip, "At p = 1/2 reports are independent of values.")
@@ -137,16 +137,16 @@ _TIES = 1e-9  # ratios this close, relative, count as equal
 
 @dataclass(frozen=True, kw_only=True)
 class LargestRatio:
-    """The largest ratio over all changes j -> i, and the changes (j, i), j < i, that have it."""
+    """The largest signal-to-noise ratio over all changes j -> i, and the changes (j, i), j < i, that attain it."""
 
     ratio: float
     changes: tuple[tuple[int, int], ...]
 
 
 def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
-    """Return counts of logos d_i proportional to (1 - s)**|i|, |i| the number of ones, shape (2**k,).
+    """Return counts of bit patterns d_i proportional to (1 - s)**|i|, |i| the number of ones, shape (2**k,).
 
-    Of all m columns: s = 0 is uniform, s = 1 has all columns at logo 0 (empty filters). In between each filter
+    Of all m columns: s = 0 is uniform, s = 1 has all columns at bit pattern 0 (empty filters). In between each filter
     has a one with probability (1 - s)/(2 - s), independently. Counts are real numbers with sum m.
 
     Args:
@@ -176,13 +176,13 @@ def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
     x are the released counts, a = P (e_i - e_j) and B = diag(P d) - P diag(d) P their covariance.
 
     Args:
-        counts: d, columns by logo before flipping, shape (2**k,), >= 0, not all 0; k <= 10.
+        counts: d, columns by bit pattern before flipping, shape (2**k,), >= 0, not all 0; k <= 10.
         p: flip probability in (0, 1/2).
 
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 5 (buffling writes the standard deviation in the place of the variance).
+    Source: docs/theory/randomizers.md, Theorem 19 (buffling writes the standard deviation in place of the variance).
 
     >>> ratios([10, 0], p=0.1).round(6).tolist()  # [(p**2/q + q**2/p) - 1]/m
     [[0.0, 0.711111], [0.711111, 0.0]]
@@ -191,9 +191,9 @@ def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
     # With B = L L^T in these coordinates, every ratio is a squared distance between two points.
     points = solve_triangular(cholesky(system.matrix, lower=True), system.root[:, None] * system.channel, lower=True)
     squares = np.einsum("ij,ij->j", points, points)
-    found = squares[:, None] + squares[None, :] - 2 * points.T @ points
-    np.fill_diagonal(found, 0.0)
-    symmetric: Array = np.maximum((found + found.T) / 2, 0.0)
+    distances = squares[:, None] + squares[None, :] - 2 * points.T @ points
+    np.fill_diagonal(distances, 0.0)
+    symmetric: Array = np.maximum((distances + distances.T) / 2, 0.0)
     return symmetric
 
 
@@ -202,7 +202,7 @@ def largest(counts: npt.ArrayLike, *, p: float) -> LargestRatio:
 
     Arguments and errors as for `ratios`.
 
-    Source: docs/theory/columns.md, Theorem 5.
+    Source: docs/theory/randomizers.md, Theorem 19.
 
     >>> largest(skewed_counts(3, bits=1000, skewness=1.0), p=0.1).changes
     ((0, 7),)
@@ -220,14 +220,14 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
     and 0 -> 2**k - 1 it is (q/p)**(2|i| - k) + constant.
 
     Args:
-        counts: d, columns by logo before flipping, shape (2**k,).
+        counts: d, columns by bit pattern before flipping, shape (2**k,).
         p: flip probability in (0, 1/2).
-        change: (j, i), the column's logo before and after, different.
+        change: (j, i), the column's bit pattern before and after, different.
 
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 5.
+    Source: docs/theory/randomizers.md, Theorem 19.
 
     >>> coefficients([10, 0], p=0.1, change=(0, 1)).round(4).tolist()
     [-0.7071, 0.7071]
@@ -235,15 +235,15 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
     system = _System.of(counts, p)
     before, after = (_checks.integer("change", each, low=0, high=system.root.size - 1) for each in change)
     if before == after:
-        _checks.reject("change", "two different logos", change)
+        _checks.reject("change", "two different bit patterns", change)
     signal = system.channel[after] - system.channel[before]
-    found = system.root * cho_solve(cho_factor(system.matrix, lower=True), system.root * signal)
-    centred: Array = found - found.mean()
+    weights = system.root * cho_solve(cho_factor(system.matrix, lower=True), system.root * signal)
+    centred: Array = weights - weights.mean()
     return centred / float(np.linalg.norm(centred))
 
 
 def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
-    """Return the ratio of 0 -> 2**k - 1 for d = m e_0 in closed form: ((p**2/q + q**2/p)**k - 1)/m.
+    """Return the closed-form signal-to-noise ratio of 0 -> 2**k - 1 for d = m e_0: ((p**2/q + q**2/p)**k - 1)/m.
 
     Args:
         filters: k, 1 to 10.
@@ -253,7 +253,7 @@ def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/columns.md, Theorem 5.
+    Source: docs/theory/randomizers.md, Theorem 19.
 
     >>> round(ratio_from_empty(3, bits=1000, p=0.1), 6)
     0.532631

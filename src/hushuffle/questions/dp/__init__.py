@@ -1,10 +1,11 @@
 """Central differential privacy of what the shuffler releases.
 
-`epsilon` and `delta` are certified brackets, `certificate` is one with all it takes to check it; `compose` and
-`parallel` combine rounds (`per_person`: with several reports of each person), `waves` asks the same people for memoised
-reports (`change_shows`: a change of a value in them); `profile` is the whole curve and what tests and guesses can do;
-`calibrate` solves for a parameter. No guarantees: `approximate` answers at once, `instance` looks at one given dataset,
-`published` holds the literature's bounds, to compare.
+`epsilon` and `delta` return certified brackets; `certificate` returns a bracket with the data to check it.
+`compose` and `parallel` combine rounds; `per_person` describes a round with several reports of each person.
+`waves` is for repeated collections with memoised reports, and `change_shows` for the visibility of changes in them.
+`profile` returns the whole privacy curve, and bounds for tests and guesses. `calibrate` solves for a parameter.
+Three members give no guarantee: `approximate` is fast, `instance` is for one given dataset, and `published` has bounds
+of the literature for comparison.
 """
 
 from hushuffle.questions.dp import published

@@ -1,4 +1,4 @@
-"""Give and take with dp-accounting: rounds as a privacy loss distribution, and such distributions as rounds."""
+"""Conversion between rounds and the privacy loss distributions of the library dp-accounting."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from hushuffle.numerics.loss_sum import LossLattice
 from hushuffle.questions.dp.composition import Round, Rounds, curves_of
 
 Release: TypeAlias = ImportedCurve
-"""A mechanism known by its privacy loss distribution: one of the rounds of `dp.compose` and `dp.profile`."""
+"""A mechanism given by its privacy loss distribution, usable as a round in `dp.compose` and `dp.profile`."""
 
 _MODULE: Final = "dp_accounting.pld.privacy_loss_distribution"
 
 
 def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool = False, delta: float = 1e-6) -> Any:
-    """Return all rounds together as a `PrivacyLossDistribution` of dp-accounting.
+    """Return the composition of all rounds as a `PrivacyLossDistribution` of dp-accounting.
 
-    Relation: replace one person's values; what is composed with it must be stated for replacing as well (a Gaussian sum
-    of values in [0, 1] has sensitivity 1 then). The pessimistic distribution dominates: its delta is at least the true
-    one at every epsilon, in both directions. The optimistic one is that of explicit datasets: at most
-    the true one. Both are so up to the floating-point error of what dp-accounting does with them.
+    Relation: replace one person's values. Mechanisms composed with it must use the same relation (a Gaussian sum of
+    values in [0, 1] then has sensitivity 1). The delta of the pessimistic distribution is at least the true delta at
+    every epsilon, in both directions. The optimistic distribution is that of explicit datasets, with at most the true
+    delta. Each statement holds up to the floating-point error of dp-accounting.
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times), as for `dp.compose`.
-        interval: multiples of it (nats) are the losses; distributions are composed only if they share it. It should
-            be a tenth of the typical loss of a round or less.
-        optimistic: the lower one instead of the dominating one.
-        delta: in (0, 0.5); losses are told apart where they matter at about this delta. The dominating distribution
-            puts about 1e-6 of it at infinity.
+        interval: spacing of the losses (nats). dp-accounting composes only distributions of equal spacing. It should
+            be at most a tenth of the typical loss of a round.
+        optimistic: True returns the optimistic (lower) distribution instead of the pessimistic one.
+        delta: in (0, 0.5); losses are resolved where they matter at about this delta. The pessimistic distribution
+            has a mass of about 1e-6 delta at infinity.
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler, or a round without any noise.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler, or a round without any noise.
         MissingDependencyError: dp-accounting is not installed.
         NumericalError: the losses need too many multiples of the interval.
 
@@ -86,11 +86,11 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
 def from_pld(pld: Any) -> Release:
     """Return a pessimistic `PrivacyLossDistribution` of dp-accounting as a round for `dp.compose` and `dp.profile`.
 
-    Figures with it are upper ends, as good as the distribution; lower ends are those of the other rounds. It must be
-    stated for the relation of the rounds it goes with: replace one person's value.
+    Upper bounds that include it are as tight as the distribution; lower bounds use only the other rounds. Its relation
+    must be that of the other rounds: replace one person's value.
 
     Raises:
-        InvalidInputError: no such distribution, or an optimistic one, which promises nothing.
+        InvalidInputError: not such a distribution, or an optimistic one, which gives no guarantee.
 
     Source: Zhu, Dong, Wang 2022, Theorem 10.
 
@@ -102,7 +102,7 @@ def from_pld(pld: Any) -> Release:
     0.1266 to 0.6236 nats (certified bracket)
     """
     try:
-        laws = [pmf.to_dense_pmf() for pmf in (pld._pmf_remove, pld._pmf_add)]  # noqa: SLF001 - it has no other door
+        laws = [pmf.to_dense_pmf() for pmf in (pld._pmf_remove, pld._pmf_add)]  # noqa: SLF001 - no public access
         pessimistic = all(law._pessimistic_estimate for law in laws)  # noqa: SLF001
         directions = tuple(
             LossLattice(

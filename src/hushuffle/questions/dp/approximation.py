@@ -1,4 +1,4 @@
-"""Central differential privacy at once, for sliders and first drafts: an approximation, never a guarantee."""
+"""A fast approximation of central epsilon, for sliders and first drafts; it is never a guarantee."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from hushuffle.questions.dp.composition import Rounds, merged
 from hushuffle.questions.dp.curve import GDP
 
 WORST: Final = 0.1
-"""Where one report moves the loss by more than this share of mu**2/epsilon the approximation is refused."""
+"""The approximation is refused if one report changes the loss by more than this fraction of mu**2/epsilon."""
 
 _HINT: Final = "Ask dp.epsilon (or dp.compose) for a certified figure."
 
 
 def information(protocol: Protocol) -> float:
-    """Return mu**2 = I*/n of the Gaussian pair that the worst curve comes close to as n grows.
+    """Return mu**2 = I*/n of the pair of Gaussians that approximates the worst-case privacy curve for large n.
 
     I* = max over values a, b of the target and x of all others of sum_y (Q_a - Q_b)(y)**2/Q_x(y). Dummies, whose
-    number and law the adversary knows, hide as other reports do. Infinite if a report tells a from b that no
-    other person and no dummy ever gives.
+    number and distribution the adversary knows, count like other reports. The result is infinite if a report that
+    distinguishes a from b never comes from another person or a dummy.
 
     Raises:
-        UnsupportedProtocolError: no law for this randomizer, or a shuffler that does more than mix the reports.
+        UnsupportedProtocolError: no analysis for this randomizer, or a shuffler that does more than mix the reports.
 
     Source: docs/theory/curves.md, Remark 5.
 
@@ -46,10 +46,10 @@ def information(protocol: Protocol) -> float:
 
 
 def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
-    """Return about the smallest epsilon (nats), in microseconds to milliseconds: that of a Gaussian pair.
+    """Return an approximation of the smallest epsilon (nats), that of a pair of Gaussians, within milliseconds.
 
-    It lies above or below the true figure, so it is never a guarantee; `Guarantee` does not take it. Where it is not
-    refused it was within 4 % of the certified figures in all cases tried, and within 0.1 % in most for n = 100,000.
+    It can be above or below the true epsilon, so it is not a guarantee, and `Guarantee` does not accept it. In all
+    tested cases it was within 4 % of the certified epsilon, and within 0.1 % in most cases with n = 100,000.
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times), as for `dp.compose`.
@@ -57,9 +57,9 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
 
     Raises:
         InvalidInputError: no rounds, times < 1, or delta out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler; or the approximation fails: a report tells two
-            values apart that no crowd hides, or so few reports are alike (as where the local epsilon is
-            about ln n, or n is tiny) that a single one moves the loss by more than 0.1 mu**2/epsilon.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler; or the approximation fails. It fails if a
+            report distinguishes two values and no other person can send it, or if so few reports are equal (local
+            epsilon about ln n, or tiny n) that a single report changes the loss by more than 0.1 mu**2/epsilon.
 
     Source: docs/theory/curves.md, Remark 5.
 
@@ -95,7 +95,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
 
 
 def _information(protocol: Protocol) -> tuple[float, float]:
-    """Return mu**2, and the most that a single report moves the loss there (nats)."""
+    """Return mu**2, and the largest change of the loss by a single report (nats)."""
     protocol = protocol.secret
     if protocol.reveals is not Reveals.MULTISET:
         message = f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}"
@@ -115,28 +115,28 @@ def _information(protocol: Protocol) -> tuple[float, float]:
             # The numbers of people and of dummies are known, so their mixture varies less than its mean law.
             shared = share @ apart
             spread = float(apart @ (apart / reports[seen]))
-            found = (gain * share).sum(axis=1) + both * shared**2 / (1 - both * spread)
-            place = int(found.argmax())
-            if found[place] > best[0]:
-                best = float(found[place]), float(np.abs(share[place]).max())
+            information = (gain * share).sum(axis=1) + both * shared**2 / (1 - both * spread)
+            place = int(information.argmax())
+            if information[place] > best[0]:
+                best = float(information[place]), float(np.abs(share[place]).max())
     return best
 
 
 def _laws(law: ReportLaw) -> tuple[ValueLaws, ...]:
-    """Return the laws of a pair in classes of reports that are alike under the other people's values as well."""
+    """Return the report distributions of pairs, over classes with constant ratios also to other people's values."""
     if law.symmetric is not None:
         return law.pairs()
     if law.bucket is not None:
         return (_hashed(law.bucket),)
     try:
         table = law.channel()
-    except UnsupportedProtocolError:  # bits: the worst others hold one of the pair's values
+    except UnsupportedProtocolError:  # bits: in the worst case all others have one of the pair's values
         return law.pairs()
     return Matrix(table=table).pairs() if table.matrix.size <= LARGEST_MATRIX else law.pairs()
 
 
 def _hashed(bucket: Symmetric) -> ValueLaws:
-    """Return the laws of a pair's two values and a third one, all three hashed independently."""
+    """Return the report distributions of a pair's two values and a third value, hashed independently."""
     g, truth, lie = bucket.k, float(bucket.truth), float(bucket.lie)
     rows, blanket = [np.array([[1.0 / g]] * 3)], [np.array([1.0 / g])]  # the pair shares a bucket
     for places, weight in (((0, 1, 2), (g - 2) / g), ((0, 1, 0), 1 / g), ((0, 1, 1), 1 / g)):

@@ -1,4 +1,4 @@
-"""The best randomizer for this crowd: searched for by convex programmes, certified afterwards."""
+"""Search for the randomizer of least error for n people by convex programs; its epsilon is certified afterwards."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _WANTED: Final[Mapping[str, Callable[[int], Floats]]] = {
     "shares": np.eye,
     "distribution": lambda k: np.tril(np.ones((k - 1, k))),
 }
-"""What is estimated from all reports: these sums of shares, shape (quantities, k)."""
+"""The matrix that maps the k shares to the estimated quantities, shape (quantities, k), for each name of a loss."""
 
 _COSTS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
     "absolute": np.abs,
     "squared": np.square,
     "match": lambda away: (away != 0).astype(np.float64),
 }
-"""What a single report costs, by how far it is from the value."""
+"""The cost of a single report as a function of its distance from the value, for each name of a loss."""
 
 LARGEST_K: Final = 16
-"""Values beyond which the programmes take too long."""
+"""Maximum number of values (the convex programs take too long for more)."""
 
 _TRIES: Final = 8
 _CLOSE: Final = 5e-3
-"""Relative: an upper end this close below the target is close enough."""
+"""The search stops when the upper bound is below the target by at most this fraction of it."""
 
 _NEAR: Final = 0.95
 _HAIR: Final = 1e-9
@@ -52,11 +52,11 @@ _HAIR: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Design:
-    """A randomizer made for n people, its certified central epsilon, and its error.
+    """A randomizer designed for n people, its certified central epsilon, and its error.
 
-    `bound` is central epsilon at `delta` under a uniform shuffle of n people, its upper end at most `epsilon`.
+    `bound` is central epsilon at `delta` under a uniform shuffle of n people, its upper bound at most `epsilon`.
     `error`: for "shares" and "distribution" a standard error (root mean square over the shares, or over the k - 1
-    sums of the first shares) of least squares, the coins of n people whose values are spread evenly; for other
+    sums of the first shares) of least squares, over the randomness of n people with evenly spread values; for other
     losses the expected loss of one report, mean over the values.
     """
 
@@ -69,7 +69,7 @@ class Design:
     loss: str | Floats
 
     def error_of(self, randomizer: Mechanism) -> float:
-        """Return the same error of another randomizer, in the same crowd; infinite if it tells too little.
+        """Return the error of another randomizer for the same n people; infinite if its reports do not suffice.
 
         Raises:
             InvalidInputError: it is for other values, or its reports are not those of a matrix of losses.
@@ -96,29 +96,28 @@ def design(
     local_epsilon_max: float,
     loss: Loss | npt.ArrayLike = "shares",
 ) -> Design:
-    """Return a randomizer of small error, made for a crowd: it keeps a central and a local promise there.
+    """Return a randomizer of small error for n people that meets a central and a local epsilon.
 
-    The promises are central epsilon after a uniform shuffle (certified, whatever the search did), and local epsilon,
-    for the case that the shuffler is broken. The search minimises the error while the Gaussian limit of the central
-    figure, which is convex, stays below a bound, and moves that bound until the certified upper end meets the target.
-    For losses of single reports it comes within a few thousandths of the least error under that limit. For "shares"
-    and "distribution" it starts from the best mixture of many reports, those of randomized response among them, and
-    ends where no small change helps: there may be better ones. Values without an order gain little or nothing
-    over `RandomizedResponse` and `SubsetSelection`.
+    Central epsilon after a uniform shuffle is certified, independently of the search; local epsilon holds if the
+    shuffler is compromised. The search minimizes the error subject to a bound on the Gaussian limit of central epsilon,
+    which is convex, and adjusts this bound until the certified upper bound meets the target. For losses of single
+    reports, the error is within a few thousandths of the minimum under that limit. For "shares" and "distribution", the
+    search starts from the best mixture of many reports (those of randomized response included) and ends at a local
+    minimum. For values without an order the gain over `RandomizedResponse` and `SubsetSelection` is small or zero.
 
     Args:
         n: number of people.
         k: number of values, 2 to 16.
         epsilon: the target for central epsilon in nats, above 0, at most 40.
         delta: in (0, 1).
-        local_epsilon_max: the most that a report may say by itself in nats, above 0, at most 40. Beyond ln(n) it is
-            not made use of: reports that are so rare have no crowd.
+        local_epsilon_max: upper limit of the local epsilon in nats, above 0, at most 40. Local epsilons beyond ln(n)
+            are not used, because so rare reports are not protected by other reports.
         loss: "shares" (error of the k estimated shares), "distribution" (of the estimated shares of values up to each
             value, for values with an order); of single reports that are one of the k values each: "absolute"
             or "squared" distance in steps, "match" (1 if it is another value); or costs >= 0, shape (k, reports).
 
     Raises:
-        InvalidInputError: an argument out of range, or a loss that is none of these.
+        InvalidInputError: an argument out of range, or an unknown loss.
         MissingDependencyError: without `pip install "hushuffle[design]"`.
         NumericalError: the solver gives up.
 
@@ -138,28 +137,28 @@ def design(
     cap = _checks.positive("local_epsilon_max", local_epsilon_max)
     for name, value in (("epsilon", target), ("local_epsilon_max", cap)):
         if value > LARGEST_LOCAL:
-            _checks.reject(name, f"at most {LARGEST_LOCAL:g}", value, "A larger one promises nothing.")
+            _checks.reject(name, f"at most {LARGEST_LOCAL:g}", value, "A larger epsilon guarantees nothing.")
     task = _Task.of(loss, values, people)
     if importlib.util.find_spec("cvxpy") is None or importlib.util.find_spec("clarabel") is None:
-        message = "`design` solves convex programmes. Install what it needs with: pip install 'hushuffle[design]'"
+        message = "`design` solves convex programmes. Install its dependencies with: pip install 'hushuffle[design]'"
         raise MissingDependencyError(message)
 
     search = _Search(task=task, n=people, delta=level, cap=min(cap, max(math.log(people), target)))
-    made: list[tuple[float, MatrixRandomizer, Bound]] = []
+    designs: list[tuple[float, MatrixRandomizer, Bound]] = []
     spread = people * float(shift_between(target, level)) ** 2
     for _ in range(_TRIES):
         randomizer, bound, tight = search.at(spread)
         if bound.upper <= target:
             error = task.error(np.asarray(randomizer.channel().matrix, dtype=np.float64))
-            made.append((error, randomizer, bound))
+            designs.append((error, randomizer, bound))
             if bound.upper >= target * (1 - _CLOSE) or not tight:
                 break
-        # The figure grows about as the root of the spread.
+        # Epsilon grows approximately like the square root of the spread.
         spread *= ((1 - _CLOSE / 2) * target / max(bound.upper, target / 10)) ** 2
-    if not made:
-        hint = "Use a larger one, or more people."
+    if not designs:
+        hint = "Use a larger epsilon, or more people."
         _checks.reject("epsilon", "a target that some channel meets", target, hint)
-    error, randomizer, bound = min(made, key=lambda each: each[0])
+    error, randomizer, bound = min(designs, key=lambda each: each[0])
     return Design(
         randomizer=randomizer, bound=bound, error=error, n=people, epsilon=target, delta=level, loss=task.loss
     )
@@ -167,7 +166,7 @@ def design(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Task:
-    """What is minimised: the variance of n people's estimate of `wanted` @ shares, or the costs of one report."""
+    """The objective: the variance of n people's estimate of `wanted` @ shares, or the expected cost of one report."""
 
     loss: str | Floats
     n: int
@@ -208,7 +207,7 @@ class _Task:
 
 
 class _Search:
-    """Channels of growing or falling spread; each search starts from the channel before it."""
+    """Computes the best channels for successive spreads; each search starts from the previous channel."""
 
     def __init__(self, *, task: _Task, n: int, delta: float, cap: float) -> None:
         self.task, self.n, self.delta = task, n, delta
@@ -238,7 +237,7 @@ class _Search:
 
 
 def _reports(k: int, spread: float, ratio: float) -> Floats:
-    """Return reports that speak for sets of values, shape (k, reports): runs of values, and sets of a good size.
+    """Return reports that support sets of values, shape (k, reports): runs of values, and sets of a suitable size.
 
     One of each pair of mirror images. Those for single values are the reports of k-ary randomized response with the
     spread or the ratio, so that it is among the mixtures.

@@ -1,4 +1,4 @@
-"""The other way round: the least noise, or the fewest people, for a wanted central epsilon."""
+"""Calibration: the least noise, or the fewest people, for a target central epsilon."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from hushuffle.questions.dp import central
 from hushuffle.questions.dp.composition import compose
 
 Parameter = Literal["epsilon", "n", "dummies", "messages", "rounds"]
-"""What is solved for: local epsilon, number of people, of dummies, of people's further messages, or of rounds."""
+"""The parameter solved for: local epsilon, or the number of people, dummies, additional messages or rounds."""
 
 LARGEST_LOCAL: Final = 40.0
-"""At exp(-40) nobody would ever lie: larger local epsilons are not tried."""
+"""Largest local epsilon that is tried (a report is false with a probability of about exp(-40))."""
 
 MOST_PEOPLE: Final = 10**9
-"""More people (dummies, rounds) than this are not tried."""
+"""Largest number of people, dummies or rounds that is tried."""
 
 _RESOLUTION: Final = 1e-4
-"""Relative: finer than the brackets themselves would mean nothing."""
+"""Relative resolution of the search, which is about the width of the certified brackets."""
 
 _HAIR: Final = 1e-6
-"""Relative: an epsilon that was searched for ends this close above the crossing."""
+"""Relative distance above the crossing at which a search for epsilon ends."""
 
 _SMALLEST: Final = 1e-12
 _FAR: Final = 50.0
@@ -38,11 +38,11 @@ _FAR: Final = 50.0
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """A parameter solved for, on the safe side of the target, and its neighbour on the other side.
+    """A solved parameter: a value that meets the target, and a neighbouring value that misses it.
 
     `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper bound at or below
-    `epsilon`. `beyond`, within 0.01 % of it (or the next integer), was found not to meet it, with `beyond_bound`;
-    past the end of the range `beyond_bound` is None. `protocol` has the value in it (but for rounds).
+    `epsilon`. `beyond`, within 0.01 % of `value` (or the next integer), misses the target with `beyond_bound`, which is
+    None outside the range of the parameter. `protocol` contains the value (unless the parameter is "rounds").
     """
 
     parameter: Parameter
@@ -69,32 +69,31 @@ def calibrate(
     rounds: int = 1,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Return the value of one parameter at which the certified central epsilon is still at most `epsilon`.
+    """Return the extreme value of one parameter for which the certified central epsilon is at most `epsilon`.
 
-    That is the largest local epsilon, the smallest n, the smallest number of dummies or of people's further messages,
-    or the largest number of rounds. Everything else is as in `protocol`. What is returned was evaluated: its certified
-    upper bound meets the target. That nothing better does is up to 0.01 % and the width of the brackets. It rests on
-    the divergence growing with the local epsilon (a smaller one is a post-processing) and falling with n (one more
-    report can be given to the adversary), which is proven for k-ary randomized response under a uniform shuffle and no
-    more than assumed elsewhere; of the computed ends it is tested.
+    This is the largest local epsilon, the smallest n, the smallest number of dummies or of additional messages, or the
+    largest number of rounds. Everything else is as in `protocol`. The certified upper bound at the returned value was
+    evaluated and meets the target. The value is optimal up to 0.01 % and the width of the brackets, if the divergence
+    grows with the local epsilon (a smaller one is a post-processing) and falls with n (one more report can be given to
+    the adversary). This is proven for k-ary randomized response under a uniform shuffle, and assumed elsewhere.
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.
-        parameter: "epsilon" (local epsilon of the randomizer, nats), "n" (number of people), "dummies" (of a
-            scrambler in the shuffler's place), "messages" (of each person besides the report, on average: of
+        parameter: "epsilon" (local epsilon of the randomizer, nats), "n" (number of people), "dummies" (the
+            shuffler is replaced by a scrambler), "messages" (additional messages of each person, on average: of
             BlanketMessages or FakesPerValue) or "rounds" (repetitions of the collection among the same people).
         epsilon: the target for central epsilon in nats, from 0 to 40.
         delta: in (0, 1).
-        reports_per_person: how many of the n reports one person gives, at most, as for `dp.epsilon`.
-        rounds: how often the same people are asked, where that is not what is solved for: the target is for all
-            rounds together, as `dp.compose` adds them up.
-        progress: told which value is tried and about which share of the search is done, from 0 to 1.
+        reports_per_person: the largest number of the n reports from one person, as for `dp.epsilon`.
+        rounds: how often the same people take part (unless it is the parameter); the target is for all rounds
+            together, composed by `dp.compose`.
+        progress: called with the value that is tried and the approximate completed fraction of the search, 0 to 1.
 
     Raises:
         InvalidInputError: an argument out of range, a target that no value of the parameter meets, or with "messages" a
-            delta below what drawing their number in parts of 2**-64 loses.
+            delta below the error of drawing their number in units of 2**-64.
         UnsupportedProtocolError: the randomizer has no epsilon to choose, the shuffler takes no dummies, or the
-            central figure is not available.
+            central epsilon is not available.
 
     Source: bisection on the certified upper bound, see `hushuffle.dp.epsilon`.
 
@@ -108,7 +107,7 @@ def calibrate(
         _checks.reject("parameter", f"one of {', '.join(get_args(Parameter))}", repr(parameter))
     target = _checks.non_negative("epsilon", epsilon)
     if target > LARGEST_LOCAL:
-        hint = "A larger one promises nothing."
+        hint = "A larger epsilon guarantees nothing."
         _checks.reject("epsilon", f"at most {LARGEST_LOCAL:g} as a target", target, hint)
     wanted = _Wanted(
         epsilon=target,
@@ -119,9 +118,9 @@ def calibrate(
     )
     if parameter == "rounds" and wanted.rounds > 1:
         _checks.reject("rounds", "left out where it is what is solved for", wanted.rounds)
-    found = _solved(protocol, parameter, wanted)
+    calibration = _solved(protocol, parameter, wanted)
     wanted.tell("done", 1.0)
-    return found
+    return calibration
 
 
 def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibration:
@@ -136,17 +135,17 @@ def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibr
     if math.isinf(protocol.randomizer.local_epsilon) and protocol.shuffler.tossed is None:
         hint = "Without noise no crowd protects: choose a finite local epsilon first."
         if protocol.shuffler.value_law is not None:
-            hint = "Dummies of the shuffler hide as much among few people as among many: ask for their epsilon."
+            hint = "The protection of the shuffler's dummies does not grow with n: compute the epsilon instead."
         _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
     build = _People(protocol)
     followed = _Followed(lambda n: wanted.excess(build(n)), "n", wanted.tell)
-    found = smallest_people(followed, start=protocol.n, target=wanted.epsilon)
-    return _calibration("n", found, build, wanted)
+    interval = smallest_people(followed, start=protocol.n, target=wanted.epsilon)
+    return _calibration("n", interval, build, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Wanted:
-    """The target, and what it is for: `reports` of each person at most, in each of so many `rounds`."""
+    """The target epsilon and delta, for at most `reports` of each person in each of `rounds` rounds."""
 
     epsilon: float
     delta: float
@@ -155,7 +154,7 @@ class _Wanted:
     tell: Progress
 
     def excess(self, protocol: Protocol) -> float:
-        """Return `excess` of a protocol."""
+        """Return the `excess` of a protocol over this target."""
         return excess(protocol, self.epsilon, self.delta, reports_per_person=self.reports, rounds=self.rounds)
 
     def bound(self, protocol: Protocol, rounds: int | None = None) -> Bound:
@@ -164,7 +163,7 @@ class _Wanted:
 
 
 class _Followed:
-    """The excess at a value; tells which one is tried, and how near those that meet and miss the target have come."""
+    """A function that returns the excess at a value and reports progress: the value, and the state of the search."""
 
     def __init__(self, excess_at: Callable[[float], float], name: str, tell: Progress, *, start: int = 0) -> None:
         self._excess_at, self._name, self._tell, self._start = excess_at, name, tell, start
@@ -173,9 +172,9 @@ class _Followed:
 
     def __call__(self, value: float) -> float:
         self._tell(f"trying {self._name} = {value - self._start:,.6g}", self._share())
-        found = self._excess_at(value)
-        self._ends[found <= 0] = value
-        return found
+        excess = self._excess_at(value)
+        self._ends[excess <= 0] = value
+        return excess
 
     def _share(self) -> float:
         if len(self._ends) < 2:
@@ -189,13 +188,13 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
     """Return the protocol with this local epsilon (nats) in its randomizer.
 
     Raises:
-        UnsupportedProtocolError: the randomizer is not described by an epsilon.
+        UnsupportedProtocolError: the randomizer has no parameter epsilon.
     """
     return replace(protocol, randomizer=protocol.randomizer.with_epsilon(epsilon))
 
 
 def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_person: int = 1, rounds: int = 1) -> float:
-    """Return ln(certified upper delta at `epsilon`, divided by `delta`), cut to [-50, 50]: <= 0 meets the target."""
+    """Return ln(certified upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: <= 0 meets the target."""
     law = person_curve(protocol, reports_per_person)
     if rounds * law.pure <= epsilon:
         return -_FAR
@@ -207,7 +206,7 @@ def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_pers
 
 
 def smallest_people(excess_at: Callable[[int], float], *, start: int, target: float) -> tuple[int, int]:
-    """Return (n, m): n meets (excess <= 0), m < n within 0.01 % or 1 does not; m = 0 if n = 1 meets.
+    """Return (n, m): n meets the target (excess <= 0); m < n, within 0.01 % or 1, misses it (m = 0 if n = 1).
 
     Raises:
         InvalidInputError: not even 10**9 people are enough.
@@ -226,8 +225,8 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
         if good == 1 or excess_at(1) <= 0:
             return 1, 0
         bad = 1
-    found = narrowed(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
-    return round(found[0]), round(found[1])
+    interval = narrowed(lambda x: excess_at(round(x)), float(good), float(bad), whole=True)
+    return round(interval[0]), round(interval[1])
 
 
 def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
@@ -238,11 +237,11 @@ def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
     def build(value: float) -> Protocol:
         return replace(protocol, shuffler=Scrambler(dummies=int(value)))
 
-    # Counted from one, as people are.
+    # The search counts from one, as for people.
     start = max(round(protocol.shuffler.expected_dummies), 1) + 1
     followed = _Followed(lambda m: wanted.excess(build(m - 1)), "dummies", wanted.tell, start=1)
-    found = smallest_people(followed, start=start, target=wanted.epsilon)
-    return _calibration("dummies", (found[0] - 1, found[1] - 1), build, wanted)
+    interval = smallest_people(followed, start=start, target=wanted.epsilon)
+    return _calibration("dummies", (interval[0] - 1, interval[1] - 1), build, wanted)
 
 
 def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
@@ -262,12 +261,14 @@ def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
         bad, good = good, min(4 * good, most)
     while bad >= good:
         bad = good / 4
-        good = bad if bad > _SMALLEST and followed(bad) <= 0 else good
+        if bad <= _SMALLEST:  # the noise of the reports alone meets the target
+            return _calibration("messages", (good, 0.0), build, wanted)
+        good = bad if followed(bad) <= 0 else good
     return _calibration("messages", narrowed(followed, good, bad, whole=False), build, wanted)
 
 
 def _refuse_fine(protocol: Protocol, wanted: _Wanted) -> None:
-    """Refuse a delta below what drawing the number of messages loses, whatever epsilon is."""
+    """Refuse a delta below the error of drawing the number of messages, which no epsilon can meet."""
     parts = person_curve(protocol, wanted.reports).parts
     lost = wanted.rounds * sum(times * part.floor for part, times in parts)
     if lost >= wanted.delta:
@@ -286,19 +287,19 @@ def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
         return followed(times) <= 0
 
     if not meet(1):
-        hint = "Not even one round does: use more noise, or ask more people."
+        hint = "A single round already exceeds the target: use more noise, or ask more people."
         _checks.reject("epsilon", "a target that one round meets", target, hint)
     good, bad = 1, 2
     while meet(bad):
         if bad >= MOST_PEOPLE:
-            hint = f"Even {bad:,} rounds meet it: there is nothing to limit."
+            hint = f"Even {bad:,} rounds meet the target, so no limit of rounds is needed."
             _checks.reject("epsilon", "a target that limits the number of rounds", target, hint)
         good, bad = bad, min(2 * bad, MOST_PEOPLE)
     while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if meet(middle) else (good, middle)
     bound, there = (wanted.bound(protocol, times) for times in (good, bad))
-    # What is returned is what `compose` prints, which can differ from the search in the last digits.
+    # The returned bound is that of `compose`, which can differ from the search in the last digits.
     least = target * (1 + _HAIR)
     while good > 1 and bound.upper > least:
         bad, there = good, bound
@@ -321,7 +322,7 @@ def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
 
 
 class _People:
-    """The same collection from n people."""
+    """A function that returns the same collection with n people."""
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
@@ -341,7 +342,7 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
     good = bad = max(target, min(own, LARGEST_LOCAL) if math.isfinite(own) else 1.0, _SMALLEST)
     while excess_at(good) > 0:
         if good <= _SMALLEST:
-            hint = "Even reports that say next to nothing exceed it: allow a larger epsilon or delta."
+            hint = "Even nearly uniform reports exceed the target: allow a larger epsilon or delta."
             _checks.reject("epsilon", "a target that some local epsilon meets", wanted.epsilon, hint)
         bad, good = good, max(good / 2, target, _SMALLEST)
     while bad <= good:
@@ -354,14 +355,14 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
 
 
 def narrowed(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
-    """Return a closer pair, good still meeting the target and bad not: false position and bisection in turns."""
+    """Narrow (good, bad), where only `good` meets the target, by false position and bisection in turn."""
     ends = {True: (good, excess_at(good)), False: (bad, excess_at(bad))}
     turn = 0
     while True:
         (good, low), (bad, high) = ends[True], ends[False]
         if abs(math.log(bad / good)) <= _RESOLUTION or (whole and abs(bad - good) <= 1):
             return good, bad
-        # A little beyond the root as seen from the nearer end, so that both ends move.
+        # A little beyond the root as seen from the nearer end, so that both bounds move.
         share = 0.5 if turn % 2 else min(max(-low / (high - low) * (0.98 if turn % 4 else 1.02), 0.05), 0.95)
         point = good * (bad / good) ** share
         if whole:
@@ -372,13 +373,13 @@ def narrowed(excess_at: Callable[[float], float], good: float, bad: float, *, wh
 
 
 def _calibration(
-    parameter: Parameter, found: tuple[float, float], build: Callable[[float], Protocol], wanted: _Wanted
+    parameter: Parameter, interval: tuple[float, float], build: Callable[[float], Protocol], wanted: _Wanted
 ) -> Calibration:
-    (value, beyond), target = found, wanted.epsilon
+    (value, beyond), target = interval, wanted.epsilon
     wanted.tell("central epsilon at what was found", 0.9)
     protocol = build(value)
     bound = wanted.bound(protocol)
-    # The search for epsilon ends a hair above the crossing; that the target itself is met was evaluated.
+    # The search for epsilon ends slightly above the crossing; the target itself was evaluated and is met.
     bound = replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target))
     there = wanted.bound(build(beyond)) if _possible(parameter, beyond) else None
     return Calibration(
@@ -394,5 +395,5 @@ def _calibration(
 
 
 def _possible(parameter: Parameter, value: float) -> bool:
-    """Whether a protocol with this value exists."""
+    """Return whether a protocol with this value of the parameter exists."""
     return (value >= 0 if parameter == "dummies" else value > 0) and value < math.inf

@@ -1,4 +1,4 @@
-"""Central differential privacy: delta for an epsilon, epsilon for a delta; one given dataset (no guarantee)."""
+"""Central differential privacy: delta at a given epsilon, epsilon at a given delta, and one given dataset."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from hushuffle.model import Bound, Histogram, Witness
 from hushuffle.numerics.exact import times_upwards
 
 LARGE_EPSILON = 5.0
-"""Above this the guarantee is a weak promise by itself."""
+"""Above this epsilon (nats) a guarantee is weak."""
 
 
 def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
-    Relation: replace one person's value, n fixed. The adversary knows everybody else's value and
-    sees everything the shuffler releases. The upper bound holds for all pairs of datasets; the lower bound
-    is attained at the bound's witness.
+    Relation: replace one person's value, n fixed. The adversary knows all other people's values and observes the
+    release. The upper bound holds for all pairs of datasets; the lower bound is attained by the pair of datasets in
+    the bound's witness.
 
     Args:
         protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
         epsilon: in nats, finite, >= 0.
-        reports_per_person: where one person gives several of the n reports, how many at most: all of them are
-            replaced then, and how many each person gives stays.
+        reports_per_person: the largest number of the n reports from one person. Neighbouring datasets replace all
+            reports of one person; the number of reports of each person stays the same.
 
     Raises:
         InvalidInputError: epsilon or reports_per_person out of range.
@@ -57,9 +57,9 @@ def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, r
 def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
-    Relation, adversary and ends as for `delta`. At delta = 0 the figure is the pure guarantee, which
-    shuffling does not improve. Where a shuffler reveals a noisy order, the ends are the uniform shuffle's lower one and
-    epsilon_0: both hold by post-processing. What such an order hides is another question (`hushuffle.order`).
+    Relation, adversary and bounds are as for `delta`. At delta = 0 the result is the pure guarantee, which
+    shuffling does not improve. If a shuffler reveals a noisy order, the bounds are the lower bound of the uniform
+    shuffle and epsilon_0; each holds by post-processing. `hushuffle.order` is about what such an order hides.
 
     Args:
         protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
@@ -86,13 +86,13 @@ def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, r
 
 
 def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int) -> PrivacyCurve:
-    """Return a collection of which each person gives at most so many of the n reports: a round for `dp.compose`.
+    """Return a round for `dp.compose` in which each person gives at most `reports` of the n reports.
 
-    Relation: replace all reports of one person, whose number stays; who gives how many does not depend on values.
+    Relation: replace all reports of one person. The number of reports of each person does not depend on values.
 
     Args:
         protocol: the collection; its n is the number of reports.
-        reports: of one person, at most; 1 or more.
+        reports: the largest number of reports of one person, >= 1.
 
     Raises:
         InvalidInputError: fewer than one report.
@@ -110,9 +110,9 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
 
 
 def local_epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_per_person: int = 1) -> Bound:
-    """Return epsilon_0 (nats): what holds even if the shuffler is broken or colludes; exact, rounded up.
+    """Return the local epsilon_0 (nats), which holds even if the shuffler is compromised; exact, rounded up.
 
-    For several reports of one person it is their sum. For numbers that are split up it is infinite.
+    For several reports of one person it is the sum over these reports. For `SplitAndMix` it is infinite.
 
     Raises:
         InvalidInputError: fewer than one report of each person.
@@ -126,20 +126,20 @@ def local_epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_p
     reports = min(_checks.integer("reports_per_person", reports_per_person, low=1), protocol.n)
     if protocol.shared is not None:
         return Bound.exact(math.inf, unit="nats")
-    one = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
-    return Bound.exact(times_upwards(one, reports), unit="nats")
+    report = max(protocol.parts[target][1].local_epsilon for target in protocol.targets)
+    return Bound.exact(times_upwards(report, reports), unit="nats")
 
 
 UNIT: Final = "nats, this dataset only"
-"""The unit of such a figure: not "nats", so that no `Guarantee` can be made of it."""
+"""Unit of an epsilon of one dataset; `Guarantee` does not accept it."""
 
 
 def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound:
-    """Return a bracket of epsilon for ONE dataset and its neighbours. This is no privacy guarantee.
+    """Return a bracket of epsilon for ONE given dataset and its neighbours. This is not a privacy guarantee.
 
-    The worst divergence over which one of the n people changes and to which value, everybody else as in
-    `histogram`. It can be far below `epsilon`, which holds for every dataset; it depends on the private data,
-    so that choosing noise by it, or publishing it, gives data away. Its unit is "nats, this dataset only".
+    The result is the largest divergence over all changes of one person's value, with all other values as in
+    `histogram`. It can be far below `epsilon`, which holds for every dataset. It depends on the private data, so that
+    choosing noise by it, or publishing it, reveals data. Its unit is "nats, this dataset only".
 
     Args:
         protocol: the collection: uniform shuffle (dummies allowed) or none.
@@ -184,7 +184,7 @@ def _people(protocol: Protocol, histogram: Histogram, k: int) -> tuple[int, ...]
 
 
 def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
-    """The report is seen with its sender, or is the value: all datasets are alike."""
+    """Return the bound if reports are unshuffled or are the values: it is the same for all datasets."""
     before = next(value for value, count in enumerate(people) if count)
     others = tuple(count - (value == before) for value, count in enumerate(people))
     witness = Witness(family=FAMILY, others=others, target=(before, (before + 1) % len(people)))
@@ -194,7 +194,7 @@ def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
 
 def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level: float) -> Bound:
     if protocol.secret is not protocol:
-        message = "Epsilon of one dataset is not available where a share of the people is honest: say who is."
+        message = "Epsilon of one dataset is not available with a share of honest people (`honest` < 1)."
         raise UnsupportedProtocolError(message)
     pure, drawn = protocol.randomizer.local_epsilon, protocol.shuffler.dummy_law
 
@@ -204,10 +204,10 @@ def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level
         return KaryDataset.of(people, law, dummies, level, local_epsilon=pure)
 
     dataset = given(protocol.shuffler.dummies) if drawn is None else Mixture.of(drawn, given)
-    found = dataset.epsilon(level)
-    upper = found.upper
+    bound = dataset.epsilon(level)
+    upper = bound.upper
     if law.k > 3:
-        with suppress(UnsupportedProtocolError):  # what holds for every dataset holds here
+        with suppress(UnsupportedProtocolError):  # a bound for every dataset holds for this dataset
             upper = min(upper, epsilon(protocol, delta=level).upper)
-    low = in_order(found.lower, upper)
-    return Bound(lower=low, upper=upper, kind="bracket", unit=UNIT, sources=found.sources, witness=found.witness)
+    low = in_order(bound.lower, upper)
+    return Bound(lower=low, upper=upper, kind="bracket", unit=UNIT, sources=bound.sources, witness=bound.witness)

@@ -1,7 +1,8 @@
-"""What it takes to check a bracket of epsilon without this library."""
+"""Certificates: the data that are needed to check a bracket of epsilon without this library."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
@@ -15,16 +16,16 @@ from hushuffle.model import Bound, Certificate
 from hushuffle.questions.dp.central import epsilon
 
 _DIGITS: Final = 14
-"""Probabilities of a matrix are written with so many digits: then those that are alike are equal."""
+"""Digits of a matrix's probabilities in a certificate, so that probabilities that differ by rounding become equal."""
 
 LARGEST_ROWS: Final = 4096
-"""Most entries of a matrix in a certificate."""
+"""Maximum number of entries of a matrix in a certificate."""
 
 
 def certificate(protocol: Protocol, *, delta: float) -> Certificate:
-    """Return the bracket of `epsilon` with the law of the reports and the datasets at its lower end.
+    """Return the bracket of `epsilon` with the report distribution and the datasets that attain its lower bound.
 
-    `hushuffle verify` checks both ends in ball arithmetic, and so can anybody else.
+    `hushuffle verify` checks the two bounds in ball arithmetic.
 
     Args:
         protocol: the collection: uniform shuffle, a fixed number of dummies allowed, or no shuffle.
@@ -49,14 +50,16 @@ def certificate(protocol: Protocol, *, delta: float) -> Certificate:
 
 
 def certified(protocol: Protocol, bound: Bound, *, delta: float) -> Certificate:
-    """Return the certificate of a bracket that is known.
+    """Return the certificate of an already computed bracket.
 
     Raises:
-        UnsupportedProtocolError: none is written for this protocol.
+        UnsupportedProtocolError: certificates do not cover this protocol.
     """
     release = {Reveals.MULTISET: "shuffled", Reveals.SENDERS: "senders"}.get(protocol.reveals)
     if release is None or protocol.shuffler.dummy_law is not None or protocol.shuffler.tossed is not None:
         _refuse(f"this shuffler: {protocol.shuffler.describe()}")
+    if math.isinf(bound.lower):
+        _refuse("an infinite epsilon: there is nothing to compute again")
     if bound.witness is None:
         _refuse("a bracket without named datasets")
     truth, rows = _law(protocol)
@@ -80,7 +83,7 @@ def certified(protocol: Protocol, bound: Bound, *, delta: float) -> Certificate:
 
 
 def _law(protocol: Protocol) -> tuple[str | None, tuple[tuple[float, ...], ...] | None]:
-    """Return the probability of the true report, or all probabilities."""
+    """Return the probability of the true report (randomized response), or the matrix of all probabilities."""
     law = protocol.randomizer.law()
     if law.symmetric is not None:
         return str(law.symmetric.truth), None
@@ -95,7 +98,7 @@ def _law(protocol: Protocol) -> tuple[str | None, tuple[tuple[float, ...], ...] 
 
 
 def _written(law: Iterable[float]) -> tuple[float, ...]:
-    """Return probabilities that are equal if they are alike."""
+    """Round probabilities to `_DIGITS` digits, so that equal ones have equal floats."""
     return tuple(float(f"{float(entry):.{_DIGITS}g}") for entry in law)
 
 

@@ -1,4 +1,4 @@
-"""Several rounds with the same people, or side by side with different ones: what the guarantees add up to."""
+"""Composition of guarantees: several rounds with the same people, or parallel rounds with different people."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from hushuffle.model import Bound, Progress, silent
 T = TypeVar("T")
 
 Round: TypeAlias = Protocol | MixedProtocol | SplitAndMix | PrivacyCurve
-"""A protocol, what `dp.per_person` makes of one, or `dp.from_pld` of a privacy loss distribution."""
+"""A protocol, or the result of `dp.per_person` or `dp.from_pld`."""
 
 ROUNDS: Final = (Protocol, MixedProtocol, SplitAndMix, PrivacyCurve)
 
 MOST_ROUNDS: Final = 10**9
-"""More rounds of one person, or reports in all of them, are not added up: floats lose their digits."""
+"""Maximum number of rounds of one person, and of reports in all rounds (floats lose digits beyond)."""
 
 Rounds: TypeAlias = Sequence[Round | tuple[Round, int]]
-"""The rounds that one person takes part in: each alone or as a pair (round, how many times)."""
+"""The rounds of one person, each given as a round or as a pair (round, number of times)."""
 
 
 def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which all rounds together are (epsilon, delta)-DP.
 
-    Relation: replace one person's values, in every round. The others' values may change from round to round and be
-    chosen in view of what was released before; so may the rounds in which this person takes part, as long as these
-    are no more than listed, for rounds without the person say nothing more. The upper bound holds for all datasets; the
-    lower bound is that of explicit datasets, the same in every round of a protocol. At delta = 0 the figure is the sum
-    of the pure guarantees, which is attained. One round alone is `dp.epsilon`.
+    Relation: replace one person's values in every round. Other people's values may change from round to round and
+    depend on earlier releases. The choice of rounds in which the person takes part may depend on them, too, up to the
+    listed numbers; rounds without the person add no loss. The upper bound holds for all datasets; the lower bound is
+    that of explicit datasets, the same in every round of a protocol. At delta = 0 the result is the sum of the pure
+    guarantees, which is attained. For a single round the result is that of `dp.epsilon`.
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
             randomness of its own; 10**9 rounds in all, at most.
         delta: in [0, 1).
-        progress: told what is being done and the share that is done, from 0 to 1; it may take seconds.
+        progress: called with the current step and the fraction completed, from 0 to 1; the call may take seconds.
 
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or delta out of range.
@@ -61,9 +61,9 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
     if sum(times for _, times in curves) == 1:
         return curves[0][0].epsilon(level)
     tell = progress or silent
-    found = laws.composed_epsilon(curves, delta=level, tell=tell)
+    bound = laws.composed_epsilon(curves, delta=level, tell=tell)
     tell("done", 1.0)
-    return found
+    return bound
 
 
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
@@ -96,14 +96,13 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 
 
 def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: float) -> Bound:
-    """Return a certified bracket of epsilon (nats) for groups of people who are asked apart: the largest of theirs.
+    """Return a certified bracket of epsilon (nats) for disjoint groups of people: the largest epsilon of a group.
 
-    Every person is in one group, and which one does not depend on anybody's value. A round that asks several groups
-    at once stands in the list of each, with all who are asked as its n; rounds without a group cost it nothing.
+    Every person is in one group, which must not depend on any person's value. A round with several groups is listed
+    for each of these groups, with all its participants as n. A round without a group adds no loss to that group.
 
     Args:
-        protocols: for every group the protocol that it takes part in, a pair (protocol, times), or a list of those:
-            all its rounds.
+        protocols: for every group all its rounds: a protocol, a pair (protocol, times), or a list of these.
         delta: in [0, 1).
 
     Raises:
@@ -147,7 +146,7 @@ def _listed(values: Iterable[T], name: str) -> Iterable[T]:
 
 
 def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
-    """Return the curves of all rounds, and how often each takes place.
+    """Return pairs of the privacy curve of a round and the number of times that it takes place.
 
     Raises:
         InvalidInputError: no rounds, too many, or times < 1.
@@ -166,7 +165,7 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
 
 
 def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
-    """Return the curve of one protocol, or of all rounds together.
+    """Return the privacy curve of one protocol, or of the composition of all rounds.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
@@ -177,7 +176,7 @@ def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
 
 
 def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
-    """Return the different rounds with how often each takes place: one alone takes place once.
+    """Return pairs (round, number of times) with equal rounds merged; a single round takes place once.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
@@ -186,7 +185,7 @@ def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
-    """Return the different protocols with how often each takes place."""
+    """Return pairs (round, number of times) with equal rounds merged."""
     merged: list[tuple[Round, int]] = []
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)

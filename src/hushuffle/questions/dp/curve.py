@@ -1,4 +1,4 @@
-"""The whole curve of a release instead of single points: delta against epsilon, tests, guesses, charts."""
+"""The privacy curve delta(epsilon) of a release, with bounds for hypothesis tests and guesses, and charts."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ GDP: Final = Citation(
 )
 
 MANY: Final = 64
-"""More new points than this, asked for at once, are read off between points that are evaluated."""
+"""If more new points than this are requested at once, they are interpolated between evaluated points."""
 
 _CLOSE: Final = 1e-3
-"""Relative: where the ends are as close as that, one point between them serves both."""
+"""If the bounds differ by less than this fraction, a single point between the bounds is evaluated."""
 
 _LEVELS: Final = (1e-3, 1e-6, 1e-9, 1e-12)
-"""Deltas that a notebook shows of a curve."""
+"""The deltas at which a notebook shows a curve."""
 
 _FEW: Final = 4
-"""So many deltas at once are looked for one by one."""
+"""Up to so many requested deltas are solved for individually."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NearestGaussian:
-    """Gaussian pairs whose curves bound a release's: mu-GDP with `below` is less telling, with `above` more.
+    """Lower bound `below` and upper bound `above` on mu of mu-GDP: Gaussian curves that bound a release's curve.
 
-    Both hold for every epsilon in [0, `epsilon`], which is where delta is at least `delta`.
+    The two bounds hold for every epsilon in [0, `epsilon`], where delta is at least `delta`.
     """
 
     below: float
@@ -55,11 +55,11 @@ class NearestGaussian:
 
 
 class Profile:
-    """The curve delta(epsilon) of one protocol, or of rounds together, with certified ends wherever it is asked.
+    """The privacy curve delta(epsilon) of one protocol or of composed rounds, with certified bounds at any point.
 
-    Every point is evaluated once and kept, so asking again costs nothing. What is read off between points (tests, the
-    nearest Gaussian, more than 64 new places at once) uses all points known, at least `points` of them: between
-    them the upper end is a chord, the lower one a tangent. So more points can only narrow the ends.
+    Every point is evaluated once and cached. Tests, the nearest Gaussians, and requests of more than 64 new points
+    interpolate between the evaluated points, at least `points` of them: the upper bound is a chord, the lower bound a
+    tangent. More points can only narrow the bounds.
     """
 
     def __init__(self, curve: PrivacyCurve, *, points: int, least: float) -> None:
@@ -68,7 +68,7 @@ class Profile:
         self._asked: dict[float, Bound] = {}
 
     def delta(self, epsilon: npt.ArrayLike) -> Bounds:
-        """Return certified ends of delta at every `epsilon` (nats, finite, >= 0, any shape).
+        """Return certified bounds on delta at every `epsilon` (nats, finite, >= 0, any shape).
 
         Raises:
             InvalidInputError: an epsilon out of range.
@@ -91,7 +91,7 @@ class Profile:
         return self._read(self._table().delta(levels), "probability")
 
     def epsilon(self, delta: npt.ArrayLike) -> Bounds:
-        """Return certified ends of the smallest epsilon (nats) at every `delta` (in [0, 1), any shape).
+        """Return certified bounds on the smallest epsilon (nats) at every `delta` (in [0, 1), any shape).
 
         Raises:
             InvalidInputError: a delta out of range.
@@ -115,11 +115,11 @@ class Profile:
         return self._gather(self._asked, levels, "nats")
 
     def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
-        """Return certified ends of the trade-off function: the least share of false negatives of any test.
+        """Return certified bounds of the trade-off function: the smallest false-negative rate of any test.
 
-        Somebody tests, seeing the release, which of two neighbouring datasets it is from; of all tests with at most
-        that share of `false_positives` (in [0, 1], any shape) none misses less often than the lower end, whatever the
-        two datasets. The upper end bounds the best convex function that holds for all pairs.
+        An adversary tests from which of two neighbouring datasets the release is. For all pairs, a test with
+        false-positive rate at most `false_positives` (in [0, 1], any shape) has at least the returned lower bound as
+        false-negative rate. The upper bound applies to the best convex function that holds for all pairs.
 
         Raises:
             InvalidInputError: a share out of range.
@@ -140,10 +140,10 @@ class Profile:
         return self._point(0.0)
 
     def guess(self, prior: float) -> Bound:
-        """Return the chance that the best guess between the target's two values is right, one having chance `prior`.
+        """Return the probability that the best guess between two values is right, one having probability `prior`.
 
-        The guesser knows everybody else's value; the two values are the worst ones. With p the larger prior it is
-        p + (1 - p) delta(ln(p/(1 - p))).
+        The adversary knows all other values; the two values are the worst pair. With p the larger prior the
+        probability is p + (1 - p) delta(ln(p/(1 - p))).
 
         Args:
             prior: in (0, 1).
@@ -166,11 +166,12 @@ class Profile:
         )
 
     def posterior(self, prior: float, *, delta: float) -> Bound:
-        """Return what an adversary's belief in the true one of two values exceeds with a chance of at most `delta`.
+        """Return a bound that the adversary's belief in the true value exceeds with probability at most `delta`.
 
-        The belief starts at `prior`, and moves by the likelihood ratio of the release; everybody else's value is known.
-        With pure guarantee epsilon, odds never grow by more than e**epsilon; here they do with a chance of
-        delta. This epsilon is larger than the one of (epsilon, delta), which is about averages.
+        The belief in the true one of two values starts at `prior` and changes by the likelihood ratio of the release;
+        the adversary knows all other values. Under a pure guarantee epsilon, the odds never grow by more than
+        e**epsilon; here they grow by more with probability at most delta. The corresponding epsilon is larger than
+        that of (epsilon, delta)-DP, where delta is an average.
 
         Args:
             prior: in (0, 1).
@@ -192,7 +193,7 @@ class Profile:
         level = _checks.probability("delta", delta, low_open=True, high_open=True)
         if level < self._least:
             hint = f"Make the profile with least={level:g}."
-            _checks.reject("delta", f"at least {self._least:g}, down to which this curve is known", level, hint)
+            _checks.reject("delta", f"at least `least` = {self._least:g} of this profile", level, hint)
         loss = min(self._table().loss(level), self._curve.pure)
         upper = 1.0 if math.isinf(loss) else 1 / (1 + math.exp(-loss) * (1 - chance) / chance) * (1 + 1e-15)
         return Bound(lower=0.0, upper=upper, kind="upper", unit="probability", sources=self._curve.sources)
@@ -204,9 +205,9 @@ class Profile:
         return notebook.table(("delta", "epsilon"), rows, more=more)
 
     def gaussian(self) -> NearestGaussian:
-        """Return the Gaussian pairs nearest to this curve from both sides, where delta is at least `least`.
+        """Return the nearest Gaussian curves below and above this curve, for delta of at least `least`.
 
-        A release that is mu-GDP has the curve of two normal laws of variance 1 whose means are mu apart.
+        A mu-GDP release has the curve of two normal distributions of variance 1 whose means differ by mu.
 
         Source: docs/theory/curves.md, Lemma 3; Dong, Roth, Su 2022, Corollary 1.
 
@@ -222,46 +223,46 @@ class Profile:
         return NearestGaussian(below=below, above=above, epsilon=last, delta=self._least)
 
     def chart(self, points: int = 20) -> Chart:
-        """Return a chart of delta against epsilon: `points` places from 0 to where delta is `least`.
+        """Return a chart of delta against epsilon, at `points` values of epsilon up to that where delta is `least`.
 
         Raises:
             InvalidInputError: fewer than 2 points.
         """
         places = np.linspace(0.0, self._end, _checks.integer("points", points, low=2))
-        found = self.delta(places)
+        deltas = self.delta(places)
         return Chart(
             key="privacy-profile",
             title="Delta against epsilon",
             caption="The larger epsilon is, the smaller the chance delta of more; smaller is more private.",
             x_label="epsilon (nats)",
             y_label="delta",
-            series=(_band("delta", places, found),),
+            series=(_band("delta", places, deltas),),
             y_log=True,
         )
 
     def tests_chart(self, points: int = 101) -> Chart:
-        """Return a chart of false negatives against false positives, beside those of a guess without looking.
+        """Return a chart of false-negative against false-positive rate, with the line of a guess without the release.
 
         Raises:
             InvalidInputError: fewer than 2 points.
         """
         shares = np.linspace(0.0, 1.0, _checks.integer("points", points, low=2))
-        found = self.false_negatives(shares)
+        rates = self.false_negatives(shares)
         return Chart(
             key="tests-of-two-datasets",
             title="False negatives against false positives",
             caption="The best test of which of two neighbouring datasets a release is from; higher is more private.",
             x_label="false positives",
             y_label="false negatives",
-            series=(_band("the best test", shares, found), Series.through("a blind guess", shares, 1 - shares)),
+            series=(_band("the best test", shares, rates), Series.through("a blind guess", shares, 1 - shares)),
         )
 
     @cached_property
     def _last(self) -> Bound:
-        """Epsilon where the curve falls to `least`, or nearly to where it stays."""
-        found = self._curve.epsilon(self._least)
-        if math.isfinite(found.upper) and found.upper <= LARGEST:
-            return found
+        """The epsilon at which the curve falls to `least`, or almost to its limit if that is larger."""
+        bound = self._curve.epsilon(self._least)
+        if math.isfinite(bound.upper) and bound.upper <= LARGEST:
+            return bound
         rest = self._point(LARGEST).upper
         return self._curve.epsilon(min(1.01 * rest, 1 - 1e-12)) if rest < 1 else Bound.exact(LARGEST, unit="nats")
 
@@ -275,7 +276,7 @@ class Profile:
         return self._known[level]
 
     def _table(self) -> KnownCurve:
-        """Return the curve by all points known, evaluated where there are not enough yet."""
+        """Return the interpolated curve, after evaluating further points if there are too few."""
         for level in np.linspace(0.0, self._end, self._points).tolist():
             self._point(level)
         if self._curve.pure <= LARGEST:
@@ -287,7 +288,7 @@ class Profile:
         )
 
     def _crossing(self, level: float) -> Bound:
-        """Return the ends of epsilon read off between points, one more of them close to each end."""
+        """Return interpolated bounds on epsilon, after evaluating one more point near each bound."""
         table, wanted, last = self._table(), math.sqrt(-math.log(level)), 0.0
         for ends in (table.upper, table.lower):
             deep = np.sqrt(-np.log(np.clip(ends, 1e-300, 1.0)))  # nearly a straight line
@@ -298,8 +299,8 @@ class Profile:
         lower, upper = self._table().epsilon(np.array(level))
         return bracket(float(lower), float(upper), unit="nats", sources=self._curve.sources)
 
-    def _gather(self, known: dict[float, Bound], levels: Floats, unit: str) -> Bounds:
-        figures = [known[float(level)] for level in levels.flat]
+    def _gather(self, bounds: dict[float, Bound], levels: Floats, unit: str) -> Bounds:
+        figures = [bounds[float(level)] for level in levels.flat]
         lower = np.array([figure.lower for figure in figures]).reshape(levels.shape)
         upper = np.array([figure.upper for figure in figures]).reshape(levels.shape)
         exact = all(figure.kind == "exact" for figure in figures)
@@ -313,14 +314,14 @@ class Profile:
 
 
 def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) -> Profile:
-    """Return the whole curve of one protocol, or of rounds as for `dp.compose`: delta, epsilon, tests, guesses, charts.
+    """Return the privacy curve of one protocol or of composed rounds, with bounds for tests and guesses, and charts.
 
-    Relation, adversary and ends are as for `dp.epsilon` and `dp.compose`. Nothing is computed before it is asked for.
+    Relation, adversary and bounds are as for `dp.epsilon` and `dp.compose`. Values are computed only on request.
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times).
-        points: at how many places, at least, the curve is evaluated for what is read off between them, from 3.
-        least: the delta down to which the curve is looked at, in (0, 0.5).
+        points: minimum number of evaluated points for interpolation, >= 3.
+        least: the smallest delta of the curve, in (0, 0.5).
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.
@@ -339,7 +340,7 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
 
 
 def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float]) -> Floats:
-    """Return an array of numbers of which the smallest and the largest pass the check."""
+    """Return `values` as an array, after checking the smallest and the largest number."""
     try:
         raw = np.asarray(values)
     except ValueError:
@@ -357,5 +358,5 @@ def _kind(lower: Floats) -> Kind:
     return "bracket" if bool(np.any(lower > 0)) else "upper"
 
 
-def _band(label: str, x: Floats, found: Bounds) -> Series:
-    return Series.through(label, x.tolist(), found)
+def _band(label: str, x: Floats, bounds: Bounds) -> Series:
+    return Series.through(label, x.tolist(), bounds)

@@ -1,4 +1,4 @@
-"""The same people asked again, each answering from one report that was drawn once."""
+"""Repeated collections among the same people with memoised reports."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from hushuffle.questions.dp.central import epsilon, local_epsilon
 from hushuffle.questions.dp.composition import compose
 
 _ROUNDED: Final = 1e-9
-"""Relative: the two coins as one matrix are rounded."""
+"""Relative rounding error of the two randomizers multiplied into one matrix."""
 
 _ABOVE: Final = 1 + 1e-5
-"""A mass that hardly exceeds delta would lose its digits."""
+"""A mass counts only if it exceeds delta by this factor (a smaller difference would lose its digits)."""
 
 _FEW_DIGITS: Final = 1e-300
-"""Floats below have lost digits."""
+"""Smaller floats have lost digits."""
 
 _THRESHOLDS: Final = 64
-"""As many sets of reports are tried on each side of a change."""
+"""Number of sets of reports that are tried on each side of a change."""
 
 
 def waves(
@@ -40,30 +40,30 @@ def waves(
 ) -> Bound:
     """Return a bracket of epsilon (nats) of all waves together, where reports are memoised.
 
-    Everybody draws a permanent report once and keeps it while the own value stays. In every wave everybody sends
-    it, or a report on it with fresh coins, and the wave is shuffled by itself. Relation: replace one person's values in
-    all waves; at which waves they change, at most `changes` times, stays, and so does at which they go back to an
-    earlier value, where its report is taken up again. Without changes no number of waves says more
-    than one shuffle of the permanent reports. A change draws a new one, and is seen (`change_shows`): the others'
-    reports stay, so that two waves show the old report and the new one, and no crowd hides them; only fresh coins do.
-    With fresh answers in every wave instead, the figure is `dp.compose([(protocol, waves)])`, and grows without end.
+    Every client draws a permanent report once and reuses it while its value stays. In every wave it sends this report,
+    or a fresh randomization of it, and each wave is shuffled separately. Relation: replace one person's values in all
+    waves. The waves at which the values change (at most `changes` times), or return to an earlier value whose report
+    is reused, are the same in the two datasets. Without changes, epsilon of all waves is that of one shuffle of the
+    permanent reports. A change draws a new report and is visible (`change_shows`): the others' reports stay, so two
+    waves reveal the old and the new report. Only fresh randomness protects them.
+    With fresh answers in every wave, epsilon is `dp.compose([(protocol, waves)])`, which grows without limit.
 
     Args:
-        protocol: the permanent reports: randomizer, shuffler (without dummies, or coins of servers) and n, the people
-            who take part in every wave and whose values stay. Others may come, go and change; they are not counted.
-        waves: how often people are asked.
-        delta: in [0, 1); at 0 the figure is what the waves say if the shuffler is broken.
-        instantaneous: the coin of a wave, a randomizer of the permanent report's number; None: it is sent as it is.
-        changes: how often one person's value may change, at most; each time a new permanent report is drawn, or that
-            of a value held before is taken up again.
+        protocol: the permanent reports: randomizer, shuffler (without dummies or random bits of servers) and n, the
+            people who take part in every wave with a constant value. Other participants are not counted.
+        waves: number of collections.
+        delta: in [0, 1); at 0 the figure is that of a compromised shuffler.
+        instantaneous: the randomizer of a wave, applied to the permanent report's number; None: the report itself.
+        changes: largest number of changes of one person's value; each draws a new permanent report, or reuses that of
+            an earlier value.
 
     Raises:
         InvalidInputError: fewer than one wave, a negative number of changes, delta out of range, or an instantaneous
-            coin for another number of reports.
-        UnsupportedProtocolError: dummies, coins of servers, a second coin where only sums of bits leave, or no law
-            for a randomizer and shuffler.
+            randomizer for another number of reports.
+        UnsupportedProtocolError: dummies, random bits of servers, an instantaneous randomizer where only sums are
+            released, or no bound for this randomizer and shuffler.
 
-    Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (the two coins).
+    Source: docs/theory/composition.md, Theorem 11 and Remark 12; Erlingsson, Pihur, Korolova 2014 (both randomizers).
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=2.0), shuffler=hs.UniformShuffle(), n=1000)
@@ -78,8 +78,8 @@ def waves(
     changed = min(_checks.integer("changes", changes, low=0), times - 1)
     if protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
         message = (
-            "Waves of memoised reports are known for shufflers without dummies and servers without coins: what is "
-            "fresh in every wave is averaged out."
+            "Memoised reports need a shuffler without dummies, and servers without random bits: an observer averages "
+            "out what is fresh in every wave."
         )
         raise UnsupportedProtocolError(message)
     once = epsilon(protocol, delta=level)
@@ -91,7 +91,9 @@ def waves(
         return bracket(min(lower, upper), upper, unit="nats", sources=once.sources)
     _checks.of_type("instantaneous", instantaneous, Mechanism)
     if protocol.reveals is Reveals.SUMS:
-        message = "A second coin on one-hot reports tells more than their sums: it is known for reports of one number."
+        message = (
+            "An instantaneous randomizer needs reports of one number: on one-hot reports it reveals more than sums."
+        )
         raise UnsupportedProtocolError(message)
     permanent = protocol.randomizer.channel()
     reports = permanent.matrix.shape[1]
@@ -106,14 +108,14 @@ def waves(
 
 
 def _told(protocol: Protocol, *, delta: float, changes: int, upper: float) -> float:
-    """Return a lower end from the reports before and after changes, which the waves tell: Theorem 11 (f).
+    """Return a lower bound on epsilon from the reports before and after changes (waves reveal them): Theorem 11 (f).
 
-    One above `upper` is a probability that was rounded to 0, and left out.
+    A candidate above `upper` comes from a probability that was rounded to 0, and is ignored.
     """
     if protocol.reveals is Reveals.SUMS:
         return 0.0
     law = protocol.randomizer.law()
-    found = [
+    bounds = [
         _of_one_change(laws.rows[first], laws.rows[second], delta)
         for laws in law.pairs()
         for first, second in laws.pairs
@@ -124,12 +126,12 @@ def _told(protocol: Protocol, *, delta: float, changes: int, upper: float) -> fl
             mass = float(alike.truth) ** values
             if mass <= delta * _ABOVE:
                 break
-            found.append(math.log(mass - delta) - values * math.log(float(alike.lie)))
-    return max((end for end in (end * (1 - _ROUNDED) - _ROUNDED for end in found) if end <= upper), default=0.0)
+            bounds.append(math.log(mass - delta) - values * math.log(float(alike.lie)))
+    return max((end for end in (end * (1 - _ROUNDED) - _ROUNDED for end in bounds) if end <= upper), default=0.0)
 
 
 def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], delta: float) -> float:
-    """Return the same from two laws of classes of reports, for a change from the first value to the second, and back.
+    """Return the lower bound for a change from a first to a second value and back, from two report distributions.
 
     Before it a report that the first value makes likelier, after it one that the second does; else the other way round.
     """
@@ -141,22 +143,22 @@ def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float6
     return float(np.max(np.log(mass[seen] - delta) - other[seen], initial=0.0))
 
 
-def _cumulated(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the masses of classes that one law makes likelier, under both, those where it does most first; summed."""
-    chosen = np.flatnonzero(one > other)
+def _cumulated(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return cumulative masses under each distribution, over classes likelier under the first, by falling ratio."""
+    chosen = np.flatnonzero(first > second)
     with np.errstate(divide="ignore", over="ignore"):
-        order = chosen[np.argsort(-(one[chosen] / other[chosen]), kind="stable")]
+        order = chosen[np.argsort(-(first[chosen] / second[chosen]), kind="stable")]
     places = np.unique(np.linspace(0, order.size - 1, min(order.size, _THRESHOLDS)).astype(np.int64))
-    rare = np.where(other[order] < _FEW_DIGITS, 0.0, other[order])
-    return np.stack([one[order].cumsum()[places], rare.cumsum()[places]])
+    rare = np.where(second[order] < _FEW_DIGITS, 0.0, second[order])
+    return np.stack([first[order].cumsum()[places], rare.cumsum()[places]])
 
 
 def change_shows(protocol: Protocol) -> Bound:
-    """Return how often a change of one person's value shows in two waves of memoised reports, sent as they are.
+    """Return the probability that a change of one person's value is visible in two waves of memoised reports.
 
-    Nobody else's report changes, and everybody's is sent in both waves. What is released differs then exactly if the
-    person's old and new report do. The figure is for the two values whose reports differ most often; without a change
-    nothing ever shows. Where a report is a bucket of a fresh hash it is between the chance of another bucket, and one.
+    All reports are sent unchanged in both waves, and no other report changes. The releases then differ exactly if the
+    person's old and new report differ. The result is for the two values whose reports differ most often; without a
+    change the probability is 0. For local hashing, the result is between the probability of another bucket and 1.
 
     Raises:
         UnsupportedProtocolError: the mechanism has too many reports for a matrix, and no closed form.
@@ -177,8 +179,8 @@ def change_shows(protocol: Protocol) -> Bound:
         together = bucket.truth**2 + (bucket.k - 1) * bucket.lie**2  # the two values share the bucket
         return bracket(float(1 - max(together, _same(bucket))), 1.0, unit="probability", sources=())
     if law.one_hot is not None:
-        one, zero = law.one_hot.kept, law.one_hot.raised
-        own, other = one * zero + (1 - one) * (1 - zero), zero**2 + (1 - zero) ** 2
+        truth, noise = law.one_hot.kept, law.one_hot.raised
+        own, other = truth * noise + (1 - truth) * (1 - noise), noise**2 + (1 - noise) ** 2
         return Bound.exact(float(1 - own**2 * other ** (law.one_hot.k - 2)), unit="probability")
     matrix = np.asarray(law.channel().matrix, dtype=np.float64)
     alike = (matrix @ matrix.T)[~np.eye(matrix.shape[0], dtype=np.bool_)]
@@ -186,5 +188,5 @@ def change_shows(protocol: Protocol) -> Bound:
 
 
 def _same(law: Symmetric) -> Fraction:
-    """Return the chance that the reports on two values are the same."""
+    """Return the probability that independent reports of two different values are equal."""
     return 2 * law.truth * law.lie + (law.k - 2) * law.lie**2

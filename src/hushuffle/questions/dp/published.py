@@ -1,16 +1,18 @@
-"""Published upper bounds of central differential privacy, each in a version that holds: to compare with.
+"""Published upper bounds on central differential privacy, each in a correct version, for comparison.
 
-None of them is needed for a guarantee: `dp.epsilon` and `dp.delta` are never worse but for rounding. All are
-`Bound`s of kind "upper", for one shuffled collection, relation: replace one person's value, n fixed. No
-figure exceeds the local epsilon, which holds as well.
+Guarantees do not need them: up to rounding, `dp.epsilon` and `dp.delta` are never larger. All functions return a
+`Bound` of kind "upper" for one shuffled collection; relation: replace one person's value, n fixed. No epsilon exceeds
+the local epsilon, which is also an upper bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
+from typing import Protocol as TypingProtocol
 
 from hushuffle import _checks
 from hushuffle.curves import published
@@ -20,10 +22,11 @@ from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound, Citation
+from hushuffle.model import Bound, Citation, notebook
 from hushuffle.model.citation import BLANKET, LADJEL
 from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.roots import crossing
+from hushuffle.questions.dp.central import epsilon as certified_epsilon
 
 CLONES: Final = Citation(
     key="feldman2021",
@@ -40,7 +43,11 @@ _HOEFFDING: Final = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, corrected"))
 _BENNETT: Final = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, refined and corrected"))
 
 Law = Callable[[float], float]
-"""An upper bound of delta at an epsilon > 0."""
+"""A function that returns an upper bound on delta at an epsilon > 0."""
+
+
+class _Published(TypingProtocol):
+    def __call__(self, protocol: Protocol, *, delta: float) -> Bound: ...
 
 
 def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
@@ -65,7 +72,7 @@ def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
 
 def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
-    """Return the epsilon (nats) at which `hoeffding_delta` is `delta`. Raises and Source as there.
+    """Return the epsilon (nats) at which `hoeffding_delta` is `delta`. Raises and Source are as for `hoeffding_delta`.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -98,7 +105,7 @@ def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
 
 def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
-    """Return the epsilon (nats) at which `bennett_delta` is `delta`. Raises and Source as there.
+    """Return the epsilon (nats) at which `bennett_delta` is `delta`. Raises and Source are as for `bennett_delta`.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -110,7 +117,7 @@ def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return a delta that holds for every randomizer of this local epsilon, by a blanket of weight e**-epsilon_0.
+    """Return an upper bound on delta for every randomizer of this local epsilon, by a blanket of weight e**-epsilon_0.
 
     One of the two rows in question serves as the blanket; the worst ratio of the rows is summed exactly.
     Valid for every n; dummies are given to the adversary.
@@ -131,7 +138,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
 
 def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
-    """Return the epsilon (nats) at which `any_randomizer_delta` is `delta`. Raises and Source as there.
+    """Return the epsilon (nats) at which `any_randomizer_delta` is `delta`. Raises and Source are the same.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -143,12 +150,13 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return a delta that holds for every randomizer of this local epsilon, hiding among clones.
+    """Return an upper bound on delta for every randomizer of this local epsilon, by the method of clones.
 
     Each other person is a clone of one or the other of the target's two reports with probability
-    e**-epsilon_0/2 each; the resulting pair of laws is summed exactly. This is the first version of the reduction.
+    e**-epsilon_0/2 each. The divergence of the resulting two distributions is summed exactly. This is the first version
+    of the reduction.
     The second one, which raises the number of clones and hides whether the target's own report
-    fell elsewhere, is below the truth for k-ary randomized response with k >= 4, and not offered.
+    fell elsewhere, is below the true delta for k-ary randomized response with k >= 4, and is not offered.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
@@ -166,7 +174,7 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
 
 def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
-    """Return the epsilon (nats) at which `clones_delta` is `delta`. Raises and Source as there.
+    """Return the epsilon (nats) at which `clones_delta` is `delta`. Raises and Source are as for `clones_delta`.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -178,11 +186,11 @@ def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
-    """Return epsilon (nats) by the closed form of hiding among the clones.
+    """Return epsilon (nats) by the closed form of the method of clones.
 
     ln(1 + tanh(epsilon_0/2) (8 sqrt(e**epsilon_0 ln(4/delta)/n) + 8 e**epsilon_0/n)), for
-    epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. Before it is returned it is
-    held against the certified upper bound of this protocol.
+    epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. Before it is returned, it is
+    compared with the certified upper bound of this protocol.
 
     Raises:
         InvalidInputError: delta out of range.
@@ -224,6 +232,69 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     return _closed_form(published.stronger_clones_closed_form, protocol, delta, (STRONGER_CLONES.at("section 3"),))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Epsilon (nats) of a protocol at one `delta`: the certified bracket, and each published bound by name.
+
+    `refused` maps the names of published bounds that do not apply to this protocol to the reason.
+    """
+
+    delta: float
+    certified: Bound
+    published: Mapping[str, Bound]
+    refused: Mapping[str, str]
+
+    @property
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """Rows of name, epsilon, and its ratio to the certified upper bound, in ascending order."""
+        figures = sorted(self.published.items(), key=lambda row: row[1].upper)
+        ratios = [(name, str(bound), f"{bound.upper / self.certified.upper:.2f}") for name, bound in figures]
+        refused = [(name, f"no figure: {reason}", "") for name, reason in self.refused.items()]
+        return (("certified (dp.epsilon)", str(self.certified), "1.00"), *ratios, *refused)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, *_ in self.rows)
+        return "\n".join(
+            f"{name:{width}}  {epsilon}{f'  x {ratio}' if ratio else ''}" for name, epsilon, ratio in self.rows
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook.table(("bound", f"epsilon at delta = {self.delta:g}", "times the certified one"), self.rows)
+
+
+def compare(protocol: Protocol, *, delta: float) -> Comparison:
+    """Return the certified epsilon (nats) of a protocol and every published bound that applies to the protocol.
+
+    Raises:
+        InvalidInputError: delta not in (0, 1).
+        UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure.
+
+    >>> import hushuffle as hs
+    >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
+    >>> print(hs.dp.published.compare(survey, delta=1e-6))
+    certified (dp.epsilon)        0.05112 to 0.05115 nats (certified bracket)  x 1.00
+    Bennett                       at most 0.06044 nats (upper bound)  x 1.18
+    clones, summed exactly        at most 0.08170 nats (upper bound)  x 1.60
+    Hoeffding                     at most 0.09718 nats (upper bound)  x 1.90
+    any randomizer                at most 0.1364 nats (upper bound)  x 2.67
+    stronger clones, closed form  at most 0.2380 nats (upper bound)  x 4.65
+    clones, closed form           at most 0.3052 nats (upper bound)  x 5.97
+    """
+    _checks.of_type("protocol", protocol, Protocol)
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
+    _local(protocol)
+    figures: dict[str, Bound] = {}
+    refused: dict[str, str] = {}
+    for name, bound in _PUBLISHED.items():
+        try:
+            figures[name] = bound(protocol, delta=level)
+        except (UnsupportedProtocolError, NumericalError) as error:
+            refused[name] = str(error)
+    return Comparison(
+        delta=level, certified=certified_epsilon(protocol, delta=level), published=figures, refused=refused
+    )
+
+
 def _blanket_law(protocol: Protocol, term: Callable[[Loss, Floats], Floats]) -> Law:
     law, protocol = symmetric_law(protocol.randomizer, for_what="This published bound"), protocol.secret
     _local(protocol)
@@ -247,19 +318,19 @@ def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floa
 
 
 def _local(protocol: Protocol) -> float:
-    """Return epsilon_0 of a protocol that these bounds speak about."""
+    """Return epsilon_0 of a protocol, after checking that the published bounds apply to the protocol."""
     if protocol.reveals is not Reveals.MULTISET:
         message = f"Published bounds are about a uniform shuffle; here {protocol.shuffler.describe()}."
         raise UnsupportedProtocolError(message)
     if math.isinf(protocol.randomizer.local_epsilon):
-        message = "Published bounds need a finite local epsilon: without noise shuffling protects nobody."
+        message = "Published bounds need a finite local epsilon: without noise, shuffling gives no protection."
         raise UnsupportedProtocolError(message)
     return protocol.randomizer.local_epsilon
 
 
 def _delta(law: Law, epsilon: float, sources: tuple[Citation, ...]) -> Bound:
     level = _checks.non_negative("epsilon", epsilon)
-    value = law(level) if level > 0 else 1.0  # at 0 some divide by 0; none has anything to say there
+    value = law(level) if level > 0 else 1.0  # at 0 the formulas divide by 0 and give no bound below 1
     return Bound(lower=0.0, upper=value, kind="upper", unit="probability", sources=sources)
 
 
@@ -277,9 +348,19 @@ def _closed_form(
     sources: tuple[Citation, ...],
 ) -> Bound:
     level, local = _checks.probability("delta", delta, low_open=True, high_open=True), _local(protocol)
-    found = formula(protocol.n, local, level)
-    value = local if found is None else min(found, local)
+    published = formula(protocol.n, local, level)
+    value = local if published is None else min(published, local)
     if divergence(protocol).upper(value) > level:
         message = f"the published epsilon {value:g} lies below the certified upper bound. Use dp.epsilon."
         raise NumericalError(message)
     return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources)
+
+
+_PUBLISHED: Final[Mapping[str, _Published]] = {
+    "Hoeffding": hoeffding_epsilon,
+    "Bennett": bennett_epsilon,
+    "clones, summed exactly": clones_epsilon,
+    "clones, closed form": clones_closed_form,
+    "stronger clones, closed form": stronger_clones_closed_form,
+    "any randomizer": any_randomizer_epsilon,
+}

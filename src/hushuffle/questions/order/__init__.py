@@ -1,6 +1,6 @@
-"""Privacy of the order: who sent what, when records move only a little.
+"""Privacy of the order of release: links between people and records, if a shuffler moves records only a little.
 
-Groups say whose records may be confused with whose. A Mallows shuffle about a public reference order promises
+A group contains the people whose records must not be distinguished. A Mallows shuffle about a reference order ensures
 that exchanging records inside a group changes the probability of any release by a factor of at most e**alpha,
 alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitivity` is the paper's bound.
 """

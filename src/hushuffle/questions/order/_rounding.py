@@ -1,4 +1,4 @@
-"""What the files of this room share: rounding in the safe direction, and the paper."""
+"""Conservative rounding, and the citation of the paper, for all modules of `questions.order`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def down(value: Fraction) -> float:
 
 
 def raised(value: float) -> float:
-    """Return a float a few above `value` >= 0, to cover the rounding of what made it.
+    """Return `value` >= 0 raised by a few floats, which covers the rounding errors in it.
 
     >>> 0 < raised(1.0) - 1.0 < 1e-15
     True
@@ -46,7 +46,7 @@ def raised(value: float) -> float:
 
 
 def lowered(value: float) -> float:
-    """Return a float a few below `value` >= 0, at least 0.
+    """Return `value` >= 0 lowered by a few floats, which covers the rounding errors in it; at least 0.
 
     >>> 0 < 1.0 - lowered(1.0) < 1e-15
     True

@@ -1,4 +1,4 @@
-"""How far records move: the law of |tau(i) - i| for a place i chosen at random.
+"""How far records move in a Mallows shuffle: the distribution of |tau(i) - i| for a random place i.
 
 Kendall, exactly: let a items be smaller and b larger than item i. That r smaller ones follow it and l larger ones
 precede it has probability
@@ -36,7 +36,7 @@ from hushuffle.randomness import Randomness, secure
 Floats = npt.NDArray[np.float64]
 
 _EXACT: Final = 500
-"""Up to so many records the Kendall law is summed: about a second."""
+"""Maximum number of records for which the Kendall distribution is summed exactly (about a second)."""
 
 _STILL: Final = 745.0
 """From this theta on e**-theta is zero in floats."""
@@ -51,7 +51,7 @@ _SOURCES: Final = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Displacement:
-    """By how many places a record moves: `law[d]` is the probability of d places, shape (n,).
+    """The distribution of the number of places that a record moves: `law[d]` is the probability of d, shape (n,).
 
     `mean` is exact (up to a relative rounding of 1e-9), or a simulated interval; then the law is simulated, too.
     """
@@ -60,7 +60,7 @@ class Displacement:
     law: Floats
 
     def quantile(self, share: float) -> int:
-        """Return the smallest number of places that at least `share` of the records stay within.
+        """Return the smallest d such that at least a fraction `share` of the records move at most d places.
 
         Raises:
             InvalidInputError: share outside [0, 1].
@@ -84,7 +84,7 @@ def displacement(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> Displacement:
-    """Return how far the records of n people move in a Mallows shuffle; the reference makes no difference.
+    """Return the displacement of the records of n people in a Mallows shuffle; it is the same for every reference.
 
     Exact for Hamming, for theta = 0 and for up to 500 people; else simulated: every permutation shows n records, and
     the interval of the mean is Student's, over `samples` permutations (an approximation), cut to what holds for
@@ -119,7 +119,7 @@ def displacement(
 
 
 def mean_inversions(n: int, theta: float) -> float:
-    """Return the expected inversions under the Kendall-Mallows law: the sum of 1/(e**theta-1) - i/(e**(theta i)-1).
+    """Return the mean number of inversions (Kendall-Mallows): the sum over i of 1/(e**theta-1) - i/(e**(theta i)-1).
 
     >>> mean_inversions(5, 0.0), round(mean_inversions(2, 1.0), 12) == round(1 / (1 + math.e), 12)
     (5.0, True)
@@ -142,7 +142,7 @@ def _exactly(law: Floats) -> Displacement:
 
 
 def _equally(n: int, theta: float) -> Floats:
-    """Return the law where a displaced item is equally likely at each other place (Hamming, or uniform)."""
+    """Return the displacement distribution if a displaced item is equally likely at each other place."""
     if n == 1:
         return np.ones(1)
     moved = 0.0
@@ -159,7 +159,7 @@ def _equally(n: int, theta: float) -> Floats:
 
 
 def _kendall(n: int, theta: float) -> Floats:
-    """Return the law averaged over all items, by the formula of the module; items i and n - 1 - i have the same."""
+    """Return the displacement distribution, averaged over all items; items i and n - 1 - i have equal ones."""
     steps = np.arange(1, n + 1, dtype=np.float64)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.expm1(-theta * steps) / math.expm1(-theta)))])
     law = np.zeros(n)

@@ -1,4 +1,4 @@
-"""Who is to be confused with whom: groups from public data.
+"""Groups of people whose records must not be distinguished, computed from public data.
 
 Every function returns `Groups` in which person i's own group is `groups[groups.group_of[i]]` and contains
 person i. People with the same public data share one group, so memory is linear in the memberships of the
@@ -62,7 +62,7 @@ def points(coordinates: npt.ArrayLike) -> Floats:
 
 
 def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: Metric = "euclidean") -> Groups:
-    """Return everybody's group: the people within `radius` of them, the edge included.
+    """Return each person's group: all people at a distance of at most `radius` from the person.
 
     `coordinates` has shape (n, d), or (n,) for one numeric column (say age: |age_i - age_j| <= radius).
     `radius` is one number or one for each person, shape (n,). With metric "great-circle" the coordinates are
@@ -102,7 +102,7 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
 
 
 def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "euclidean") -> Groups:
-    """Return everybody's group: the `size` people nearest to them, themselves included.
+    """Return each person's group: the `size` nearest people, the person included.
 
     Where several are equally far, which of them belong is arbitrary, but the same every time.
 
@@ -118,8 +118,8 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
     where = _located(coordinates, metric)
     n = len(where)
     size = _checks.integer("size", size, low=1, high=n)
-    _, found = cKDTree(where).query(where, k=[*range(1, size + 1)])
-    members = np.asarray(found, dtype=np.int64)
+    _, nearest = cKDTree(where).query(where, k=[*range(1, size + 1)])
+    members = np.asarray(nearest, dtype=np.int64)
     people = np.arange(n)
     crowded = ~np.any(members == people[:, np.newaxis], axis=1)  # enough others at the very same place
     members[crowded, -1] = people[crowded]
@@ -127,7 +127,7 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
 
 
 def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
-    """Return everybody's group: the people at most `radius` steps away in an undirected graph.
+    """Return each person's group: the people at most `radius` steps from the person in an undirected graph.
 
     `edges` has shape (m, 2) with people 0..n-1; repeated edges and loops do no harm.
 
@@ -144,9 +144,9 @@ def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
     ends = np.asarray(edges)
     if ends.size and (ends.ndim != 2 or ends.shape[1] != 2):
         _checks.reject("edges", "pairs of people, shape (m, 2)", f"<shape {ends.shape}>")
-    one, other = _checks.codes("edges", ends.reshape(-1), k=n).reshape(-1, 2).T
+    first, second = _checks.codes("edges", ends.reshape(-1), k=n).reshape(-1, 2).T
     people = np.arange(n)
-    step = _table(np.concatenate([one, other, people]), np.concatenate([other, one, people]), n)
+    step = _table(np.concatenate([first, second, people]), np.concatenate([second, first, people]), n)
     near = _table(people, people, n)
     for _ in range(radius):
         wider = near @ step
@@ -157,12 +157,12 @@ def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
 
 
 def column_groups(labels: npt.ArrayLike) -> Groups:
-    """Return everybody's group: the people with the same label. One group for each label.
+    """Return each person's group: the people with the same label. There is one group for each label.
 
     `labels` has shape (n,): text or whole numbers. For people of similar numbers see `radius_groups`.
 
     Raises:
-        InvalidInputError: not one column, or nobody in it.
+        InvalidInputError: not one column, or no person in it.
 
     >>> import hushuffle as hs
     >>> hs.order.column_groups(["north", "south", "north"]).group_of.tolist()
@@ -200,14 +200,14 @@ def _reach(radius: npt.ArrayLike, metric: Metric) -> Floats:
 
 def _each_within(tree: cKDTree, spots: Floats, reach: Floats) -> tuple[Integers, Integers]:
     """Return pairs (place, place within its own radius)."""
-    found = tree.query_ball_point(spots, reach)
-    sizes = np.array([len(row) for row in found], dtype=np.int64)
-    there = np.concatenate([np.asarray(row, dtype=np.int64) for row in found])
+    members = tree.query_ball_point(spots, reach)
+    sizes = np.array([len(row) for row in members], dtype=np.int64)
+    there = np.concatenate([np.asarray(row, dtype=np.int64) for row in members])
     return np.repeat(np.arange(len(spots)), sizes), there
 
 
 def _table(rows: Integers, columns: Integers, n: int) -> csr_array:
-    """Return the n x n table of who is near whom; pairs named twice count once."""
+    """Return the sparse n x n matrix of pairs of near people; repeated pairs count once."""
     table = coo_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(n, n)).tocsr()
     table.sum_duplicates()
     return table

@@ -1,8 +1,8 @@
-"""What alpha means: how far odds can move, and how often somebody can pick out a household.
+"""Consequences of alpha: how much odds can change, and how often an adversary can single out a household.
 
 alpha, in nats, is that of (alpha, groups)-order privacy: exchanging records inside a group changes the
-probability of any release by a factor of at most e**alpha. Processing the release further changes nothing of
-it. It says nothing about the values themselves; the randomizer's epsilon does.
+probability of any release by a factor of at most e**alpha. Post-processing keeps alpha. It does not protect the
+values themselves; the randomizer's epsilon does.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hushuffle.questions.order._rounding import MEEHAN, lowered, raised, up
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
     """Return the range of the odds that x_i = a rather than b after the release: prior odds times e**-alpha..e**alpha.
 
-    `prior_odds` are those of somebody who knows every record outside i's group and the bag of records inside
-    it; the release tells them the order. Any belief about how people's values depend on each other.
+    `prior_odds` are those of an adversary who knows every record outside i's group and the multiset of records inside
+    it; the release reveals the order. The values may depend on each other in any way.
 
     Raises:
         InvalidInputError: alpha or prior_odds not finite or < 0.
@@ -31,8 +31,8 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
     >>> print(hs.order.posterior_odds(1.0, prior_odds=0.5))
     0.1839 to 1.360 (certified bracket)
     """
-    known, odds = _checks.non_negative("alpha", alpha), _checks.non_negative("prior_odds", prior_odds)
-    factor = _exp(known)
+    level, odds = _checks.non_negative("alpha", alpha), _checks.non_negative("prior_odds", prior_odds)
+    factor = _exp(level)
     most = 0.0 if odds == 0 else raised(odds * factor)
     least = lowered(odds / factor)
     return Bound(lower=least, upper=most, kind="bracket", unit="", sources=(MEEHAN.at("Theorem 4.1"),))
@@ -41,7 +41,7 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
 def posterior_probability(alpha: float, *, prior: float) -> Bound:
     """Return the range of the probability that x_i = a after the release, from `prior` before it.
 
-    Who it is that believes, and what they know: as `posterior_odds`. Without an order (alpha = 0) it stays.
+    The adversary is that of `posterior_odds`. At alpha = 0 the probability does not change.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].
@@ -52,20 +52,20 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
     >>> print(hs.order.posterior_probability(1.0, prior=0.5))
     0.2689 to 0.7311 (certified bracket)
     """
-    known, before = _checks.non_negative("alpha", alpha), _checks.probability("prior", prior)
-    kept, factor = 1 - before, _exp(known)
+    level, before = _checks.non_negative("alpha", alpha), _checks.probability("prior", prior)
+    complement, factor = 1 - before, _exp(level)
     if before in (0, 1):
         least = most = before
     else:
-        least = lowered(before / (before + kept * factor))
-        most = min(1.0, raised(1 / (1 + kept / before / factor)))
+        least = lowered(before / (before + complement * factor))
+        most = min(1.0, raised(1 / (1 + complement / before / factor)))
     return Bound(lower=least, upper=most, kind="bracket", unit="probability", sources=(MEEHAN.at("Theorem 4.1"),))
 
 
 def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -> Bound:
-    """Return an upper bound on the chance to pick out the records of `wanted` people of a group of `group`.
+    """Return an upper bound on the probability of finding the records of `wanted` people in a group of size `group`.
 
-    Somebody who knows all values names as many places of the release as people are `wanted`, and wins if more
+    An adversary who knows all values names as many places of the release as people are `wanted`, and wins if more
     than half of those places hold records of these people. With r = `group`, k = `wanted` < r/2 and local
     `epsilon`, Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
 
@@ -81,18 +81,18 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
     >>> print(hs.order.reidentification(0.5, epsilon=0.2, group=60, wanted=4))
     at most 0.3685 (upper bound)
     """
-    known = _checks.non_negative("alpha", alpha)
+    level = _checks.non_negative("alpha", alpha)
     local = 0.0 if epsilon == 0 else _checks.positive("epsilon", epsilon, allow_infinite=True)
     size = _checks.integer("group", group, low=3)
     hint = "Choose larger groups, or look for fewer people."
-    few = _checks.integer("wanted", wanted, low=1, high=(size - 1) // 2, hint=hint)
-    losing = lowered((size - few) // few * math.exp(-raised(2 * few * local + known)))
+    household = _checks.integer("wanted", wanted, low=1, high=(size - 1) // 2, hint=hint)
+    losing = lowered((size - household) // household * math.exp(-raised(2 * household * local + level)))
     most = min(1.0, raised(1 / (1 + losing)))
     return Bound(lower=0.0, upper=most, kind="upper", unit="probability", sources=(MEEHAN.at("Theorem 4.2"),))
 
 
 def composed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the sum of `alphas`: the alpha of releasing them all, each with coins of its own. One set of groups.
+    """Return the sum of `alphas`: the alpha of all releases together, with independent randomness and the same groups.
 
     An upper bound; attained when all are Mallows shuffles about one reference.
 
@@ -110,7 +110,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def mixed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the largest of `alphas`: the alpha of releasing by one of them, chosen by coins. One set of groups.
+    """Return the largest of `alphas`: the alpha of one release chosen at random, all with the same groups.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -126,10 +126,10 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:
-    """Return what `alpha` means in plain sentences: belief about a value, and picking out a household.
+    """Return findings that explain `alpha` in plain sentences: belief about a value, and singling out a household.
 
-    `group` is the size of the smallest group considered, `wanted` that of the household; the second sentence is
-    left out where the group is too small for Theorem 4.2 (wanted >= group/2).
+    `group` is the size of the smallest group considered, `wanted` that of the household. A group too small for
+    Theorem 4.2 (wanted >= group/2) has no second sentence.
 
     Raises:
         InvalidInputError: as `posterior_probability` and `reidentification`.
@@ -137,16 +137,16 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
     Source: Meehan et al. 2022, Theorems 4.1 and 4.2.
 
     >>> import hushuffle as hs
-    >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(", ")[1]
+    >>> hs.order.findings(1.0, epsilon=0.2, group=60, wanted=4)[0].sentence.split(": ")[1]
     'the order moves a belief of 50 % to at most 73.2 %.'
     """
     belief = posterior_probability(alpha, prior=0.5)
-    said = [
+    statements = [
         Finding(
             question="order-inference",
-            adversary="knows every report outside a person's group and the bag of reports inside it",
+            adversary="knows every report outside a person's group and the multiset of reports inside it",
             sentence=(
-                "For somebody who knows every report outside a person's group and the bag of reports inside it, "
+                "An adversary knows every report outside a person's group and the multiset of reports inside it: "
                 f"the order moves a belief of 50 % to at most {_percent(belief.upper)}."
             ),
             bound=belief,
@@ -156,26 +156,26 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
     if 2 * _checks.integer("wanted", wanted, low=1) < _checks.integer("group", group, low=1):
         chance = reidentification(alpha, epsilon=epsilon, group=group, wanted=wanted)
         people = "1 person" if wanted == 1 else f"{wanted} people"
-        said.append(
+        statements.append(
             Finding(
                 question="order-reidentification",
-                adversary="knows all values and looks for some people's reports",
+                adversary="knows all values and looks for the reports of a household",
                 sentence=(
-                    f"Somebody who knows all values finds most of the reports of {people} in a group of {group:,} "
+                    f"An adversary who knows all values finds most of the reports of {people} in a group of {group:,} "
                     f"with probability at most {_percent(chance.upper)}."
                 ),
                 bound=chance,
                 proof="Theorem 4.2, for orders drawn independently of the reports",
             )
         )
-    return tuple(said)
+    return tuple(statements)
 
 
 def _alphas(alphas: Iterable[float]) -> list[float]:
-    known = [_checks.non_negative("alphas", alpha) for alpha in alphas]
-    if not known:
+    levels = [_checks.non_negative("alphas", alpha) for alpha in alphas]
+    if not levels:
         _checks.reject("alphas", "at least one number", "<none>")
-    return known
+    return levels
 
 
 def _exp(alpha: float) -> float:

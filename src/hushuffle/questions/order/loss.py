@@ -1,4 +1,4 @@
-"""How much somebody's odds about a value move, by going through every value, record and order of a few people."""
+"""The largest change of an adversary's odds about a value, by enumeration for a few people."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hushuffle.questions.order.groups import Floats
 from hushuffle.questions.order.sensitivity import DISTANCES, Distance, ranks
 
 WORK_LIMIT: Final = 200_000_000
-"""Most numbers gone through before the loss is refused: seconds."""
+"""Maximum number of entries to enumerate (a few seconds); larger problems are refused."""
 
 MOST_PEOPLE: Final = 8
-"""Most people whose n! orders are listed."""
+"""Maximum number of people whose n! orders are enumerated."""
 
 _TOLERANCE: Final = 1e-9
 
@@ -31,7 +31,7 @@ Law = tuple[Integers, Floats]
 
 
 def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = "kendall") -> Law:
-    """Return every order of at most eight people with its probability: the law of a Mallows shuffle.
+    """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
 
     The first array, shape (n!, n), holds the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
     is proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
@@ -64,12 +64,12 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
 def inferential_loss(
     prior: npt.ArrayLike, *, channel: Channel, law: Law | None = None, group: Sequence[int] | None = None
 ) -> Bound:
-    """Return the largest change of anybody's log odds of x_i = a against b by any release, in nats.
+    """Return the largest change of an adversary's log odds of x_i = a against b by any release, in nats.
 
-    `prior`, shape (k,) * n, is the joint law of the n values; `channel` (k inputs) is everybody's randomizer;
-    `law` the law of the order, say `mallows_law` (None: the records come in the people's order). With `group`
-    somebody knows, before and after, the records outside it and the bag of records inside it, and the loss is
-    that of its members: the left side of Theorem 4.1. By enumeration, exact up to rounding errors below 1e-9.
+    `prior`, shape (k,) * n, is the joint distribution of the n values; `channel` (k inputs) is every client's
+    randomizer; `law` the distribution of the order, such as `mallows_law` (None: the people's order). With `group` the
+    adversary knows the records outside it and the multiset of records inside it, and the loss is that of its members:
+    the left side of Theorem 4.1. By enumeration, exact up to rounding errors below 1e-9.
     Infinite where a release rules a value out.
 
     Raises:
@@ -92,15 +92,15 @@ def inferential_loss(
     bags = [None] if group is None else _bags(n, m, members)
     work = len(bags) * len(orders) * len(members) * k * m**n + (k * m) ** n
     if work > WORK_LIMIT:
-        message = f"{work:.1e} numbers to go through, above {WORK_LIMIT:.0e}: use fewer people, values or orders."
+        message = f"The enumeration has {work:.1e} numbers, above {WORK_LIMIT:.0e}. Use fewer people, values or orders."
         raise NumericalError(message)
     joint = before.reshape(-1)[:, np.newaxis] * _all_reports(channel, n)  # P[x, y]
     worst = 0.0
     for i in members:
         split = joint.reshape(k**i, k, -1, m**n).sum(axis=(0, 2))  # P[x_i = a, y]
         for bag in bags:
-            kept = split if bag is None else split * bag
-            worst = max(worst, _largest_shift(kept.reshape(k, *[m] * n), orders, chances))
+            conditional = split if bag is None else split * bag
+            worst = max(worst, _largest_shift(conditional.reshape(k, *[m] * n), orders, chances))
     return Bound.exact(worst, unit="nats", sources=(MEEHAN.at("Definition A.1" if group is None else "Theorem 4.1"),))
 
 
@@ -130,13 +130,13 @@ def _largest_shift(table: Floats, orders: Integers, chances: Floats) -> float:
 
 
 def _bags(n: int, m: int, members: Sequence[int]) -> list[Any]:
-    """Return, for each thing that can be known beforehand, which of the m**n records agree with it."""
-    known: dict[tuple[Any, ...], Any] = {}
+    """Return, for each possible prior knowledge of the adversary, which of the m**n records agree with it."""
+    records_by_bag: dict[tuple[Any, ...], Any] = {}
     for place, records in enumerate(itertools.product(range(m), repeat=n)):
         inside = tuple(sorted(records[i] for i in members))
         outside = tuple(record for i, record in enumerate(records) if i not in members)
-        known.setdefault((inside, outside), np.zeros(m**n))[place] = 1.0
-    return list(known.values())
+        records_by_bag.setdefault((inside, outside), np.zeros(m**n))[place] = 1.0
+    return list(records_by_bag.values())
 
 
 def _prior(prior: npt.ArrayLike, channel: Channel) -> Floats:
@@ -163,8 +163,8 @@ def _order_law(law: Law | None, n: int) -> Law:
 def _inversions(taus: Integers) -> Integers:
     pairs = itertools.combinations(range(taus.shape[1]), 2)
     total = np.zeros(len(taus), dtype=np.int64)
-    for one, other in pairs:
-        total += taus[:, one] > taus[:, other]
+    for left, right in pairs:
+        total += taus[:, left] > taus[:, right]
     return total
 
 

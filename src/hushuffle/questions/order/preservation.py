@@ -1,4 +1,4 @@
-"""How many members a group loses under the Hamming-Mallows law: certified ends of its upper tail.
+"""How many members' places a group loses in a Mallows shuffle: certified bounds on the tail probability.
 
 The law is a mixture. F items are frozen, P(F = f) proportional to x**f / f!, x = e**theta - 1, f = 0..n, and the other
 r = n - f are permuted uniformly. Of the r free items s lie in the group, with a hypergeometric law, and the number of
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 MOST: Final = 20_000
-"""Most people: log-factorials are known to 5e-11 up to here."""
+"""Maximum number of people (log-factorials are accurate to 5e-11 up to this number)."""
 
 _DOUBT: Final = 4e-9
 """Relative error of a sum: a term has eighteen log-factorials in it, and as many roundings of 3e-11 between them."""
@@ -46,7 +46,7 @@ _TRACE: Final = 1e-18
 
 @dataclass(frozen=True, kw_only=True)
 class Losses:
-    """The law of the number lost by a group of `size` out of n, which is never above `most`."""
+    """The distribution of the number of places that a group of `size` of n people loses; at most `most`."""
 
     n: int
     size: int
@@ -54,7 +54,7 @@ class Losses:
     most: int
 
     def beyond(self, lost: int) -> tuple[float, float]:
-        """Return certified ends of P(more than `lost` are lost).
+        """Return certified bounds on P(more than `lost` places are lost).
 
         >>> ends = Losses(n=2, size=1, theta=0.0, most=1).beyond(0)
         >>> ends[0] <= 0.5 <= ends[1]
@@ -140,7 +140,7 @@ def preservation(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return delta for each group: the probability that less than the share `eta` of it is preserved.
+    """Return delta for each group: the probability that less than the fraction `eta` of the group is preserved.
 
     Certified for Hamming, and for Kendall at theta = 0 or infinity; else a Clopper-Pearson interval from `samples`
     permutations, which serve all groups (each interval holds with `confidence` by itself).
@@ -165,18 +165,18 @@ def preservation(
     >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
     1.663e-06 (certified bracket)
     """
-    known, level = Groups.of(groups, n=shuffler.people), _share(eta)
+    members, level = Groups.of(groups, n=shuffler.people), _share(eta)
     draws, trust = _simulation(samples, confidence)
-    lost = [size - math.ceil(level * size) for size in known.sizes.tolist()]
+    lost = [size - math.ceil(level * size) for size in members.sizes.tolist()]
     if _solved(shuffler):
         return tuple(
             _bracket(*_losses(shuffler, size).beyond(most))
-            for size, most in zip(known.sizes.tolist(), lost, strict=True)
+            for size, most in zip(members.sizes.tolist(), lost, strict=True)
         )
-    failures = np.zeros(len(known), dtype=np.int64)
+    failures = np.zeros(len(members), dtype=np.int64)
     allowed = np.array(lost)
-    for kept in _simulated(shuffler, known, draws, rng):
-        failures += known.sizes - kept > allowed
+    for remaining in _simulated(shuffler, members, draws, rng):
+        failures += members.sizes - remaining > allowed
     return tuple(_clopper_pearson(count, draws, trust) for count in failures.tolist())
 
 
@@ -189,7 +189,7 @@ def preserved_share(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return the largest eta for each group: the share that is preserved but with probability at most `delta`.
+    """Return the largest eta for each group: the fraction preserved except with probability at most `delta`.
 
     Certified, or from simulation, as `preservation`. A simulated end is an order statistic of the preserved shares;
     with fewer than about ln(2 / (1 - confidence)) / delta permutations the lower bound says no more than what any
@@ -214,15 +214,15 @@ def preserved_share(
     >>> print(hs.order.preserved_share(shuffler, [range(20)], delta=0.01)[0])
     0.9500 (exact)
     """
-    known, level = Groups.of(groups, n=shuffler.people), _checks.probability("delta", delta, high_open=True)
+    members, level = Groups.of(groups, n=shuffler.people), _checks.probability("delta", delta, high_open=True)
     draws, trust = _simulation(samples, confidence)
     if _solved(shuffler):
-        return tuple(_largest_share(_losses(shuffler, size), size, level) for size in known.sizes.tolist())
-    shares = np.sort(np.array(list(_simulated(shuffler, known, draws, rng))) / known.sizes, axis=0)
+        return tuple(_largest_share(_losses(shuffler, size), size, level) for size in members.sizes.tolist())
+    shares = np.sort(np.array(list(_simulated(shuffler, members, draws, rng))) / members.sizes, axis=0)
     low, high = _order_statistics(draws, level, trust)
-    surely = np.maximum(2 * known.sizes - known.n, 0) / known.sizes
+    surely = np.maximum(2 * members.sizes - members.n, 0) / members.sizes
     lower = shares[low - 1] if low else surely
-    upper = shares[high - 1] if high <= draws else np.ones(len(known))
+    upper = shares[high - 1] if high <= draws else np.ones(len(members))
     return tuple(
         Bound(lower=a, upper=b, kind="estimate", unit="", sources=(_SOURCE,), confidence=trust)
         for a, b in zip(np.maximum(lower, surely).tolist(), np.maximum(upper, surely).tolist(), strict=True)
@@ -233,7 +233,7 @@ def _losses(shuffler: MallowsShuffle, size: int) -> Losses:
     n, theta = shuffler.people, shuffler.theta
     most = 0 if theta == math.inf else min(size, n - size)
     if most and n > MOST:
-        message = f"The exact preservation is available up to {MOST:,} people, got {n:,}. Ask for a smaller population."
+        message = f"The exact preservation is available up to {MOST:,} people, got {n:,}. Use a smaller population."
         raise NumericalError(message)
     return Losses(n=n, size=size, theta=theta, most=most)
 
@@ -249,7 +249,7 @@ def _simulation(samples: int, confidence: float) -> tuple[int, float]:
 
 
 def _solved(shuffler: MallowsShuffle) -> bool:
-    """Whether the law is a mixture of uniform permutations."""
+    """Return whether the shuffle is a mixture of uniform permutations, so that the result is exact."""
     return shuffler.distance == "hamming" or shuffler.theta in (0, math.inf)
 
 
@@ -282,11 +282,11 @@ def _simulated(
     keys = np.sort(owners * n + rank[groups.members])
     places = keys - owners * n
     inside = _membership(keys, owners, n, len(groups))
-    found = []
+    counts = []
     for _ in range(samples):
         tau = sample_mallows(n, theta=shuffler.theta, distance=shuffler.distance, rng=source)
-        found.append(np.add.reduceat(inside(tau[places]).astype(np.int64), groups.offsets[:-1]))
-    return found
+        counts.append(np.add.reduceat(inside(tau[places]).astype(np.int64), groups.offsets[:-1]))
+    return counts
 
 
 def _membership(
@@ -300,8 +300,8 @@ def _membership(
 
     def search(items: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         wanted = owners * n + items
-        found: npt.NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] == wanted
-        return found
+        member: npt.NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] == wanted
+        return member
 
     return search
 

@@ -1,6 +1,6 @@
-"""A public order of the people in which the members of each group stand close together.
+"""A public reference order of the people in which the members of each group have neighbouring ranks.
 
-The closer they stand, the smaller the sensitivity, and the less noise an alpha costs. To find the best order is
+Nearer ranks give a smaller sensitivity, and less noise for the same alpha. Finding the best order is
 NP-hard (Meehan et al. 2022, Theorem A.3); these are heuristics. The order enters the guarantee only through the
 sensitivity, so any order is safe as long as it is made from public data: groups and coordinates, never reports.
 """
@@ -56,17 +56,17 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
     if method not in METHODS:
         _checks.reject("method", f"one of {', '.join(METHODS)}", repr(method))
     where = None if coordinates is None else points(coordinates)
-    known = Groups.of(groups, n=None if where is None else len(where))
+    members = Groups.of(groups, n=None if where is None else len(where))
     if method == "sweep" and where is None:
         _checks.reject("coordinates", "given for method 'sweep'", None, "Without them use 'best', 'rcm' or 'bfs'.")
     if method == "bfs":
-        return _breadth_first(known)
+        return _breadth_first(members)
     if method == "rcm":
-        return _cuthill_mckee(known)
-    found = [] if where is None else [_sweep(known, where)]
+        return _cuthill_mckee(members)
+    orders = [] if where is None else [_sweep(members, where)]
     if method == "best":
-        found += [_relaxed(order, known) for order in (_breadth_first(known), _cuthill_mckee(known))]
-    return _best(found, known)
+        orders += [_relaxed(order, members) for order in (_breadth_first(members), _cuthill_mckee(members))]
+    return _best(orders, members)
 
 
 def _best(orders: list[Integers], groups: Groups) -> Integers:
@@ -75,7 +75,7 @@ def _best(orders: list[Integers], groups: Groups) -> Integers:
 
 
 def _linked(groups: Groups) -> csr_array:
-    """Return the graph: people 0..n-1, and after them one node for each group unless everybody has their own.
+    """Return the graph of people 0..n-1, followed by one node for each group unless each person has a separate group.
 
     A node for each group links its members at the cost of its memberships instead of their square.
     """
@@ -140,7 +140,7 @@ def _directions(where: Floats) -> Iterator[Floats]:
 
 
 def _relaxed(order: Integers, groups: Groups) -> Integers:
-    """Return the best order met while everybody moves to the middle of their group's ranks, again and again."""
+    """Return the best order of a relaxation, which repeatedly moves each person to the middle of the group's ranks."""
     best, least, waited = order, kendall_sensitivity(order, groups), 0
     for _ in range(_ROUNDS):
         rank = ranks(order)

@@ -1,4 +1,4 @@
-"""By how much exchanging values inside a group can change the distance of an order from the reference.
+"""Sensitivity: how much an exchange of values inside a group can change an order's distance from the reference.
 
 The distance is that of tau to the identity, where the release is z[reference[i]] = y[reference[tau[i]]];
 Kendall's counts the inversions of tau, that is pairs of *items* in another order than in the reference.
@@ -32,7 +32,7 @@ DISTANCES: Final[tuple[Distance, ...]] = ("kendall", "hamming", "footrule", "spe
 
 
 def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return the exact sensitivity of Kendall's distance: the largest of any group.
+    """Return the exact sensitivity of Kendall's distance, the largest over all groups.
 
     `reference`, shape (n,), says who stands at each rank: `reference[rank] = person`. `groups` is a list of
     integer arrays, an (offsets, members) tuple, or `Groups`.
@@ -50,7 +50,7 @@ def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
 
 
 def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> int:
-    """Return the exact sensitivity of a distance between orders: the largest of any group (`sensitivities`).
+    """Return the exact sensitivity of a distance between orders, the largest over all groups (`sensitivities`).
 
     Raises:
         InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance.
@@ -80,13 +80,13 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
         _checks.reject("distance", f"one of {', '.join(DISTANCES)}", repr(distance))
     rank = ranks(reference)
     n = len(rank)
-    known = Groups.of(groups, n=n)
+    members = Groups.of(groups, n=n)
     if distance == "hamming":
-        return np.where(known.sizes > 1, known.sizes, 0)
+        return np.where(members.sizes > 1, members.sizes, 0)
     if distance == "spearman" and n > 2_000_000:  # the sum stays below n**3
         _checks.reject("n", "at most 2,000,000 for Spearman's distance", n, "Use distance='footrule'.")
-    spread = _spread(rank, known, squared=distance == "spearman")
-    return spread - known.sizes // 2 if distance == "kendall" else spread
+    spread = _spread(rank, members, squared=distance == "spearman")
+    return spread - members.sizes // 2 if distance == "kendall" else spread
 
 
 def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
@@ -204,14 +204,14 @@ def alpha_for_theta(
     >>> print(hs.order.alpha_for_theta(0.01, reference=range(101), groups=[[0, 100]]))
     1.990 nats (exact)
     """
-    known = _theta(theta)
+    dispersion = _theta(theta)
     delta = sensitivity(reference, groups, distance=distance)
     if delta == 0:
         value = 0.0
-    elif math.isinf(known):
+    elif math.isinf(dispersion):
         value = math.inf
     else:
-        value = up(Fraction(known) * delta)
+        value = up(Fraction(dispersion) * delta)
     return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Property 3"), EXACT))
 
 
@@ -245,7 +245,9 @@ def alpha_for_groups(
     others: GroupsLike,
     distance: Distance = "kendall",
 ) -> Bound:
-    """Return what a shuffle made for `alpha` and `groups` promises for `others`: alpha * sensitivity' / sensitivity.
+    """Return the alpha for the groups `others` of a shuffle designed for `alpha` and `groups`.
+
+    It is alpha * sensitivity(others) / sensitivity(groups).
 
     Exact (rounded up once), with the exact sensitivity of both. If theta was alpha over the *published*
     sensitivity, this says too much: use `alpha_for_theta`.
@@ -260,20 +262,20 @@ def alpha_for_groups(
     >>> print(hs.order.alpha_for_groups(1.0, reference=range(9), groups=[[0, 1]], others=[[0, 1, 2]]))
     3.000 nats (exact)
     """
-    known = _checks.non_negative("alpha", alpha)
+    level = _checks.non_negative("alpha", alpha)
     delta = sensitivity(reference, groups, distance=distance)
     other = sensitivity(reference, others, distance=distance)
     if delta == 0:
         _reject_singletons()
-    value = up(Fraction(known) * other / delta)
+    value = up(Fraction(level) * other / delta)
     return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Theorem 4.4"), EXACT))
 
 
 def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> Bound:
-    """Return alpha of the group of all n people, in nats: no de Finetti attack moves any belief by more.
+    """Return alpha (nats) for the group of all n people, a bound on the effect of any de Finetti attack.
 
-    Whatever somebody believes about who holds which record, and whatever else they know, a release changes the
-    probability that person i holds record j by a factor of at most e**alpha, in either direction. Exact
+    For any prior belief and knowledge of an adversary, a release changes the probability that person i holds record j
+    by a factor of at most e**alpha, in either direction. Exact
     (rounded up once): for some belief the factor comes as near to e**alpha as one likes. It does not depend on
     the reference.
 
@@ -298,5 +300,5 @@ def _theta(theta: float) -> float:
 
 
 def _reject_singletons() -> NoReturn:
-    hint = "No order is protected then: any theta keeps alpha = 0."
+    hint = "Without such a group alpha is 0 for every theta."
     _checks.reject("groups", "such that one holds two people or more", "<every group is one person>", hint)

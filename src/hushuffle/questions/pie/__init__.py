@@ -1,13 +1,13 @@
 """Re-identification: personal information entropy (PIE).
 
-The adversary knows the people well (in the worst case: exactly how values depend on persons), sees
-pseudonymised reports, each on its own, and wants to know whose a report is. Figures in bits are mutual
-informations I(U;Y) between person U and report Y; figures of error are probabilities of naming the wrong
-person. A shuffler changes none of them: it is what makes the reports pseudonymous.
+The re-identification adversary knows how values depend on persons (in the worst case exactly), sees a pseudonymised
+report by itself, and names its sender. Results in bits are mutual informations I(U;Y) between person U and report Y;
+errors are probabilities of naming the wrong person. A shuffler does not change these results, since it only makes the
+reports pseudonymous.
 
-`alpha` and `bayes_error` are exact for randomized response, bounds for local hashing, and read any finite channel;
-`ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the published bounds. `calibrate` says what noise each of
-these proofs asks for, and what that costs in accuracy.
+`alpha` and `bayes_error` are exact for randomized response, bounds for local hashing, and defined for any finite
+channel; `ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the published bounds. `calibrate` returns the
+noise that each of these proofs requires, and the resulting standard error.
 """
 
 from hushuffle.questions.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets

@@ -1,4 +1,4 @@
-"""How many buckets local hashing should have: at a fixed theta, and at a fixed Bayes error."""
+"""The best number of buckets of local hashing, at a fixed theta or at a fixed Bayes error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LARGEST: Final = 2 * 10**9
-"""Most buckets that local hashing has."""
+"""Maximum number of buckets of local hashing."""
 
 _STEPS: Final = 8
 """Numbers of buckets tried for each doubling."""
@@ -35,7 +35,7 @@ def variance_by_buckets(
     At a fixed theta, and so at a fixed bound on alpha, it falls with g, towards p (1-theta)/(n theta).
 
     Args:
-        theta: the probability that the bucket is told on purpose, 0 < theta <= 1.
+        theta: the probability that the bucket is truthful, 0 < theta <= 1.
         k: number of values.
         n: number of people.
         buckets: numbers of buckets, shape (m,), from 2 to 2 * 10**9.
@@ -59,7 +59,7 @@ def variance_by_buckets(
 def best_hashing_for_theta(
     theta: float, *, k: int, n: int, frequency: float = 0.0, largest: int = LARGEST
 ) -> LocalHashing:
-    """Return the local hashing of the least variance at a fixed theta, with at most `largest` buckets.
+    """Return the local hashing of least variance at a fixed theta, with at most `largest` buckets.
 
     As Theorem 4.8 says, as many as are allowed, up to what the collisions of a hash family make of it. About eight
     numbers of buckets for each doubling are tried.
@@ -80,14 +80,13 @@ def best_hashing_for_theta(
 def best_hashing_for_error(
     bayes_error: float, *, k: int, n: int, frequency: float, largest: int = LARGEST
 ) -> LocalHashing:
-    """Return the local hashing of the least variance whose Bayes error is at least this, uniform prior, one report.
+    """Return the local hashing of least variance with at least this Bayes error, for one report and a uniform prior.
 
     Theorem 4.8 fixes theta. With the exact error fixed instead, j theta + 1 - theta <= n (1 - error) for
     j = min(n, k, g), fewer buckets than people allow a larger theta, and with g <= n (1 - error) no noise is needed
-    at all: g buckets never tell more than g people apart. Which g is best depends on the `frequency` of the values
-    of interest: for frequent values the noiseless hash, for values that hardly anybody holds many buckets.
-    Without noise nothing hides the bucket: epsilon_0 = math.inf, and what is hidden is which of the about k/g values
-    of the bucket it was.
+    at all: g buckets never distinguish more than g people. The best g depends on the `frequency` of the values of
+    interest: the noiseless hash is best for frequent values, many buckets are best for rare values. Without noise the
+    bucket is visible (epsilon_0 = math.inf), and only the choice among the about k/g values of the bucket is hidden.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.

@@ -1,4 +1,4 @@
-"""The weakest noise that keeps a re-identification promise, by each proof there is: what the stronger proofs buy."""
+"""The least noise for a target Bayes error of re-identification, by each available proof."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from hushuffle.randomness import SCALE
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One proof of a Bayes error, and the least noise with which it goes through.
+    """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is needed; None: this proof cannot promise the
-    error whatever the noise); `protocol` has a randomizer with it.
+    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is needed; None: this proof does not
+    reach the target with any noise); `protocol` has a randomizer with this epsilon.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Route:
 
     @property
     def theta(self) -> float | None:
-        """The probability mu - nu with which the value (or bucket) is told on purpose."""
+        """The probability theta = mu - nu that the value (or bucket) is truthful."""
         return None if self.protocol is None else float(_told(self.protocol))
 
     def standard_error(self, frequency: float = 0.0) -> float:
@@ -59,7 +59,7 @@ class Route:
 
 
 def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
-    """Return the least noise that keeps the Bayes error at `bayes_error`, by each proof.
+    """Return the least noise for which each proof shows a Bayes error of at least `bayes_error`.
 
     The routes, for one report and a uniform prior on the n people:
 
@@ -74,7 +74,7 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     Args:
         protocol: randomized response, local hashing, or another mechanism with an epsilon that reports a dummy's
             report unless it tells the value; number of people, and dummies, count for utility.
-        bayes_error: the probability wanted that the best guess whose report this is, is wrong.
+        bayes_error: target probability that the best guess of a report's sender is wrong.
 
     Raises:
         InvalidInputError: bayes_error out of range, or 1 - 1/n or more, which guessing at random beats.
@@ -160,16 +160,16 @@ def _route(name: str, source: Citation, protocol: Protocol, wanted: float, epsil
 
 
 def _told(protocol: Protocol) -> Fraction:
-    """Return the theta that is chosen: of the value, or of its bucket."""
+    """Return theta, the probability of a truthful value (or bucket)."""
     randomizer = protocol.randomizer
     if randomizer.chosen_epsilon is None:
-        message = f"{type(randomizer).__name__} has no `epsilon` to choose; randomized response and local hashing have."
+        message = f"{type(randomizer).__name__} has no `epsilon`. Use randomized response or local hashing."
         raise UnsupportedProtocolError(message)
-    told = randomizer.law().told
-    if told is None:
-        message = f"The noise of {type(randomizer).__name__} is no mixture of the truth and a dummy's report."
+    truthful = randomizer.law().told
+    if truthful is None:
+        message = f"The report of {type(randomizer).__name__} is not a mixture of the true value and a dummy's report."
         raise UnsupportedProtocolError(message)
-    return told
+    return truthful
 
 
 _SMALLEST: Final = 1e-12
@@ -198,7 +198,7 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
     if allowed >= j:
         return math.inf
     if allowed <= 1:
-        hint = "Guessing without any report is right once in n times."
+        hint = "A guess without any report is right with probability 1/n."
         _checks.reject("bayes_error", f"below 1 - 1/n = {1 - 1 / people:.10g}", float(wanted), hint)
     growth = (allowed * (values - 1) - values + j) / (j - allowed)
     return down(WIDE.ln(to_decimal(growth)))
@@ -231,7 +231,7 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
 
 
 def largest_epsilon(protocol: Protocol, meets: Callable[[ReportLaw], bool], **wanted: float) -> float:
-    """Return the largest epsilon_0 of the mechanism whose law `meets` what is wanted, rounded down; it meets any below.
+    """Return the largest epsilon_0 (rounded down) for which `meets` is True; it is True for all smaller ones.
 
     Raises:
         InvalidInputError: none does; the message names what was `wanted`.

@@ -1,4 +1,4 @@
-"""What reports say about whose they are: one, several of one person, and what is left of what values say."""
+"""How much reports reveal about their senders: one report, several of one person, and contraction of information."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 
 def alpha(protocol: Protocol) -> Bound:
-    """Return alpha* in bits: the most one report can say about whose it is, for the worst population.
+    """Return alpha* in bits: the most that a report can reveal about its sender, for the worst-case population.
 
     alpha* = sup I(U;Y) over every joint law of person U (n people) and value X, every prior on U included: no
     smaller alpha gives (U, alpha)-PIE privacy. By what the randomizer offers:
@@ -30,10 +30,9 @@ def alpha(protocol: Protocol) -> Bound:
       best n rows are not looked for, and the capacity of all rows (and log2 n) is an upper bound.
 
     The adversary knows how values depend on persons, sees the reports pseudonymised, each on its own, and wants to
-    know whose one is. Where only `honest` people of the shuffler keep their messages to themselves, n counts these: all
-    others tell which reports are theirs. A shuffler is such a pseudonymisation; which one does not matter here. What
-    the reports say jointly, about one person or by elimination, is another question. Where only sums of one-hot vectors
-    leave, nobody sees a report by itself, and the figure is an upper bound.
+    know whose report one is. With `honest` people n counts these: all others reveal which reports are theirs. Every
+    shuffler is such a pseudonymisation. What the reports reveal jointly, about one person or by elimination, is another
+    question. Where only sums of one-hot vectors are released the figure is an upper bound.
 
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
@@ -52,7 +51,7 @@ def alpha(protocol: Protocol) -> Bound:
     protocol = protocol.secret
     law = protocol.randomizer.law()
     least, most = law.capacity(protocol.n)
-    if protocol.reveals is Reveals.SUMS:  # nobody sees the report by itself
+    if protocol.reveals is Reveals.SUMS:  # no single report is visible
         least = Decimal(0)
     sources = (PIE.at("Definition 3.1"), *law.sources)
     if least == most:
@@ -61,7 +60,7 @@ def alpha(protocol: Protocol) -> Bound:
 
 
 def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, largest_prior: float | None = None) -> Bound:
-    """Return the least probability that a guess whose report this is, is wrong.
+    """Return the Bayes error: the smallest probability that an adversary names the wrong sender of a report.
 
     The minimum over every law of values given persons of the error of the best classifier, for one report; a
     concrete population can only do better (a larger error). It is one minus, with p_1 >= p_2 >= ... the prior:
@@ -73,7 +72,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     - any other finite channel: p_1 sum_y max_x Q(y|x), and at most the sum of as many p_i as there are outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
-    The adversary is that of `alpha`: each report on its own, whose is it? n counts honest people, as there. No shuffler
+    The adversary is that of `alpha`, who names the sender of a single report. n counts the honest people. No shuffler
     changes the figure; where only sums of one-hot vectors leave it is a lower bound of the error.
 
     Args:
@@ -105,7 +104,7 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
 
 
 def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
-    """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person say about who it is.
+    """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person reveal.
 
     The adversary knows that the t reports belong together. alpha* is the (upper bound of the) figure of `alpha`;
     local hashing draws a new hash for every report.
@@ -131,7 +130,7 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 
 
 def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
-    """Return 1 - min(1, C**t max p_U): a lower bound on the error, given t = `reports` of one person.
+    """Return 1 - min(1, C**t max p_U): a lower bound on the Bayes error from t = `reports` reports of one person.
 
     C = sum_y max_x Q(y|x) over the rows that n people can hold: j mu + (k-j) nu, j = min(n, k), for randomized
     response, the same with g for k and j = min(n, k, g) for local hashing. max p_U is 1/n, the uniform prior, unless
@@ -170,7 +169,7 @@ ORDENTLICH_POLYANSKIY = Citation(
 
 
 def contraction(protocol: Protocol) -> Bound:
-    """Return eta with I(U;Y) <= eta I(U;X), one report: a pure number.
+    """Return the contraction coefficient eta with I(U;Y) <= eta I(U;X) for one report (a number without unit).
 
     By what the randomizer offers:
 
@@ -198,11 +197,11 @@ def contraction(protocol: Protocol) -> Bound:
 
 
 def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
-    """Return (1 - (1-eta)**t) I(U;X) in bits: an upper bound on I(U;Y) where I(U;X) is known.
+    """Return (1 - (1-eta)**t) I(U;X) in bits: an upper bound on I(U;Y), given I(U;X).
 
     `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently
     randomized reports of one person it must be I(U; X_1..X_t), of all t values together: two correlated
-    values can each say nothing about the person, and together everything.
+    values can each be independent of the person, and together identify it.
 
     Raises:
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.
@@ -216,9 +215,9 @@ def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: 
     at most 0.05801 bits (upper bound)
     """
     _checks.of_type("protocol", protocol, Protocol)
-    known = Fraction(_checks.non_negative("mutual_information", mutual_information))
+    information = Fraction(_checks.non_negative("mutual_information", mutual_information))
     times = _checks.integer("reports", reports, low=1)
     with localcontext(WIDE):
-        kept = 1 - (1 - to_decimal(protocol.randomizer.law().contraction()[0])) ** times
-        most = kept * to_decimal(known)
+        retention = 1 - (1 - to_decimal(protocol.randomizer.law().contraction()[0])) ** times
+        most = retention * to_decimal(information)
     return Bound(lower=0.0, upper=up(most), kind="upper", unit="bits", sources=(POLYANSKIY_WU,))

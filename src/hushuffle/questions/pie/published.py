@@ -1,4 +1,4 @@
-"""The bounds of the paper that defined PIE privacy, as labelled functions, corrected where misprinted."""
+"""The published bounds of the paper that defined PIE privacy, with misprints corrected."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     _checks.of_type("protocol", protocol, Protocol)
     law = protocol.randomizer.law().bucket
     if law is None:
-        message = f"The bound for local hashing needs a public hash: {type(protocol.randomizer).__name__} has none."
+        message = f"The bound for local hashing needs a public hash, and {type(protocol.randomizer).__name__} has none."
         raise UnsupportedProtocolError(message)
     return _theta_alpha(law, protocol, reports, "Theorem 4.4", "Theorem 4.5")
 
@@ -116,16 +116,16 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """
     _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("reports", reports, low=1)
-    found = [ldp_alpha(protocol)] if times == 1 else []
+    bounds = [ldp_alpha(protocol)] if times == 1 else []
     law = protocol.randomizer.law()
     if law.symmetric is not None:
-        found.append(rr_alpha(protocol, reports=times))
+        bounds.append(rr_alpha(protocol, reports=times))
     if law.bucket is not None:
-        found.append(hashing_alpha(protocol, reports=times))
-    if not found:
+        bounds.append(hashing_alpha(protocol, reports=times))
+    if not bounds:
         message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."
         raise UnsupportedProtocolError(message)
-    return min(found, key=lambda bound: bound.upper)
+    return min(bounds, key=lambda bound: bound.upper)
 
 
 def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, several: str) -> Bound:
@@ -137,7 +137,7 @@ def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, 
 
 
 def people_who_differ(protocol: Protocol) -> int:
-    """Return min(n, k): how many of the values n people, the honest ones, can hold at once."""
+    """Return min(n, k): the largest number of different values of n honest people."""
     return min(protocol.secret.n, protocol.randomizer.inputs)
 
 
@@ -166,7 +166,7 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
 
 
 def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None = None) -> float:
-    """Return the largest alpha in bits for which `fano_error` still promises `bayes_error`, rounded down.
+    """Return the largest alpha in bits for which `fano_error` is at least `bayes_error`, rounded down.
 
     (1 - bayes_error) log2(1/max p_U) - 1. The paper's example after Corollary 3.9 prints these limits in
     nats (2.07 and 6.21) although its alpha is in bits.
@@ -185,14 +185,14 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
     with localcontext(WIDE):
         bits = (1 - to_decimal(Fraction(wanted))) * secret - 1
     if bits < 0:
-        hint = "Even reports that say nothing (alpha = 0) get no better promise; `epsilon_for_error` is exact."
+        hint = "This is the bound of uniform reports (alpha = 0); `epsilon_for_error` is exact."
         limit = max(0.0, 1 - 1 / float(secret)) if secret else 0.0
         _checks.reject("bayes_error", f"at most 1 - 1/log2(1/max p_U) = {limit:.6g}", wanted, hint)
     return down(bits)
 
 
 def _prior_bits(n: int, largest_prior: float | None) -> Decimal:
-    """Return log2(1/max p_U) >= 0: the bits that a guess without any report lacks."""
+    """Return log2(1/max p_U) >= 0, the min-entropy (bits) of the person before any report."""
     people = _checks.integer("n", n, low=1)
     if largest_prior is None:
         return log2(Fraction(people))

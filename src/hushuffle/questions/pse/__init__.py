@@ -1,10 +1,10 @@
 """Identifiability of people from matching scores: personal identification system entropy (PSE), in bits.
 
-An adversary scores how well a report matches what they know of each person. PSE = I(U;S), what the n scores say
-about whose the report is, is at most PIE, whatever the matcher. For scores that are independent, of law f_G for the
-right person and f_I for others, PSE = D(f_G || f_I) - D(law of S || f_I^n): it grows with n towards the divergence, and
-is at most min(log2 n, D). The functions here estimate the divergence D: compare it with a promised alpha only for
-n of many more than 2^D people. Whether higher or lower scores are better matches does not matter: only the laws count.
+A matcher scores how well a report matches the adversary's knowledge of each person. PSE = I(U;S) is the information of
+the n scores S about the report's sender U, and is at most PIE for every matcher. For independent scores of distribution
+f_G for the sender and f_I for others, PSE = D(f_G || f_I) - D(distribution of S || f_I^n). It grows with n towards the
+divergence D = D(f_G || f_I), and is at most min(log2 n, D). The functions here estimate D; compare it with a guaranteed
+alpha only if n is much larger than 2^D. Higher or lower scores may be the better matches.
 """
 
 from hushuffle.questions.pse.divergence import Trend, from_matrix, kl_divergence, matrix_trend, trend

@@ -1,4 +1,4 @@
-"""Personal identification system entropy as an estimate with an interval, and how it moves with the sample's size."""
+"""Estimates of the divergence behind personal identification system entropy, with intervals and trends by size."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Trend:
 
     @property
     def slope(self) -> float:
-        """Bits per doubling of the size, between the last two sizes."""
+        """Change of the estimate in bits per doubling of the size, between the last two sizes."""
         steps = np.log2(self.sizes[-1] / self.sizes[-2])
         return float((self.bits[-1] - self.bits[-2]) / steps)
 
@@ -114,7 +114,7 @@ def from_matrix(
     confidence: float = 0.95,
     seed: int = 1,
 ) -> Bound:
-    """Return an interval for D(f_G || f_I) in bits from scores of everybody against everybody, shape (n, n).
+    """Return an interval for D(f_G || f_I) in bits from a score matrix of all pairs of people, shape (n, n).
 
     Genuine scores are the diagonal, impostor scores all others. All scores of a person depend on each other, so
     the parts that measure the scatter (see `kl_divergence`) are groups of people, with the scores among them. The
@@ -168,7 +168,7 @@ def trend(
 def matrix_trend(
     scores: npt.ArrayLike, sizes: Iterable[int], *, k: int = 1, resolution: float | None = None, seed: int = 1
 ) -> Trend:
-    """Return the estimate for groups of N people, N in `sizes`, from scores of everybody against everybody.
+    """Return the estimate for groups of N people, N in `sizes`, from a score matrix of all pairs of people.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.

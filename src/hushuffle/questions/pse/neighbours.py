@@ -1,4 +1,4 @@
-"""Divergence of two lists of scores: nearest neighbours, counts where there are few values, the normal law."""
+"""Divergence of two lists of scores: by nearest neighbours, by counts of few values, or for normal distributions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) 
 
     mean_i log2(nu_i / rho_i) + log2(m / (n - 1)): rho_i is the distance of the genuine score x_i to its k-th
     nearest of the other n - 1 genuine scores, nu_i to its k-th nearest of the m impostor scores. `genuine` has
-    shape (n,), `impostor` (m,). Time O((n + m) log(n + m)) for fixed k. It may come out below 0. It converges to D as
+    shape (n,), `impostor` (m,). Time O((n + m) log(n + m)) for fixed k. It may be below 0. It converges to D as
     n and m grow, from below where the two laws hardly overlap, and then slowly: see `trend`.
 
     Raises:
@@ -77,7 +77,7 @@ def sorted_divergence(genuine: Floats, impostor: Floats, k: int) -> float:
 
 
 def _distances_within(points: Floats, k: int) -> Floats:
-    """Return each point's distance to its k-th nearest other: the k + 1 neighbours in order that hold it, tightest."""
+    """Return each point's distance to the k-th nearest other point, from windows of k + 1 consecutive points."""
     nearest = np.full(points.size, np.inf)
     for before in range(k + 1):
         # the window from position i - before to i - before + k
@@ -191,7 +191,7 @@ def score_counts(
 
 
 def gaussian_divergence(genuine: tuple[float, float], impostor: tuple[float, float]) -> float:
-    """Return D(N(a, s^2) || N(b, t^2)) in bits, each law given as (mean, standard deviation).
+    """Return D(N(a, s^2) || N(b, t^2)) in bits, each normal distribution given as (mean, standard deviation).
 
     Raises:
         InvalidInputError: a standard deviation is not finite and > 0.

@@ -1,4 +1,4 @@
-"""The two ways in which scores come: as two independent lists, or as a matrix of people; and how to divide them."""
+"""Samples of scores, as two independent lists or as a matrix of people, and their division into parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sample(ABC):
 
     @abstractmethod
     def whole(self) -> tuple[Floats, Floats]:
-        """Return (genuine, impostor), each ascending."""
+        """Return all genuine and all impostor scores, each ascending."""
 
     @abstractmethod
     def parts(self, count: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
@@ -63,7 +63,7 @@ class Lists(Sample):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People(Sample):
-    """A matrix of everybody against everybody, shape (n, n); a part takes some people, rows and columns."""
+    """A score matrix of all pairs of people, shape (n, n); a part takes some people's rows and columns."""
 
     scores: Floats = field(repr=False)
 
@@ -89,13 +89,13 @@ class People(Sample):
 def from_lists(
     genuine: npt.ArrayLike, impostor: npt.ArrayLike, resolution: float | None, rng: np.random.Generator
 ) -> Lists:
-    """Return the lists, spread by `resolution`."""
+    """Return the sample of two lists, after spreading the scores by `resolution`."""
     ours, others = scores_of("genuine", genuine), scores_of("impostor", impostor)
     return Lists(genuine=np.sort(spread(ours, resolution, rng)), impostor=np.sort(spread(others, resolution, rng)))
 
 
 def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.Generator) -> People:
-    """Return the matrix, spread by `resolution`."""
+    """Return the sample of a score matrix, after spreading the scores by `resolution`."""
     array = np.asarray(scores)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         _checks.reject("scores", "a square matrix", f"<shape {array.shape}>")

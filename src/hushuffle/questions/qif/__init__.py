@@ -1,9 +1,9 @@
-"""Quantitative information flow: how well a guesser names one person's value.
+"""Quantitative information flow: how well an adversary guesses one person's value.
 
 `vulnerability` is the probability of a right guess after the release, `prior` the one before;
-`iid_vulnerability` is for a guesser who knows how common the values are. `max_load` is the combinatorics
-behind the uninformed adversary. For a few people the channels themselves can be written down in exact
-rationals and looked at for any prior and gain: leakage, capacities, hyper-distributions, refinement with its proof.
+`iid_vulnerability` is for an adversary who knows the frequencies of the values. `max_load` is the combinatorics
+behind the uninformed adversary. For a few people the channels are available in exact rationals, with leakage,
+capacities, hyper-distributions and refinement (with a proof) for any prior and gain function.
 """
 
 from hushuffle.numerics.max_load import expected_max_load as max_load

@@ -1,4 +1,4 @@
-"""Two values: the exact vulnerability for any knowledge, and its worst case.
+"""Two values (k = 2): the exact vulnerability for any knowledge of the adversary, and its worst case.
 
 With f the pmf of the number of ones among the other reports, the target's two laws differ by
 theta (f(s-1) - f(s)). f is log-concave, so their total variation is theta max f and
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hushuffle.questions.qif.knowledge import Knowledge
 
 EVERY_COMPOSITION_UP_TO: Final = 100_000
-"""Known people up to whom every composition is tried when m or `unknown` is odd."""
+"""Maximum number m of known people for which every composition is tried if m or `unknown` is odd."""
 
 _TRIED: Final = 10_000
 
@@ -65,11 +65,11 @@ def rates(knowledge: Knowledge) -> Rates:
 
 
 def _best(knowledge: Knowledge, ones: npt.NDArray[np.int_]) -> Rates:
-    """Return the largest rate over some numbers of known ones; m - y ones give the same as y."""
+    """Return the largest rate over the given numbers y of known ones; y and m - y ones have equal rates."""
     values = _rate(knowledge, ones)
     place = int(np.argmax(values))
-    known, rate = int(ones[place]), float(values[place])
-    return Rates(lower=rate, upper=rate, known=(knowledge.m - known, known))
+    count, rate = int(ones[place]), float(values[place])
+    return Rates(lower=rate, upper=rate, known=(knowledge.m - count, count))
 
 
 def _rate(knowledge: Knowledge, ones: npt.NDArray[np.int_]) -> Floats:

@@ -1,4 +1,4 @@
-"""Certified ends for any number of values and people: the privacy blanket, and an adversary who looks away.
+"""Certified bounds for any number of values and people: the privacy blanket, and an adversary who ignores a count.
 
 Upper bound. Give the adversary the truthful reports of the known others, and which they are. Of the m known
 people M ~ Bin(m, gamma) sent a uniform report instead; with the `unknown` uniform reports and the target's
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hushuffle.questions.qif.knowledge import Knowledge
 
 COARSE: Final = 1e-10
-"""Relative error allowed in the rates that bounds are made of, and added to them outward."""
+"""Relative error allowed in the rates from which bounds are computed; bounds are widened by it."""
 
 _LOG_TAIL: Final = -45.0
 _FEW_VALUES: Final = 16
@@ -53,7 +53,7 @@ def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float
 
 
 def upper_rate(knowledge: Knowledge) -> float:
-    """Return an upper bound of the rate G, V = nu + theta G, whatever the m people hold.
+    """Return an upper bound on the rate G, V = nu + theta G, for all values of the m known people.
 
     Rounded up. The bins widen V - 1/k by less than 3e-3 of itself.
 
@@ -69,7 +69,7 @@ def upper_rate(knowledge: Knowledge) -> float:
 
 
 def lower_rate(knowledge: Knowledge) -> float:
-    """Return a lower bound of the rate G, V = nu + theta G, when the m people all hold one value; k >= 3.
+    """Return a lower bound on the rate G, V = nu + theta G, if the m known people all have the same value; k >= 3.
 
     Rounded down. The bins narrow V - 1/k by less than 1e-2 of itself.
 
@@ -90,9 +90,9 @@ def lower_rate(knowledge: Knowledge) -> float:
 
 
 def bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:
-    """Return first and last counts of bins of Bin(trials, chance), their masses, and the mass left out."""
+    """Divide Bin(trials, chance) into bins; return their first and last counts, their masses, and the mass left out."""
     low, high = binomial.window(trials, chance, _LOG_TAIL)
-    # The window spans about 18/sqrt(M) of V_S - 1/k. For few values a point costs more, and the bound is wider.
+    # The window spans about 18/sqrt(M) of V_S - 1/k. For few values a point takes longer, and the bound is wider.
     resolution = 4_500 if k < _FEW_VALUES else 30_000
     wanted = max(2, min(_MOST_BINS, math.ceil(resolution / math.sqrt(low + 1))))
     edges = np.unique(np.linspace(low, high + 1, min(wanted, high - low + 1) + 1).astype(np.int64))

@@ -1,10 +1,10 @@
-"""Certified ends of a guess for mechanisms other than randomized response, whatever the adversary knows.
+"""Certified bounds on the probability of a right guess for mechanisms other than randomized response.
 
-Three upper ends, the smallest counts: one report seen next to its name; for reports that support values, what is left
-when the known people's reports on purpose are given away (`_supporting`); for others, and for sums, the central
-guarantee. A lower end where dummies support a fixed number of values, from an adversary who knows nobody.
+The upper bound is the smallest of three: one unshuffled report; for reports that support values, the residual after
+revealing which known people's reports are truthful (`_supporting`); for others, and for sums, the central guarantee.
+The lower bound is that of an uninformed adversary, where dummies support a fixed number of values.
 
-For any prior and any gain of a guess: one report seen next to its name, and the central guarantee.
+For any prior and any gain of a guess: one unshuffled report, and the central guarantee.
 
 Source: docs/theory/guessing.md, Theorems 10 to 12; K. Joag-Dev, F. Proschan 1983.
 """
@@ -47,26 +47,26 @@ NEGATIVE: Final = Citation(
 
 _LOG_TAIL: Final = -80.0
 _POINTS: Final = 2_000
-"""Most counts looked at; beyond, counts are taken in steps, each at its safe end."""
+"""Maximum number of evaluated counts; larger ranges are divided into steps, evaluated at the conservative side."""
 
 _TRIED: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.2, 3.2, 4.5, 6.5)
-"""Values of epsilon (nats) at which the central guarantee is read."""
+"""Values of epsilon (nats) at which the central delta is evaluated."""
 
 _NEGLIGIBLE: Final = 1e-6
-"""A smaller delta hardly changes the chance of a guess."""
+"""A smaller delta hardly changes the probability of a right guess."""
 
 _ROUNDING: Final = 2.0**-40
 
 
 def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
-    """Return ends for somebody who knows so many of the others: all compositions, or one given (`composition`)."""
+    """Return the bound for an adversary who knows `known` others (`composition`: whether their values are given)."""
     law, k = protocol.randomizer.law(), protocol.randomizer.inputs
-    # To name a value among k is to name a person among k who hold one value each.
+    # Naming a value among k is naming a person among k people with different values.
     success, attained = law.bayes(Prior.of(k))
     if protocol.reveals is Reveals.SENDERS and attained:
         return Bound.exact(float(success), unit="probability", sources=(BRAUN,))
     upper, lower, sources = float(success), 1 / k, [BRAUN]
-    # What another shuffler says is no more than the reports do; sums say no more than how often each report occurs.
+    # Other shufflers reveal at most the unshuffled reports; sums reveal at most how often each report occurs.
     if protocol.reveals in (Reveals.MULTISET, Reveals.SUMS):
         support = law.support
         sources.append(BLANKET)
@@ -83,24 +83,23 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 
 
 def _central(protocol: Protocol) -> float:
-    """Return the least (e**epsilon + (k - 1) delta(epsilon))/k over some epsilon."""
+    """Return the minimum of (e**epsilon + (k - 1) delta(epsilon))/k over the values in `_TRIED`."""
     curve, k = divergence(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
-    told = (epsilon for epsilon in _TRIED if math.exp(epsilon) < k)
-    return min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in told)])
+    levels = (epsilon for epsilon in _TRIED if math.exp(epsilon) < k)
+    return min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in levels)])
 
 
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:
-    """Return what a guesser gains of one person's value after the release, who has a prior for it: at most.
+    """Return an upper bound on an adversary's expected gain from a guess of one value, for a given prior.
 
-    Whatever the guesser knows of all others. Exact without a shuffler, where every report stands next to its name;
-    else an upper bound: what that report would tell, or what the central guarantee leaves, the smaller. The lower end
-    is the gain without the release.
+    It holds for any knowledge of the other values. It is exact without a shuffler. Otherwise it is the smaller of the
+    unshuffled report's bound and that of the central guarantee; the lower bound is the gain without the release.
 
     Args:
         protocol: what is collected and how, of any mechanism.
         gain: of guess w when the value is x, shape (guesses, k): `identity_gain(k)`, `tries_gain`, `distance_gain`,
             or your own numbers.
-        frequencies: the guesser's probability of each value, shape (k,), sum 1.
+        frequencies: the adversary's prior probability of each value, shape (k,), sum 1.
 
     Raises:
         InvalidInputError: no distribution over the k values, or shapes that do not fit.
@@ -146,40 +145,40 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
     return Bound(lower=before, upper=upper, kind="upper", unit="gain", sources=(BRAUN, BLANKET))
 
 
-def _supporting(protocol: Protocol, support: Support, known: int) -> float:
-    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] with the known people's reports on purpose given away."""
-    k, told, extra = protocol.randomizer.inputs, support.told, protocol.shuffler.dummies
+def _supporting(protocol: Protocol, support: Support, revealed: int) -> float:
+    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] if the adversary sees which known reports are truthful."""
+    k, truthful, extra = protocol.randomizer.inputs, support.told, protocol.shuffler.dummies
     others = protocol.n - 1
-    # Where a uniform value does not make a report a dummy's, all others are taken for known.
-    reveal = known if support.disjoint else others
-    starts, _, masses, lost = bins(reveal, 1 - told, k) if reveal else (np.zeros(1), np.zeros(1), np.ones(1), 0.0)
+    # If the report of a uniform value is not distributed like a dummy, all others are treated as known.
+    reveal = revealed if support.disjoint else others
+    starts, _, masses, lost = bins(reveal, 1 - truthful, k) if reveal else (np.zeros(1), np.zeros(1), np.ones(1), 0.0)
     fullest = [_fullest(int(start) + others - reveal + extra + 1, support.dummy, k)[1] for start in starts]
     rate = float(masses @ np.array(fullest)) + lost
-    return (1 - told) / k + told * min(1.0, rate * (1 + 2 * binomial.margin(reveal)))
+    return (1 - truthful) / k + truthful * min(1.0, rate * (1 + 2 * binomial.margin(reveal)))
 
 
 def _nobody_known(protocol: Protocol, support: Support) -> float:
-    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] from below, with N = n + dummies."""
+    """Return (1 - theta)/k + theta E[max_x h_x/(k s N)] rounded down, with N = n + dummies."""
     k, reports = protocol.randomizer.inputs, protocol.n + protocol.shuffler.dummies
     lower = _fullest(reports, support.dummy, k)[0]
     return ((1 - support.told) / k + support.told * lower) * (1 - _ROUNDING)
 
 
 def _fullest(reports: int, chance: float, k: int) -> tuple[float, float]:
-    """Return ends of E[max_x h_x]/(k s N), k counts h_x ~ Bin(N, s) each: the lower one if negatively associated.
+    """Return bounds on E[max_x h_x]/(k s N), h_x ~ Bin(N, s); the lower one needs negatively associated counts.
 
     sum_j (1 - P(h <= j)**k), or 1 where j is below the mean, and sum_j min(1, k P(h > j)).
     """
-    if chance == 0:  # no dummy supports anything: who is supported is seen
+    if chance == 0:  # no dummy supports a value, so the true value is visible
         return 0.0, 1.0
     low, high = binomial.window(reports, chance, _LOG_TAIL)
     step = max(1, (high - low) // _POINTS)
-    first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last one nothing is left
+    first = np.arange(low, high + step, step, dtype=np.float64)  # j in steps; beyond the last j the remainder is 0
     last = first + step - 1
     slack = binomial.margin(reports) + k * reports * math.exp(_LOG_TAIL)
     larger = np.minimum(1.0, k * binomial.upper_tail(first + 1, reports, chance))
     upper = low + step * float(larger.sum()) * (1 + slack) + slack
-    with np.errstate(divide="ignore"):  # one of them is certain to be larger
+    with np.errstate(divide="ignore"):  # the maximum is then certain to be larger
         surely = -np.expm1(k * np.log1p(-np.minimum(binomial.upper_tail(last + 1, reports, chance), 1.0)))
     surely = np.where(last < reports * chance * (1 - _ROUNDING), 1.0, surely)  # the fullest is not below the mean
     lower = low + step * float(surely.sum()) * (1 - slack) - slack

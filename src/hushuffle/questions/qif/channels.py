@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 DATASETS_LIMIT: Final = 256
-"""Most datasets, k**n: a channel between datasets then has at most 65,536 entries."""
+"""Maximum number k**n of datasets, so that a channel between datasets has at most 65,536 entries."""
 
 Dataset = tuple[int, ...]
 
@@ -31,7 +31,7 @@ def datasets(n: int, k: int) -> tuple[Dataset, ...]:
     """Return all k**n datasets, in lexicographic order.
 
     Raises:
-        InvalidInputError: n < 1, k < 2, or more than `DATASETS_LIMIT` of them.
+        InvalidInputError: n < 1, k < 2, or more than `DATASETS_LIMIT` datasets.
 
     >>> import hushuffle as hs
     >>> hs.qif.datasets(2, 2)
@@ -59,7 +59,7 @@ def histograms(n: int, k: int) -> tuple[Dataset, ...]:
 
 
 def noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return N: randomized response on each entry, datasets to datasets.
+    """Return the noise channel N from datasets to datasets: randomized response on each entry.
 
     `truth` is the probability mu of reporting the true value, 1/k <= mu <= 1, a rational.
 
@@ -77,7 +77,7 @@ def noise(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def shuffle(n: int, k: int) -> Channel:
-    """Return S: a uniform permutation of the entries, datasets to datasets.
+    """Return the shuffle channel S from datasets to datasets: a uniformly random permutation of the entries.
 
     Source: Jurado et al. 2023, Definition 7 and Table I(b).
 
@@ -92,7 +92,7 @@ def shuffle(n: int, k: int) -> Channel:
 
 
 def reduced_shuffle(n: int, k: int) -> Channel:
-    """Return S^r: a dataset to its histogram.
+    """Return the reduced shuffle S^r, a deterministic channel from a dataset to its histogram.
 
     Source: Jurado et al. 2023, Definition 8 and Table I(c).
 
@@ -106,7 +106,7 @@ def reduced_shuffle(n: int, k: int) -> Channel:
 
 
 def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return N^r: the noise on histograms, the datasets of a histogram being equally likely.
+    """Return the reduced noise N^r from histograms to histograms, with equally likely datasets in each histogram.
 
     Source: Jurado et al. 2023, Definition 23 and Table IV.
 
@@ -169,7 +169,7 @@ def merge_proportional_columns(channel: Channel) -> Channel:
     It leaks exactly as much for every prior and gain. A merged column keeps its first label.
 
     Raises:
-        InvalidInputError: the channel is not rational (proportional floats cannot be told).
+        InvalidInputError: the channel is not rational (proportional floats cannot be recognized).
 
     Source: Jurado et al. 2023, section II-A.
 
@@ -192,7 +192,7 @@ def merge_proportional_columns(channel: Channel) -> Channel:
 
 
 def _members(n: int, k: int) -> dict[Dataset, list[int]]:
-    """Return for each histogram the rows of its datasets."""
+    """Return a mapping from each histogram to the row numbers of its datasets."""
     members: dict[Dataset, list[int]] = {histogram: [] for histogram in histograms(n, k)}
     for row, dataset in enumerate(datasets(n, k)):
         members[_histogram(dataset, k)].append(row)

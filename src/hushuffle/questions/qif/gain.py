@@ -1,4 +1,4 @@
-"""Priors, gains of guesses, and what a channel adds to the best guess: matrices, in rationals as far as they are."""
+"""Priors, gain functions, and vulnerability before and after a channel's output; exact if entries are rational."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Table = Sequence[Sequence[Number]] | npt.NDArray[Any]
 
 
 def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
-    """Return max_w sum_x prior[x] gain[w, x]: the expected gain of the best guess before looking.
+    """Return max_w sum_x prior[x] gain[w, x]: the expected gain of the best guess without the output.
 
     A `Fraction` when every entry is rational, else a float.
 
@@ -47,12 +47,12 @@ def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
 
 
 def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Number:
-    """Return sum_y max_w sum_x prior[x] channel[x, y] gain[w, x]: the expected gain of the best guess after looking.
+    """Return sum_y max_w sum_x prior[x] channel[x, y] gain[w, x]: the expected gain of the best guess given the output.
 
     A `Fraction` when every entry is rational, else a float.
 
     Args:
-        channel: what the guesser sees.
+        channel: from the secret to what the adversary observes.
         prior: a distribution over the channel's inputs, shape (inputs,).
         gain: gain of guess w when the secret is x, shape (guesses, inputs).
 
@@ -115,7 +115,7 @@ def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
 
 
 def distribution(prior: Numbers, *, name: str = "prior") -> npt.NDArray[Any]:
-    """Return `prior` as an array, checked as a channel with one row; `name` is that of the argument."""
+    """Return `prior` as an array, after checking it as a channel with one row; `name` is used in error messages."""
     if not isinstance(prior, Iterable):
         _checks.reject(name, "one probability for each value", f"<{type(prior).__name__}>")
     try:
@@ -142,7 +142,7 @@ def _number(value: Any) -> Number:
 
 
 GUESSES_LIMIT: Final = 65_536
-"""Most guesses in a table."""
+"""Maximum number of guesses (rows) in a gain table."""
 
 
 def tries_gain(inputs: int, tries: int) -> npt.NDArray[Any]:
@@ -168,7 +168,7 @@ def tries_gain(inputs: int, tries: int) -> npt.NDArray[Any]:
 
 
 def distance_gain(distances: Table) -> npt.NDArray[Any]:
-    """Return 1 - d(w, x)/max d: full gain for the secret itself, less the further away, shape (inputs, inputs).
+    """Return the gains 1 - d(w, x)/max d, which fall with the distance of guess w from secret x, (inputs, inputs).
 
     Rational distances give rational gains.
 
@@ -199,7 +199,7 @@ def distance_gain(distances: Table) -> npt.NDArray[Any]:
 
 
 def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[Any]:
-    """Return a gain about one person's value as a gain about the dataset, shape (guesses, k**n).
+    """Convert a gain function on one person's value to a gain function on datasets, shape (guesses, k**n).
 
     Args:
         n: people.
@@ -225,7 +225,7 @@ def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[
 
 
 def iid_prior(n: int, frequencies: Numbers) -> npt.NDArray[Any]:
-    """Return the prior under which everybody holds value x with probability frequencies[x], shape (k**n,).
+    """Return the prior under which each person independently has value x with probability frequencies[x], (k**n,).
 
     In the order of `channels.datasets(n, k)`; `Fraction`s if the frequencies are.
 
@@ -244,7 +244,7 @@ def explicit_prior(inputs: Sequence[Hashable], weights: Mapping[Any, Number]) ->
     """Return the prior that gives the labelled inputs their `weights` and all others 0, shape (inputs,).
 
     Raises:
-        InvalidInputError: a weight for something that is no input, or weights that are no distribution.
+        InvalidInputError: a weight for an unknown input, or weights that are not a distribution.
 
     >>> import hushuffle as hs
     >>> hs.qif.explicit_prior(hs.qif.datasets(2, 2), {(0, 0): Fraction(1, 2), (1, 1): Fraction(1, 2)}).tolist()

@@ -1,6 +1,6 @@
-"""The probability that a guesser names the target's value after the release.
+"""The probability that an adversary guesses the target's value after the release.
 
-Every adversary here holds the target's value uniform over the k values, sees the release and guesses
+Every adversary here has a uniform prior over the k values of the target, observes the release and guesses
 once. A report under a symmetric law is the truth with probability theta and uniform otherwise, so after a
 shuffle V = nu + theta G, with G the rate at which a truthful target is guessed among the other reports.
 """
@@ -46,28 +46,28 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
 
     Exact (relative error below 1e-12) without a shuffler, for the uninformed adversary, for two values
     (but for the worst case over more than 100,000 known people with m or the number of unknown reports odd),
-    and for more values while the composition is small or all at one value. Otherwise a certified bracket of
-    the excess V - 1/k. Its ends differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
+    and for more values while the composition is small or all at one value. Otherwise the result is a certified bracket
+    of the excess V - 1/k. Its bounds differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
     cases tried with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20; for a given large
     composition with several values by a factor 3.3. A few seconds at most, up to n = 10**9.
-    Dummies are uniform reports, like those of people whose value is unknown; a random number of them is seen by the
-    guesser, and the figure is the mean over it. For another mechanism than randomized
-    response: exact without a shuffler, else a certified bracket where reports are sets (`SubsetSelection`), and an
+    Dummies are uniform reports, like those of people whose value is unknown; the adversary sees a random number of
+    them, and the figure is the mean over it. For another mechanism than randomized response: exact without a shuffler,
+    else a certified bracket where reports are sets (`SubsetSelection`), and an
     upper bound for the rest.
 
     Args:
         protocol: what is collected and how.
         adversary: `Uninformed()`, `Strong(others=...)` or `Informed(m=..., known=...)`; without a histogram
-            of the known people it is the worst case over what they hold, and the witness says which. Where only so
-            many are honest the known people are of these, and all others work with the guesser.
+            of the known people it is the worst case over their values, given as the witness. With `honest` people the
+            known people are among these, and all others collude with the adversary.
 
     Returns:
         A `Bound` in probability.
 
     Raises:
         InvalidInputError: the adversary's histogram does not fit the protocol.
-        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order; or no law but a
-            matrix that is too large.
+        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order; or a
+            mechanism whose matrix is too large.
         NumericalError: n is beyond what `expected_max_load` takes.
 
     Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
@@ -88,11 +88,11 @@ def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bo
     if protocol.randomizer.law().symmetric is None:
         m, composition = known_others(protocol, guesser)
         return guess_bound(protocol, known=m, composition=composition is not None)
-    known = knowledge(protocol, guesser)
+    background = knowledge(protocol, guesser)
     if protocol.reveals is Reveals.SENDERS:
-        return Bound.exact(float(known.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
+        return Bound.exact(float(background.law.truth), unit=_UNIT, sources=(QIF.at("Proposition 15"),))
     _check_uniform(protocol.reveals)
-    return _shuffled(known)
+    return _shuffled(background)
 
 
 def over_dummies(
@@ -102,16 +102,16 @@ def over_dummies(
     least: Callable[[Protocol], Bound] | None = None,
     floor: float | None = None,
 ) -> Bound:
-    """Return the mean, over a random number of dummies, of the chance of a right guess by somebody who counts them.
+    """Return the mean success probability over a random number of dummies, which the adversary can count.
 
     Args:
         protocol: with a random number of dummies.
-        figure: the chance with a fixed number.
-        least: where `figure` is a worst case, the chance of a guesser who knows one and the same composition for
-            all numbers, or knows less.
-        floor: the chance without a release; 1/k unless given.
+        figure: the probability with a fixed number.
+        least: where `figure` is a worst case, the probability of an adversary who knows the same composition for all
+            numbers, or less.
+        floor: the probability without a release (default: 1/k).
 
-    Source: docs/theory/dummies.md, Theorem 4.
+    Source: docs/theory/more-and-less.md, Theorem 10.
     """
     law = protocol.shuffler.dummy_law
     assert law is not None
@@ -135,17 +135,17 @@ def over_dummies(
 
 
 def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
-    """Return the chance where the number of dummies is drawn from `law`."""
+    """Return the probability of a right guess if the number of dummies is drawn from `law`."""
     witness = vulnerability(protocol.with_dummies(law.middle), adversary=guesser).witness
     if witness is None:
         return over_dummies(protocol, lambda given: vulnerability(given, adversary=guesser))
     counts = np.zeros(protocol.randomizer.inputs, dtype=np.int64)
     counts[: len(witness.others)] = witness.others
-    known = Informed(m=int(counts.sum()), known=Histogram(counts=counts))
+    informed = Informed(m=int(counts.sum()), known=Histogram(counts=counts))
     bound = over_dummies(
         protocol,
         lambda given: vulnerability(given, adversary=guesser),
-        least=lambda given: vulnerability(given, adversary=known),
+        least=lambda given: vulnerability(given, adversary=informed),
     )
     return replace(bound, witness=witness)
 
@@ -167,7 +167,7 @@ def prior(protocol: Protocol) -> Bound:
 def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
     """Return an upper bound on the probability of a right guess among k values, from a central guarantee alone.
 
-    The guarantee may be of several reports or rounds together: the guesser then sees all of them.
+    The guarantee may be for several reports or rounds together; the adversary then sees all these reports.
 
     Source: docs/theory/guessing.md, Theorem 13.
 
@@ -210,30 +210,30 @@ def _check_uniform(reveals: Reveals) -> None:
         raise UnsupportedProtocolError(message)
 
 
-def _shuffled(known: Knowledge) -> Bound:
-    rates = binary.rates(known) if known.law.k == 2 else many.rates(known)
-    lie, theta, truth = float(known.law.lie), float(known.law.theta), float(known.law.truth)
-    witness = _witness(known, rates)
+def _shuffled(background: Knowledge) -> Bound:
+    rates = binary.rates(background) if background.law.k == 2 else many.rates(background)
+    lie, theta, truth = float(background.law.lie), float(background.law.theta), float(background.law.truth)
+    witness = _witness(background, rates)
     if rates.lower == rates.upper:
         value = min(lie + theta * rates.upper, truth)
-        return Bound.exact(value, unit=_UNIT, sources=_sources(known, exact=True), witness=witness)
+        return Bound.exact(value, unit=_UNIT, sources=_sources(background, exact=True), witness=witness)
     lower = (lie + theta * rates.lower) * (1 - _ROUNDING)
     upper = min(lie + theta * rates.upper, truth) * (1 + _ROUNDING)
-    sources = _sources(known, exact=False)
+    sources = _sources(background, exact=False)
     return Bound(lower=lower, upper=upper, kind="bracket", unit=_UNIT, sources=sources, witness=witness)
 
 
-def _witness(known: Knowledge, rates: Rates) -> Witness | None:
-    if rates.known is None or known.m == 0:
+def _witness(background: Knowledge, rates: Rates) -> Witness | None:
+    if rates.known is None or background.m == 0:
         return None
     exact = rates.lower == rates.upper
     family = "the worst values of the known people" if exact else "values of the known people at the lower bound"
     return Witness(family=family, others=rates.known, target=(0, 1))
 
 
-def _sources(known: Knowledge, *, exact: bool) -> tuple[Citation, ...]:
-    if known.m == 0:
-        return (QIF.at("Theorem 19" if known.law.k == 2 else "Proposition 21"),)
-    if known.law.k == 2:
+def _sources(background: Knowledge, *, exact: bool) -> tuple[Citation, ...]:
+    if background.m == 0:
+        return (QIF.at("Theorem 19" if background.law.k == 2 else "Proposition 21"),)
+    if background.law.k == 2:
         return (QIF.at("section V"), DARROCH)
     return (QIF.at("section V"),) if exact else (QIF.at("section V"), BLANKET)

@@ -1,6 +1,6 @@
-"""A guesser who knows how common the values are, and nothing about anybody in particular.
+"""An adversary who knows the frequencies of the values, and no individual value.
 
-Everybody, the target included, holds value x with probability frequencies[x], independently of the others.
+Each person, the target included, has value x with probability frequencies[x], independently of all others.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ MAURER: Final = Citation(
 )
 
 VALUES_LIMIT: Final = 1_500
-"""Most values for unequal frequencies."""
+"""Maximum number of values for unequal frequencies."""
 
 _UNIT: Final = "probability"
 _BLOCK: Final = 1 << 21
 
 
 def iid_prior_vulnerability(frequencies: npt.ArrayLike) -> Bound:
-    """Return max_x frequencies[x]: the probability of a right guess without looking.
+    """Return max_x frequencies[x]: the probability of a right guess without the release.
 
     Raises:
         InvalidInputError: not a distribution.
@@ -67,7 +67,7 @@ def iid_vulnerability(
     confidence: float = 0.999,
     rng: Randomness | None = None,
 ) -> Bound:
-    """Return the probability that a guesser with an i.i.d. prior names the target's value after the release.
+    """Return the probability that an adversary with an i.i.d. prior guesses the target's value after the release.
 
     Exact (relative error below 1e-12) for two values, for equal frequencies, without a shuffler, and while
     `ENTRIES_LIMIT` suffices (n up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Beyond, a
@@ -82,12 +82,12 @@ def iid_vulnerability(
         frequencies: probability of each value, shape (k,), sum 1.
         samples: simulated releases when it is not exact, 0 for the bracket.
         confidence: of the estimate's interval.
-        rng: coins of the simulation, `secure()` by default.
+        rng: randomness of the simulation (default: `secure()`).
 
     Raises:
         InvalidInputError: frequencies that are no distribution over the k values, or an argument out of range.
-        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order, or a law of which
-            neither matrix nor central guarantee is known.
+        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order, or a mechanism
+            without a matrix and without a central guarantee.
         NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or too many reports.
 
     Source: Jurado et al. 2023, Definitions 2 and 13; docs/theory/guessing.md, Theorems 8 and 12.
@@ -132,7 +132,7 @@ def iid_vulnerability(
 
 
 def _of_mixture(mixture: Mixture, drawn: int, level: float, rng: Randomness | None) -> Bound:
-    """Return the figure of unequal frequencies of more than two values, without dummies."""
+    """Return the probability of a right guess for unequal frequencies of more than two values, without dummies."""
     if mixture.entries <= ENTRIES_LIMIT:
         return _exact(mixture.expected_best())
     lower, upper = mixture_ends.lower_end(mixture), mixture_ends.upper_end(mixture)
@@ -142,10 +142,10 @@ def _of_mixture(mixture: Mixture, drawn: int, level: float, rng: Randomness | No
 
 
 def _at_most(protocol: Protocol, shares: Floats) -> Bound:
-    """Return the bound that holds for any mechanism and any others."""
+    """Return the upper bound that holds for any mechanism and any values of other people."""
     _check_size(shares.size)
-    found = gain_vulnerability(protocol, gain=identity_gain(shares.size), frequencies=shares)
-    return replace(found, unit=_UNIT)
+    bound = gain_vulnerability(protocol, gain=identity_gain(shares.size), frequencies=shares)
+    return replace(bound, unit=_UNIT)
 
 
 def _check_size(k: int) -> None:
@@ -174,7 +174,7 @@ def _exact(value: float) -> Bound:
 def _estimate(mixture: Mixture, ends: tuple[float, float], samples: int, confidence: float, rng: Randomness) -> Bound:
     """Return the interval of f_1 + E max_x (Z_x - Z_1) from simulated releases.
 
-    The excess is cut at a level that it rarely exceeds; what is cut off is bounded and added.
+    The excess is truncated at a level that it rarely exceeds; a bound on the truncated part is added.
     """
     first = int(np.argmax(mixture.frequencies))
     generator = np.random.Generator(np.random.Philox(key=rng.words(2)))
@@ -186,7 +186,7 @@ def _estimate(mixture: Mixture, ends: tuple[float, float], samples: int, confide
         counts = generator.multinomial(mixture.n, mixture.reports, size=size)
         excess[start : start + size] = np.minimum((counts @ steps.T).max(axis=1), level)
     mean = float(mixture.frequencies[first] + excess.mean())
-    # Half of the error for each side; Theorem 4 itself halves nothing.
+    # Each side gets half of the error probability; Theorem 4 itself is one-sided.
     logarithm, many = math.log(4 / (1 - confidence)), max(samples, 2)
     variance = float(excess.var()) * many / (many - 1)
     half = math.sqrt(2 * variance * logarithm / many) + 7 * level * logarithm / (3 * (many - 1))

@@ -1,4 +1,4 @@
-"""What a guesser knows about the others, reduced to the one shape that all formulas read."""
+"""The adversary's knowledge about other people's values, in the form that all formulas use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION = "The vulnerability to a guess"
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """m others with known values, `unknown` further reports that are uniform over the k values.
+    """The adversary knows the values of m other people; `unknown` further reports are uniform over the k values.
 
     `known` counts the m values, shape (k,); None is the worst case over all of them. A person whose
     value is uniform sends a uniform report, and so does a dummy: both are among the unknown.
@@ -39,9 +39,9 @@ class Knowledge:
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """The rate G at which a truthful target is guessed, V = nu + theta G, between two ends (equal: exact).
+    """Bounds on the rate G at which a truthful target is guessed, V = nu + theta G (equal bounds: exact).
 
-    `known` are known values, counted by value, at which the lower bound is attained, if they were asked for.
+    `known`: counts by value of known people's values that attain the lower bound, if requested.
     """
 
     lower: float
@@ -53,15 +53,15 @@ def symmetric_law(protocol: Protocol) -> Symmetric:
     """Return mu, nu and k of the protocol's randomizer.
 
     Raises:
-        UnsupportedProtocolError: it treats the values differently, or its law is not known.
+        UnsupportedProtocolError: the randomizer does not treat all values alike.
     """
     return randomizers.symmetric_law(protocol.randomizer, for_what=QUESTION)
 
 
 def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
-    """Return what is left of `protocol` to a guesser who works with all but the honest people, and what it knows there.
+    """Return the residual protocol against an adversary who colludes with all dishonest people, and its knowledge.
 
-    Who knows m of the others, in the worst case, knows as many honest ones, or all of these.
+    In the worst case, an adversary who knows m of the others knows m honest people, or all of them.
 
     Raises:
         InvalidInputError: more known people than others.
@@ -69,25 +69,25 @@ def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
     honest = protocol.secret
     if honest is protocol or not isinstance(adversary, Guesser):
         return honest, adversary
-    m, known = adversary.knows(protocol.n - 1)
-    return honest, adversary if known is not None or m < honest.n else Informed(m=honest.n - 1)
+    m, composition = adversary.knows(protocol.n - 1)
+    return honest, adversary if composition is not None or m < honest.n else Informed(m=honest.n - 1)
 
 
 def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
-    """Return what `adversary` knows when it looks at a release of `protocol`.
+    """Return the `Knowledge` of `adversary` about a release of `protocol`.
 
     Raises:
         InvalidInputError: as `known_others`.
         UnsupportedProtocolError: the randomizer has no symmetric law.
     """
     law = symmetric_law(protocol)
-    m, known = known_others(protocol, adversary)
-    counts = None if known is None else tuple(known.counts.tolist())
+    m, composition = known_others(protocol, adversary)
+    counts = None if composition is None else tuple(composition.counts.tolist())
     return Knowledge(law=law, m=m, known=counts, unknown=protocol.n - 1 - m + protocol.shuffler.dummies)
 
 
 def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram | None]:
-    """Return how many others `adversary` knows, and their values if they are given.
+    """Return the number of other people whose values `adversary` knows, and the counts of these values if given.
 
     Raises:
         InvalidInputError: not an adversary, more known people than others, or a histogram that
@@ -98,9 +98,9 @@ def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram
         hint = "For example Strong() or Informed(m=10)."
         _checks.reject("adversary", "Uninformed, Strong or Informed", repr(adversary), hint)
     name = adversary.argument
-    m, known = adversary.knows(others)
-    if known is not None and known.k != k:
-        _checks.reject(name, f"a histogram of {k} values", f"<{known.k} values>")
-    if known is not None and known.total != m:
-        _checks.reject(name, f"a histogram of {m} people", f"<{known.total} people>")
-    return m, known
+    m, composition = adversary.knows(others)
+    if composition is not None and composition.k != k:
+        _checks.reject(name, f"a histogram of {k} values", f"<{composition.k} values>")
+    if composition is not None and composition.total != m:
+        _checks.reject(name, f"a histogram of {m} people", f"<{composition.total} people>")
+    return m, composition

@@ -1,9 +1,9 @@
-"""How much looking helps, for a given prior and gain, and at most: leakage and capacities of a channel.
+"""Leakage of a channel for a given prior and gain function, its maxima (capacities), and posterior distributions.
 
 Figures of channels with rational entries are computed in exact rationals as far as they are rational, and
 rounded once. Those of float channels carry rounding errors below 1e-15 per input and output.
 
-What a channel does to a prior: the posteriors it leads to, and how likely each is.
+A hyper-distribution lists the posteriors that a channel's outputs give, with their probabilities.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from hushuffle.questions.qif.gain import Number, Numbers, Table
 
 WORK_LIMIT: Final = 100_000_000
-"""Most entries looked at, all steps together, before the capacity's bracket is returned as it is: seconds."""
+"""Maximum number of entries processed in all steps before the current bracket is returned (a few seconds)."""
 
 
 def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
-    """Return posterior minus prior vulnerability: the gain that looking adds, in units of the gain.
+    """Return posterior minus prior vulnerability: the gain that the output adds, in units of the gain.
 
     Exact up to one rounding for rationals.
 
@@ -50,7 +50,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
 
 
 def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
-    """Return posterior over prior vulnerability: the factor by which looking multiplies the expected gain.
+    """Return posterior divided by prior vulnerability: the factor by which the output multiplies the expected gain.
 
     Exact up to one rounding for rationals. At most `bayes_capacity` if no gain is negative.
 
@@ -119,15 +119,15 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
 
 
 def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
-    """Return the largest Shannon leakage over all priors, in bits, between certified ends.
+    """Return the largest Shannon leakage over all priors, in bits, as a certified bracket.
 
     Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output of
-    p). Both ends are moved outward by the rounding of their sums. It stops when they are within `tolerance`
-    bits, or at `WORK_LIMIT`: then they are further apart, and as certified.
+    p). Both bounds are moved outward by the rounding of their sums. It stops when they differ by at most
+    `tolerance` bits, or at `WORK_LIMIT` with a wider, but certified bracket.
 
     Args:
-        channel: what is seen.
-        tolerance: distance of the ends aimed at, in bits.
+        channel: the channel from the secret to what the adversary observes.
+        tolerance: target width of the bracket in bits.
 
     Raises:
         InvalidInputError: `tolerance` is not > 0.
@@ -156,7 +156,7 @@ def _entropy(excess: Floats) -> Floats:
 
 
 DIGITS: Final = 12
-"""Float posteriors that agree to so many decimals are merged; rational ones only if they are equal."""
+"""Number of equal decimals at which float posteriors are merged; rational posteriors are merged only if equal."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,7 +188,7 @@ class Hyper:
         return value if self.outer.dtype == object and not isinstance(value, float) else float(value)
 
     def __eq__(self, other: object) -> bool:
-        """Whether outers and inners agree entry by entry."""
+        """Return whether the two hyper-distributions agree entry by entry."""
         if not isinstance(other, Hyper):
             return NotImplemented
         return np.array_equal(self.outer, other.outer) and np.array_equal(self.inners, other.inners)
@@ -198,7 +198,7 @@ class Hyper:
 
 
 def hyper(prior: Numbers, channel: Channel) -> Hyper:
-    """Return the posteriors of `prior` after looking at `channel`'s output, equal ones merged.
+    """Return the hyper-distribution of `prior` after `channel`: its posteriors, with equal posteriors merged.
 
     Exact if prior and channel are rational. In floats posteriors that agree to 12 decimals are merged into
     their mean, so that the mean of all posteriors stays the prior; two that differ by rounding alone may
@@ -206,7 +206,7 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
 
     Args:
         prior: a distribution over the channel's inputs, shape (inputs,).
-        channel: what the guesser sees.
+        channel: from the secret to what the adversary observes.
 
     Raises:
         InvalidInputError: not a distribution, or over another number of inputs.
@@ -237,7 +237,7 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
 
 
 def parallel(first: Channel, second: Channel) -> Channel:
-    """Return the channel that shows the outputs of both, drawn independently given the input.
+    """Return the channel whose output is the pair of the two channels' outputs, independent given the input.
 
     Entry (x, (y, z)) is first[x, y] second[x, z]; exact if both are rational, else in floats.
 

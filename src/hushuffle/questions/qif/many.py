@@ -1,16 +1,16 @@
-"""More than two values: exact while that can be evaluated, a certified bracket beyond.
+"""Vulnerability for more than two values: exact if that can be evaluated, otherwise a certified bracket.
 
-Exact: nobody's value known, or no noise (the shuffle alone); all others at one value; few enough
+Exact: an uninformed adversary, or no noise (the shuffle alone); all others at one value; few enough
 people for the torus. The worst case is exact when every composition (up to the names of the values)
 can be evaluated.
 
 Upper bounds otherwise: the blanket; for a given composition also the people at its commonest value alone,
 since the adversary may be given the reports of the rest. Lower bounds: compositions that can be evaluated;
-an adversary who reads only the counts of a few values, of one at least: V >= (1 + theta max f)/k, f the law
-of that count among the others; for the worst case also the adversary who knows nobody (the worst case is
-not below the average), and all people at one value whose count is not looked at.
+an adversary that uses only the counts of a few values, of one at least: V >= (1 + theta max f)/k, f the
+distribution of that count among the others; for the worst case also the uninformed adversary (the worst case is
+not below the average), and all people at one value whose count is not used.
 
-The largest probability of a sum of independent coins, any number of them.
+The largest probability of a sum of independent Bernoulli trials, any number of them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from hushuffle.questions.qif.knowledge import Knowledge
 
 ACCURACY: Final = 1e-12
-"""Relative error of every exact rate; the ends of brackets are moved outward by it."""
+"""Relative error of every exact rate; brackets are widened by it."""
 
 COMPOSITIONS_LIMIT: Final = 2_000_000
-"""Most torus cells, summed over all compositions, for an exact worst case: about a second."""
+"""Maximum number of torus cells over all compositions for an exact worst case (about a second)."""
 
 _FEW_VALUES: Final = 8  # values up to which the torus may hold enough counts to matter
 
@@ -51,7 +51,7 @@ Known = tuple[int, ...]
 
 
 def rates(knowledge: Knowledge) -> Rates:
-    """Return the rate G, V = nu + theta G, for k > 2: exact (relative error below 1e-12) or certified ends.
+    """Return the rate G, V = nu + theta G, for k > 2: exact (relative error below 1e-12) or a certified bracket.
 
     Raises:
         NumericalError: n is beyond what `expected_max_load` takes.
@@ -71,15 +71,15 @@ def rates(knowledge: Knowledge) -> Rates:
     return _worst(knowledge) if knowledge.known is None else _given(knowledge, knowledge.known)
 
 
-def _given(knowledge: Knowledge, known: Known) -> Rates:
-    alone = _all_at_one(knowledge) if max(known) == knowledge.m else None
+def _given(knowledge: Knowledge, composition: Known) -> Rates:
+    alone = _all_at_one(knowledge) if max(composition) == knowledge.m else None
     if alone is not None:
         return Rates(lower=alone, upper=alone)
-    some, exact = _on_torus(knowledge, known)
+    rate, exact = _on_torus(knowledge, composition)
     if exact:
-        return Rates(lower=some, upper=some)
-    lower = max(some, *(_one_count(knowledge, count) for count in set(known)))
-    commonest = _all_at_one(replace(knowledge, m=max(known), unknown=0), COARSE)
+        return Rates(lower=rate, upper=rate)
+    lower = max(rate, *(_one_count(knowledge, count) for count in set(composition)))
+    commonest = _all_at_one(replace(knowledge, m=max(composition), unknown=0), COARSE)
     upper = upper_rate(knowledge)
     return _bracket(lower, upper if commonest is None else min(upper, commonest * (1 + COARSE + ACCURACY)))
 
@@ -110,17 +110,17 @@ def _bracket(lower: float, upper: float) -> Rates:
     return Rates(lower=min(lower * (1 - ACCURACY), upper), upper=upper)
 
 
-def _on_torus(knowledge: Knowledge, known: Known) -> tuple[float, bool]:
-    """Return a lower bound of the rate for the known values, from as many counts as fit; True if it is exact."""
+def _on_torus(knowledge: Knowledge, composition: Known) -> tuple[float, bool]:
+    """Return a lower bound on the rate for the known values from as many counts as fit, and whether it is exact."""
     law, unknown = knowledge.law, knowledge.unknown
-    axes = torus.affordable_axes(known, unknown, law, limit=torus.CELLS_LIMIT)
+    axes = torus.affordable_axes(composition, unknown, law, limit=torus.CELLS_LIMIT)
     if not axes:
         return 1 / law.k, False
-    return torus.guess_rate(known, unknown, law, axes=axes), len(axes) == law.k - 1
+    return torus.guess_rate(composition, unknown, law, axes=axes), len(axes) == law.k - 1
 
 
 def _all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | None:
-    """Return the exact rate when the m people hold one value and no other report is unknown, or None."""
+    """Return the exact rate if the m people have the same value and no other report is unknown, else None."""
     if knowledge.unknown:
         return None
     try:
@@ -130,7 +130,7 @@ def _all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | N
 
 
 def _one_count(knowledge: Knowledge, holders: int) -> float:
-    """Return a lower bound of the rate: the count of one value, which `holders` of the known people hold."""
+    """Return a lower bound on the rate from the count of one value that `holders` of the known people have."""
     law = knowledge.law
     counts = [[holders, knowledge.m - holders, knowledge.unknown]]
     return (1 + float(largest_probability(counts, [law.truth, law.lie, Fraction(1, law.k)])[0])) / law.k
@@ -158,7 +158,7 @@ def _compositions(m: int, k: int) -> Iterator[Known]:
 
 
 def _all_compositions_cost(knowledge: Knowledge) -> float:
-    """Return about how many torus cells all compositions take; inf if one of them is too many."""
+    """Return the approximate number of torus cells for all compositions; inf if a composition has too many."""
     m, k = knowledge.m, knowledge.law.k
     even = _spread(m, k, k)
     cells = math.inf if even is None else torus.cells(even, knowledge.unknown, knowledge.law)
@@ -171,7 +171,7 @@ def _all_compositions_cost(knowledge: Knowledge) -> float:
     return cells * float(ways[m])
 
 
-"""Relative error to allow for; measured below 1e-14, against exact rationals (1,600 coins) and 40 digits (10**9)."""
+"""Relative error to allow for; measured below 1e-14, against exact rationals (1,600 trials) and 40 digits (10**9)."""
 
 _LOG_TAIL: Final = 45.0
 _ROWS: Final = 1 << 14
@@ -184,7 +184,7 @@ def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> F
     characteristic function by the trapezoidal rule: some tens of nodes, whatever the counts are.
 
     Args:
-        counts: coins by row and group, shape (rows, groups).
+        counts: Bernoulli trials by row and group, shape (rows, groups).
         chances: success probability of each group, length groups.
 
     Source: J. N. Darroch 1964 (mode and mean); docs/theory/two-values.md, Lemma 2.
@@ -193,7 +193,7 @@ def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> F
     [0.375, 0.375]
     """
     table = np.asarray(counts, dtype=np.float64)
-    # Coins are turned over so that all land heads with at most 1/2: small numbers lose nothing to rounding.
+    # Trials are complemented so that each succeeds with probability at most 1/2, which avoids rounding errors.
     turned = np.array([chance > Fraction(1, 2) for chance in chances])
     rare = np.array([float(min(chance, 1 - chance)) for chance in chances])
     result = np.zeros(table.shape[0])
@@ -203,7 +203,7 @@ def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> F
 
 
 def _block(counts: Floats, rare: Floats, signs: Floats) -> Floats:
-    """Return the largest probability of sum_g signs[g] Bin(counts[r, g], rare[g]), a translate of the sum asked for."""
+    """Return the largest probability of sum_g signs[g] Bin(counts[r, g], rare[g]), a translate of the required sum."""
     variance, mean = counts @ (rare * (1 - rare)), counts @ (rare * signs)
     angles, weights = _nodes(float(counts.sum(axis=1).max()), float(variance.min()), float(variance.max()))
     half = np.sin(angles / 2) ** 2

@@ -1,24 +1,24 @@
-"""People who hold values independently with known frequencies: what one report says, and the shuffled reports.
+"""Posteriors of an adversary who knows the frequencies of values, from one report and from shuffled reports.
 
 Every released report is one person's, and the target is each of them with the same probability. So after
-a shuffle the guesser's posterior is the mean of the posteriors that single reports would give,
+a shuffle the adversary's posterior is the mean of the posteriors that single reports would give,
 
     Z_x = (1/n) sum_r h_r w[x, r],   w[x, r] = f_x Q(r|x)/q_r,   q_r = sum_x f_x Q(r|x),   h ~ Multinomial(n; q),
 
 and the vulnerability is E max_x Z_x. E Z_x = f_x.
 
-Certified ends of E max_x Z_x for mixtures with too many histograms to look at.
+Certified bounds on E max_x Z_x for mixtures with too many histograms to enumerate.
 
-Let 1 be the commonest value and Y_x = Z_x - Z_1, a sum of n independent steps whose law is known.
+Let 1 be the commonest value and Y_x = Z_x - Z_1, a sum of n independent steps of known distribution.
 
-Lower bound: the larger of f_1 (guess it and do not look), a guesser who tells only some reports apart
-(data processing), and one who guesses 1 or x: E max(Z_1, Z_x) = (f_1 + f_x + E|Y_x|)/2 with
+Lower bound: the larger of f_1 (guess without the release), an adversary that distinguishes only some reports
+(data processing), and one that guesses 1 or x: E max(Z_1, Z_x) = (f_1 + f_x + E|Y_x|)/2 with
 E|Y| >= E[Y**2]**1.5 / E[Y**4]**0.5 (Hoelder).
 
 Upper bound: f_1 + E max_x [Y_x]_+, by the smallest of
 - sum_x min(E[Y_x]_+ <= (E Y_x + E[Y_x**2]**0.5)/2, E e**(s Y_x)/(e s)): [y]_+ <= e**(s y)/(e s);
 - ln(1 + sum_x E e**(s Y_x))/s, by Jensen, for the best s > 0;
-and of ln(sum_x E e**(s Z_x))/s, and of what the target's report alone would tell.
+and of ln(sum_x E e**(s Z_x))/s, and of the value for the target's unshuffled report.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-import scipy  # its modules come when they are first used
+import scipy  # scipy loads its modules on first use
 from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from hushuffle.numerics.binomial import Floats
 
 ROUNDING: Final = 1e-11
-"""Relative error allowed for in all ends; the ends are moved outward by it."""
+"""Relative error allowed in all bounds, which are widened by it."""
 
 _ENTRIES: Final = 1_500_000
 _FARTHEST: Final = 400.0  # steps are at most 1, and e**400 is a float
 
 
 def lower_end(mixture: Mixture) -> float:
-    """Return a lower bound of E max_x Z_x, rounded down.
+    """Return a lower bound on E max_x Z_x, rounded down.
 
     >>> import numpy as np
     >>> from fractions import Fraction
@@ -63,16 +63,16 @@ def lower_end(mixture: Mixture) -> float:
     """
     first = int(np.argmax(mixture.frequencies))
     singles = mixture.affordable_singles(_ENTRIES)
-    some = mixture.merged(singles).expected_best() if singles else 0.0
+    expected = mixture.merged(singles).expected_best() if singles else 0.0
     mean, second, fourth = _moments(mixture, first)
     spread = np.where(fourth > 0, second**1.5 / np.sqrt(np.where(fourth > 0, fourth, 1.0)), 0.0)
     size = np.maximum(np.abs(mean), spread)
     pairs = mixture.frequencies[first] + (mean + size) / 2
-    return max(float(mixture.frequencies[first]), some, float(pairs.max())) * (1 - ROUNDING)
+    return max(float(mixture.frequencies[first]), expected, float(pairs.max())) * (1 - ROUNDING)
 
 
 def upper_end(mixture: Mixture) -> float:
-    """Return an upper bound of E max_x Z_x, rounded up; at most 1."""
+    """Return an upper bound on E max_x Z_x, rounded up; at most 1."""
     first = int(np.argmax(mixture.frequencies))
     base = float(mixture.frequencies[first])
     if base == 1.0:
@@ -89,7 +89,7 @@ def upper_end(mixture: Mixture) -> float:
 
 
 def beyond(mixture: Mixture) -> tuple[float, float]:
-    """Return a level L and a bound of E[max_x Y_x - L]_+ that is small beside it; rounded up."""
+    """Return a level L, and an upper bound on E[max_x Y_x - L]_+ that is small relative to L."""
     first = int(np.argmax(mixture.frequencies))
     steps = _differences(mixture, first)
     value, slope = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, steps, s))) / s)
@@ -132,17 +132,17 @@ def _moments(mixture: Mixture, first: int) -> tuple[Floats, Floats, Floats]:
 
 
 def _smallest(mixture: Mixture, bound: Callable[[float], float]) -> tuple[float, float]:
-    """Return about the smallest of a bound over s > 0, and where; any s gives a bound."""
+    """Minimize a bound approximately over s > 0; return the bound and s. Any s gives a valid bound."""
     ends = math.log(mixture.n) / 2 - 5, math.log(_FARTHEST / 4 * mixture.n)
-    found = scipy.optimize.minimize_scalar(lambda log: bound(math.exp(log)), bounds=ends, method="bounded")
-    return float(found.fun), math.exp(float(found.x))
+    result = scipy.optimize.minimize_scalar(lambda log: bound(math.exp(log)), bounds=ends, method="bounded")
+    return float(result.fun), math.exp(float(result.x))
 
 
 ENTRIES_LIMIT: Final = 6_000_000
-"""Most counts looked at, histograms times values: about a second and 300 MB."""
+"""Maximum number of counts (histograms times values) to evaluate: about a second and 300 MB."""
 
 WINDOW_LIMIT: Final = 1 << 22
-"""Most counts of one value looked at: n about 10**11."""
+"""Maximum number of counts of one value to evaluate (n about 10**11)."""
 
 ACCURACY: Final = 1e-12
 """Relative error to allow for in `expected_best`; measured below 1e-14 against exact rationals."""
@@ -153,7 +153,7 @@ _NEGLIGIBLE: Final = 1e-27  # of a histogram, of a few million
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mixture:
-    """`n` reports, independent of law `reports`, shape (outputs,), and the posteriors w, shape (values, outputs)."""
+    """`n` independent reports of distribution `reports`, shape (outputs,), and posteriors w, (values, outputs)."""
 
     n: int
     frequencies: Floats
@@ -162,7 +162,7 @@ class Mixture:
 
     @classmethod
     def of(cls, law: Symmetric, n: int, frequencies: Floats) -> Self:
-        """Return the mixture of randomized response; without noise, values that nobody holds are left out."""
+        """Return the mixture of randomized response; without noise, only values with positive frequency."""
         frequencies = frequencies if law.lie else frequencies[frequencies > 0]
         joint = float(law.lie) * frequencies[:, None] + np.diag(float(law.theta) * frequencies)
         reports = joint.sum(axis=0)
@@ -170,11 +170,11 @@ class Mixture:
 
     @property
     def alone(self) -> float:
-        """The vulnerability if the target's report can be told from the others: E max_x w[x, report]."""
+        """The vulnerability if the target's report is known to the adversary: E max_x w[x, report]."""
         return float(self.posteriors.max(axis=0) @ self.reports)
 
     def merged(self, singles: Sequence[int]) -> Self:
-        """Return what is left to a guesser who tells only the reports in `singles` apart from the rest.
+        """Return the mixture for an adversary that distinguishes only the reports in `singles` from the rest.
 
         Of the other values' posteriors, which are then proportional, only the largest is kept.
         """
@@ -188,7 +188,7 @@ class Mixture:
 
     @property
     def entries(self) -> float:
-        """At most how many counts `expected_best` looks at: histograms within reach, times values."""
+        """Upper bound on the number of counts that `expected_best` evaluates: relevant histograms times values."""
         within = math.prod(high - low + 1.0 for low, high in self._windows())
         histograms = math.lgamma(self.n + len(self.reports)) - math.lgamma(len(self.reports)) - math.lgamma(self.n + 1)
         return min(within, math.exp(min(histograms, 700.0))) * len(self.reports)
@@ -212,9 +212,9 @@ class Mixture:
             count = low + np.arange(parent.size, dtype=np.float64) - np.repeat(np.cumsum(many) - many, many)
             chance = min(1.0, float(reports[axis] / reports[axis:].sum()))
             mass = mass[parent] * binomial.pmf(count, left[parent], chance)
-            kept = mass > _NEGLIGIBLE
-            mass, left = mass[kept], (left[parent] - count)[kept]
-            counts = np.column_stack([counts[parent], count])[kept]
+            retained = mass > _NEGLIGIBLE
+            mass, left = mass[retained], (left[parent] - count)[retained]
+            counts = np.column_stack([counts[parent], count])[retained]
         means = np.column_stack([counts, left]) @ (self.posteriors[:, order] / self.n).T
         return min(1.0, float(mass @ means.max(axis=1)))
 
@@ -237,14 +237,14 @@ def two_values(law: Symmetric, n: int, frequencies: Floats, dummies: int) -> flo
         from scipy.signal import fftconvolve  # noqa: PLC0415 - a quarter of the time that `hushuffle assess` starts in
 
         pmf = np.maximum(fftconvolve(pmf, _window(dummies, 0.5)), 0.0)
-    zero, one = np.append(pmf, 0.0), np.append(0.0, pmf)  # the target's report is 0, 1
-    weights = frequencies[0] * (truth * zero + lie * one), frequencies[1] * (lie * zero + truth * one)
+    unchanged, raised = np.append(pmf, 0.0), np.append(0.0, pmf)  # the target's report is 0, 1
+    weights = frequencies[0] * (truth * unchanged + lie * raised), frequencies[1] * (lie * unchanged + truth * raised)
     return float(np.maximum(*weights).sum())
 
 
 def _window(trials: int, chance: float) -> Floats:
     low, high = binomial.window(trials, chance, _LOG_TAIL)
     if high - low > WINDOW_LIMIT:
-        message = f"{trials:,} reports take {high - low:.0e} steps. Ask for a smaller n."
+        message = f"{trials:,} reports take {high - low:.0e} steps. Use a smaller n."
         raise NumericalError(message)
     return binomial.pmf(np.arange(low, high + 1), trials, chance)

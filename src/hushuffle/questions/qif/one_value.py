@@ -1,4 +1,4 @@
-"""The strong adversary when all the others hold one value c: exact at (nearly) any size.
+"""The strong adversary if all other people have the same value c: exact for almost any number of people.
 
 The others' histogram f is Multinomial(m; mu at c, nu elsewhere), and f(h - e_x) = p_x^{-1} h_x/n Mult(n; h)
 with n = m + 1, so the rate of a truthful target is G = (1/k) E[max_x h_x/(n p_x)], h ~ Mult(n; p).
@@ -25,7 +25,7 @@ _HARDLY_ANY: Final = 0.5
 
 
 def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> float:
-    """Return the rate G when all m others are known to hold the same value; nu > 0.
+    """Return the rate G if the adversary knows that all m other people have the same value; nu > 0.
 
     `tolerance` is the relative error allowed on top of rounding (see `expected_max_load`).
 
@@ -49,7 +49,7 @@ def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> f
 
 
 def classes(law: Symmetric) -> tuple[Cells, Cells]:
-    """Return where one report of a person at c falls: on c, or on one of the k - 1 other values."""
+    """Return the probabilities that a report of a person with value c is c, or one of the k - 1 other values."""
     return Cells(number=1, probability=law.truth), Cells(number=law.k - 1, probability=law.lie)
 
 
@@ -72,7 +72,7 @@ def _three(n: int, law: Symmetric) -> float:
     truth, lie = float(law.truth), float(law.lie)
     low, high = binomial.window(n, 2 * lie, _LOG_TAIL)
     if high - low > _WINDOW_LIMIT:
-        message = f"all others at one value, n={n}, k=3, takes {high - low:.0e} steps. Ask for a smaller n."
+        message = f"All others at one value, n={n}, k=3, take {high - low:.0e} steps. Use a smaller n."
         raise NumericalError(message)
     rest = np.arange(low, high + 1, dtype=np.float64)
     level = (n - rest) * (lie / truth)

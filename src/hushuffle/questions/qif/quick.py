@@ -1,4 +1,4 @@
-"""The same guessers in milliseconds: certified ends that are wide enough to be cheap, for charts."""
+"""Fast certified brackets of `vulnerability` for charts; they are wider than those of `vulnerability`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser
 
 COARSE: Final = 1e-6
-"""Relative error allowed in the rates; the ends are moved outward by twice as much."""
+"""Relative error allowed in the rates; brackets are widened by twice this error."""
 
 _BINS: Final = 8
 _ROUNDING: Final = 2.0**-50
@@ -33,9 +33,9 @@ _LOG_TAIL: Final = -30.0
 
 
 def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
-    """Return `vulnerability`, or a certified bracket of it where the exact figure takes time.
+    """Return `vulnerability`, or a certified bracket of it if the exact value takes long to compute.
 
-    With k > 3 and nobody known the ends differ by 2e-6 of themselves. In the worst case over known people and
+    With k > 3 and no known value the bounds differ by a relative 2e-6. In the worst case over known people and
     k > 2 values they differ by some 10 % of V - 1/k, for `Strong()`, little noise and few people by up to 55 %.
     Some 10 to 50 ms up to n = 10**6.
 
@@ -58,52 +58,58 @@ def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
             lambda given: quick_vulnerability(given, adversary=adversary),
             least=lambda given: quick_vulnerability(given, adversary=Uninformed()),
         )
-    known = knowledge(protocol, adversary)
-    nobody = known.m == 0
-    direct = known.law.k <= 3 if nobody else known.law.k == 2 or known.law.lie == 0 or known.known is not None
+    background = knowledge(protocol, adversary)
+    nobody = background.m == 0
+    direct = (
+        background.law.k <= 3
+        if nobody
+        else background.law.k == 2 or background.law.lie == 0 or background.known is not None
+    )
     if direct or protocol.reveals is not Reveals.MULTISET:
         return vulnerability(protocol, adversary=adversary)
-    lie, theta = float(known.law.lie), float(known.law.theta)
-    lower, upper = (_nobody(known), _nobody(known)) if nobody else (_lower(known), _upper(known))
+    lie, theta = float(background.law.lie), float(background.law.theta)
+    lower, upper = (_nobody(background), _nobody(background)) if nobody else (_lower(background), _upper(background))
     return Bound(
         lower=(lie + theta * lower) * (1 - 2 * COARSE),
-        upper=min((lie + theta * upper) * (1 + 2 * COARSE), float(known.law.truth) * (1 + _ROUNDING)),
+        upper=min((lie + theta * upper) * (1 + 2 * COARSE), float(background.law.truth) * (1 + _ROUNDING)),
         kind="bracket",
         unit="probability",
         sources=(QIF.at("Proposition 21"),) if nobody else (QIF.at("section V"), BLANKET),
     )
 
 
-def _nobody(known: Knowledge) -> float:
-    """Return the rate of a guesser who knows nobody, within a relative error of `COARSE`."""
-    return shuffle_rate(known.others + 1, known.law.k, tolerance=COARSE)
+def _nobody(background: Knowledge) -> float:
+    """Return the rate of an adversary who knows no values, within a relative error of `COARSE`."""
+    return shuffle_rate(background.others + 1, background.law.k, tolerance=COARSE)
 
 
-def _all_at_one(known: Knowledge) -> float:
-    """Return the rate when all others hold one value, 0 (a lower bound like any other) if that takes too long."""
+def _all_at_one(background: Knowledge) -> float:
+    """Return the rate if all other people have the same value, or the lower bound 0 if that takes too long."""
     try:
-        return one_value_rate(known.m, known.law, tolerance=COARSE)
+        return one_value_rate(background.m, background.law, tolerance=COARSE)
     except NumericalError:
         return 0.0
 
 
-def _upper(known: Knowledge) -> float:
+def _upper(background: Knowledge) -> float:
     """Return E V_S(M + unknown + 1) by a few bins of M ~ Bin(m, gamma), each at its first count (see `blanket`)."""
-    gamma = float(known.law.gamma)
-    low, high = binomial.window(known.m, gamma, _LOG_TAIL)
+    gamma = float(background.law.gamma)
+    low, high = binomial.window(background.m, gamma, _LOG_TAIL)
     edges = np.unique(np.linspace(low, high + 1, min(_BINS, high - low + 1) + 1).astype(np.int64))
-    below = binomial.lower_tail(np.append(edges[0] - 1, edges[1:] - 1), known.m, gamma)
+    below = binomial.lower_tail(np.append(edges[0] - 1, edges[1:] - 1), background.m, gamma)
     masses = np.maximum(np.diff(below), 0.0)
-    rates = [shuffle_rate(int(start) + known.unknown + 1, known.law.k, tolerance=COARSE) for start in edges[:-1]]
+    rates = [
+        shuffle_rate(int(start) + background.unknown + 1, background.law.k, tolerance=COARSE) for start in edges[:-1]
+    ]
     lost = 2 * float(np.exp(_LOG_TAIL))
-    return (float(masses @ np.array(rates)) + lost) * (1 + 2 * binomial.margin(known.m))
+    return (float(masses @ np.array(rates)) + lost) * (1 + 2 * binomial.margin(background.m))
 
 
-def _lower(known: Knowledge) -> float:
-    """Return the largest of three guessers: all others at one value; one count alone; nobody known."""
-    law, m = known.law, known.m
+def _lower(background: Knowledge) -> float:
+    """Return the largest of three rates: all others with the same value; a single count; no known values."""
+    law, m = background.law, background.m
     chances = [law.truth, law.lie, Fraction(1, law.k)]
-    one_count = (1 + float(largest_probability([[0, m, known.unknown]], chances)[0])) / law.k
-    alone = 0.0 if known.unknown else _all_at_one(known)
+    one_count = (1 + float(largest_probability([[0, m, background.unknown]], chances)[0])) / law.k
+    alone = 0.0 if background.unknown else _all_at_one(background)
     # The worst case is not below the average over what the known people hold.
-    return max(one_count, alone, _nobody(known))
+    return max(one_count, alone, _nobody(background))

@@ -1,9 +1,9 @@
-"""Does one channel never leak more than another? The answer comes with its proof.
+"""Decide whether one channel never leaks more than another, with a proof of the answer.
 
 `second` refines `first` if second = first R for some post-processing R; it then leaks no more for any prior
-and gain. One linear programme finds how far `second` is from that: the R that comes closest, and a gain function
-that gets more out of `second` than out of `first` by just that much (its dual). Both are evaluated
-again, in exact rationals, before anything is claimed.
+and gain. A linear program computes the deficiency: the smallest distance of `second` from first R over all R, and (by
+duality) a gain function whose vulnerability is larger after `second` than after `first` by that distance. R and the
+gain function are evaluated again in exact rationals before a result is returned.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ LE_CAM: Final = Citation(
 )
 
 ENTRIES_LIMIT: Final = 5_000
-"""Most entries of the post-processing, and of `second`: some ten seconds if they are dense."""
+"""Maximum number of entries of the post-processing and of `second` (about ten seconds if dense)."""
 
 EXACT_LIMIT: Final = 1_000
-"""Most entries of the post-processing used, up to which it is made exact."""
+"""Maximum number of positive entries of a post-processing that is computed in exact rationals."""
 
 TOLERANCE: Final = 1e-9
-"""Deficiency up to which channels of floats count as refined."""
+"""Largest deficiency at which a float channel `second` counts as a refinement of `first`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,13 +90,13 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
 
     Args:
         first: the channel that is to be post-processed.
-        second: the channel that should come out.
+        second: the channel that should result.
         tolerance: deficiency up to which float channels count as refined (it is a mean total variation).
 
     Raises:
         InvalidInputError: different numbers of inputs (such channels are not comparable), more than
             `ENTRIES_LIMIT` entries, or a tolerance not in (0, 1).
-        NumericalError: the linear programme leaves it open.
+        NumericalError: the linear program does not decide.
 
     Source: Jurado et al. 2023, Theorem 4; McIver, Morgan, Smith, Espinoza, Meinicke 2014; Le Cam 1964.
 
@@ -127,7 +127,7 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     if gap > (0 if rational else allowed):
         return Refinement(holds=False, exact=rational, deficiency=deficiency, separation=separation)
     if distance > allowed:
-        message = f"Refinement is left open: the deficiency is {deficiency}. Ask with a larger tolerance."
+        message = f"Refinement is undecided: the deficiency is {deficiency}. Use a larger tolerance."
         raise NumericalError(message)
     labels = {"inputs": first.outputs, "outputs": second.outputs}
     return Refinement(
@@ -154,8 +154,8 @@ def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE)
     _checks.of_type("second", second, Channel)
     _check_comparable(first, second)
     if first.rational and second.rational:
-        one, other = (merge_proportional_columns(channel).matrix.T.tolist() for channel in (first, second))
-        return sorted(one) == sorted(other)
+        left, right = (merge_proportional_columns(channel).matrix.T.tolist() for channel in (first, second))
+        return sorted(left) == sorted(right)
     return bool(refines(first, second, tolerance=tolerance)) and bool(refines(second, first, tolerance=tolerance))
 
 
@@ -186,7 +186,7 @@ def _programme(first: Channel, second: Channel) -> tuple[Floats, Floats, npt.NDA
     sums = scipy.sparse.hstack(
         [kron(eye_array(middle), np.ones((1, outputs))), csr_array((middle, slack))], format="csr"
     )
-    found = scipy.optimize.linprog(
+    solution = scipy.optimize.linprog(
         np.concatenate([np.zeros(middle * outputs), np.ones(slack)]),
         A_ub=below,
         b_ub=-theirs.ravel(),
@@ -194,16 +194,16 @@ def _programme(first: Channel, second: Channel) -> tuple[Floats, Floats, npt.NDA
         b_eq=np.ones(middle),
         method="highs-ds",
     )
-    if found.x is None:  # pragma: no cover - it is feasible and bounded
-        message = f"The linear programme was not solved: {found.message}"
+    if solution.x is None:  # pragma: no cover - the program is feasible and bounded
+        message = f"The linear programme was not solved: {solution.message}"
         raise NumericalError(message)
-    raw = np.maximum(found.x[: middle * outputs].reshape(middle, outputs), 0.0)
-    gain = np.clip(-found.ineqlin.marginals.reshape(inputs, outputs).T, 0.0, 1.0)
+    raw = np.maximum(solution.x[: middle * outputs].reshape(middle, outputs), 0.0)
+    gain = np.clip(-solution.ineqlin.marginals.reshape(inputs, outputs).T, 0.0, 1.0)
     return raw / raw.sum(axis=1, keepdims=True), gain, raw > 1e-9
 
 
 def _exact_processing(first: Channel, second: Channel, support: npt.NDArray[np.bool_]) -> Channel | None:
-    """Return R >= 0 in rationals, positive only on `support`, with first R = second; None if there is none found."""
+    """Return R >= 0 in rationals, positive only on `support`, with first R = second; None if the search fails."""
     places = {place: number for number, place in enumerate(zip(*np.nonzero(support), strict=True))}
     middle, outputs = support.shape
     equations: list[tuple[dict[int, Fraction], Fraction]] = [
@@ -212,10 +212,10 @@ def _exact_processing(first: Channel, second: Channel, support: npt.NDArray[np.b
     for x, y in itertools.product(range(second.matrix.shape[0]), range(outputs)):
         terms = {places[z, y]: first.matrix[x, z] for z in range(middle) if support[z, y] and first.matrix[x, z]}
         equations.append((terms, second.matrix[x, y]))
-    found = solve(equations, unknowns=len(places))
-    if found is None or min(found) < 0:
+    solution = solve(equations, unknowns=len(places))
+    if solution is None or min(solution) < 0:
         return None
-    matrix = [[found[places[z, y]] if support[z, y] else Fraction(0) for y in range(outputs)] for z in range(middle)]
+    matrix = [[solution[places[z, y]] if support[z, y] else Fraction(0) for y in range(outputs)] for z in range(middle)]
     processing = Channel(matrix=matrix, inputs=first.outputs, outputs=second.outputs)
     assert first.cascade(processing) == second
     return processing
@@ -228,7 +228,7 @@ def _rows(channel: Channel) -> npt.NDArray[Any]:
 
 
 def _distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], processing: Floats) -> Fraction:
-    """Return the mean total variation between the rows of `theirs` and of `ours` post-processed, exactly."""
+    """Return the mean total variation between the rows of `theirs` and of the post-processed `ours`, exactly."""
     exact = _rows(Channel(matrix=processing))
     apart = np.abs(theirs - ours @ exact).sum(axis=1) / 2
     return Fraction(sum(apart)) / len(apart)

@@ -1,4 +1,4 @@
-"""The exact rate at which a truthful target is guessed among known and unknown others, while that is small.
+"""The exact rate at which a truthful target is guessed among known and unknown others, for small problems.
 
 With f the law of the others' histogram, P(h|x) = nu sum_r f(h - e_r) + theta f(h - e_x), so
 
@@ -29,7 +29,7 @@ ACCURACY: Final = 1e-12
 """Relative error to allow for; measured below 1e-13 against exact rationals and finer grids."""
 
 CELLS_LIMIT: Final = 1 << 22
-"""Most cells of one torus: 4 million, about a second and 300 MB."""
+"""Maximum number of cells of one torus: 4 million, about a second and 300 MB."""
 
 _LOG_TAIL: Final = 45.0
 
@@ -73,7 +73,7 @@ def affordable_axes(known: Sequence[int], unknown: int, law: Symmetric, *, limit
 
 
 def cells(known: Sequence[int], unknown: int, law: Symmetric) -> float:
-    """Return how many cells the exact `guess_rate` takes, math.inf for more than `CELLS_LIMIT`."""
+    """Return the number of cells that the exact `guess_rate` needs, math.inf for more than `CELLS_LIMIT`."""
     if len(affordable_axes(known, unknown, law, limit=CELLS_LIMIT)) < law.k - 1:
         return math.inf
     order, widths = _widths(known, unknown, law)
@@ -84,10 +84,10 @@ def _cells(width: float) -> int:
     return int(next_fast_len(int(width), real=True))
 
 
-def _widths(known: Sequence[int], unknown: int, law: Symmetric) -> tuple[list[int], Floats]:
+def _widths(composition: Sequence[int], unknown: int, law: Symmetric) -> tuple[list[int], Floats]:
     """Return the values, narrowest count first, and by value how many cells hold its count."""
-    counts = np.asarray(known, dtype=np.float64)
-    total, truth, lie = int(sum(known)) + unknown, float(law.truth), float(law.lie)
+    counts = np.asarray(composition, dtype=np.float64)
+    total, truth, lie = int(sum(composition)) + unknown, float(law.truth), float(law.lie)
     rest = counts.sum() - counts
     variance = counts * truth * (1 - truth) + rest * lie * (1 - lie) + unknown * (1 - 1 / law.k) / law.k
     budget = _LOG_TAIL + math.log(law.k)
@@ -97,7 +97,7 @@ def _widths(known: Sequence[int], unknown: int, law: Symmetric) -> tuple[list[in
 
 
 def _transform(
-    known: Sequence[int], unknown: int, law: Symmetric, axes: Sequence[int], shape: tuple[int, ...]
+    composition: Sequence[int], unknown: int, law: Symmetric, axes: Sequence[int], shape: tuple[int, ...]
 ) -> npt.NDArray[np.complex128]:
     """Return E e**(-i angle . counts), up to a translation, on the torus' frequencies, the last axis halved."""
     turns = []  # e**(-i angle_r) - 1, accurate near 0
@@ -109,15 +109,15 @@ def _transform(
     spread = np.asarray(sum(turns), dtype=np.complex128)
     lie = float(law.lie)
     exponent = unknown * complex_log1p(spread / law.k)
-    elsewhere = sum(known)
+    elsewhere = sum(composition)
     for value, turn in zip(axes, turns, strict=True):
-        if known[value]:
+        if composition[value]:
             # Seen from the person's own value (a translation of f), everything is a multiple of nu: it may be tiny.
             back = turn.conjugate()
-            exponent = exponent + known[value] * complex_log1p(
+            exponent = exponent + composition[value] * complex_log1p(
                 lie * ((spread - turn) * (1 + back) + (law.k - 1) * back)
             )
-            elsewhere -= known[value]
+            elsewhere -= composition[value]
     if elsewhere:
         exponent = exponent + elsewhere * complex_log1p(lie * spread)
     return np.asarray(np.exp(exponent))

@@ -1,9 +1,9 @@
-"""What message traffic reveals: where a message goes depends on what is in it.
+"""Privacy of message traffic, in which the target of a message depends on private data.
 
 `sampling_epsilon` and `scrambler_epsilon` are about one step; the private value is the target of a message.
-`plan_guarantee` is about a whole plan (`hushuffle.plans`), every step that one data item reaches, and `plan_delta`;
-`traffic_and_releases` takes it apart, `collusions` says what scramblers that work together learn.
-`cheapest` chooses sampling, dummies and batches. What the paper computes is in `published`, for comparison.
+`plan_guarantee` and `plan_delta` are about a whole plan (`hushuffle.plans`): all steps that one data item reaches.
+`traffic_and_releases` gives the traffic's and the releases' parts; `collusions` is about colluding scramblers.
+`cheapest` chooses sampling, dummies and batches. `published` has the paper's formulas, for comparison.
 """
 
 from hushuffle.questions.traffic import published

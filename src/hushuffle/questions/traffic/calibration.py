@@ -1,4 +1,4 @@
-"""The cheapest way to hide where messages go: sampling, dummies and batches for a wanted epsilon under limits."""
+"""Choose sampling, dummies and batches with the fewest messages for a target epsilon, under limits."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hushuffle.model import Bound
 from hushuffle.plans import Cluster, Costs, cluster_costs, messages, sources_needed
 
 _MARGIN: Final = 3e-6
-"""The search aims this much (relatively) below the target, so that the returned figure still meets it."""
+"""The search aims below the target by this fraction, so that the returned epsilon still meets the target."""
 
 _TOLERANCE: Final = 0.02
-"""Nothing cheaper by less than this share is looked for."""
+"""The search ignores configurations that are cheaper by less than this fraction."""
 
 _LEAST_SAMPLING: Final = 1e-9
 _MOST_DUMMIES: Final = 10**8
@@ -30,7 +30,7 @@ _MOST_FLOODED: Final = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A cluster that meets (epsilon, delta), its figure and its costs.
+    """A cluster that meets (epsilon, delta), with its certified epsilon and its costs.
 
     `cluster` can be put into a plan as it is.
     """
@@ -42,23 +42,23 @@ class Configuration:
 
     @property
     def sampling(self) -> TargetSampling:
-        """The randomizer."""
+        """The sampling randomizer of each source."""
         assert self.cluster.sampling is not None
         return self.cluster.sampling
 
     @property
     def sigma(self) -> float:
-        """Sampling rate."""
+        """The probability sigma that a source draws its target anew."""
         return self.sampling.sigma
 
     @property
     def dummies(self) -> int | None:
-        """Dummies of each scrambler; None without scramblers."""
+        """Number of dummies of each scrambler; None without scramblers."""
         return None if self.cluster.scrambler is None else self.cluster.scrambler.dummies
 
     @property
     def batch(self) -> int | None:
-        """The most sources of one scrambler; None without scramblers."""
+        """Maximum number of sources of one scrambler; None without scramblers."""
         return self.cluster.batch
 
     def __str__(self) -> str:
@@ -128,10 +128,10 @@ node, epsilon 0.999997 nats (exact) at delta = 0.0001
         sources=_limit("sources_at_most", sources_at_most, contributions),
         convention=convention,
     )
-    found = task.search()
-    if found is None:
+    plan = task.search()
+    if plan is None:
         _checks.reject("epsilon", "within reach of the limits", epsilon, task.nearest())
-    return found
+    return plan
 
 
 def _limit(name: str, value: int | None, low: int) -> float:
@@ -140,7 +140,7 @@ def _limit(name: str, value: int | None, low: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """What is asked. Limits are numbers or infinity."""
+    """The target and the limits of a search; limits are numbers or infinity."""
 
     targets: int
     wanted: int
@@ -168,8 +168,8 @@ class _Task:
             limit = getattr(self, limit_of)
             if limit < math.inf:
                 lifted: dict[str, Any] = {limit_of: math.inf}
-                found = replace(self, **lifted).search()
-                with_it = "nothing meets the others either" if found is None else f"the cheapest is {found}"
+                plan = replace(self, **lifted).search()
+                with_it = "nothing meets the others either" if plan is None else f"the cheapest is {plan}"
                 lines.append(f"Without {name} = {limit:,}: {with_it}.")
         return " ".join(lines)
 

@@ -1,4 +1,4 @@
-"""Several scramblers one after the other, some of them corrupted: what their owners learn together."""
+"""Cascades of scramblers, and the epsilon against an adversary who controls some of the scramblers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hushuffle.questions.traffic.plan import plan_guarantee
 
 @dataclass(frozen=True, kw_only=True)
 class Collusion:
-    """A plan's figures against an observer of all links who holds all but `honest` scramblers of every cascade.
+    """Epsilons of a plan against an observer of all links who controls all but `honest` scramblers of each cascade.
 
-    `curious`: the epsilon where those keep to the rules. `active`: where they, or whoever says who takes part, keep
-    messages back and put their own in the place of others.
+    `curious`: the epsilon if they follow the protocol. `active`: the epsilon if they, or the party that selects the
+    participants, suppress messages and replace others by their own.
     """
 
     honest: int
@@ -63,7 +63,7 @@ def collusions(plan: Plan, *, delta: float) -> tuple[Collusion, ...]:
 
 
 def _figure(plan: Plan, honest: int, *, delta: float, active: bool) -> Bound:
-    """Return the figure of the plan that is left when the others' part is known."""
+    """Return the epsilon of the plan with only the honest scramblers' dummies and order."""
     left = replace(plan, clusters=tuple(_left(cluster, honest, active=active) for cluster in plan.clusters))
     figure = plan_guarantee(left, delta=delta).epsilon
     capped = any(cluster.scrambler is not None and cluster.scrambler.cap is not None for cluster in plan.clusters)

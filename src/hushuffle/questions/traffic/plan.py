@@ -1,4 +1,4 @@
-"""What traffic reveals: the targets of one scrambler's messages, and a whole plan."""
+"""Guarantees for message traffic: for the targets of one scrambler's messages, and for a whole plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def sampling_epsilon(targets: int, sigma: float, flood: int = 0, *, convention: Convention = "uniform") -> Bound:
-    """Return the epsilon (nats, pure) of one device that samples and floods, its sender seen: exact.
+    """Return the exact epsilon (nats, delta = 0) of a device that samples and floods, if the sender is visible.
 
     ln(1 + (1 - sigma) T / (sigma (d + 1))) in the uniform convention, d = `flood` <= T - 2; 0 for a broadcast.
     Relation: replace the message's own target.
@@ -97,7 +97,7 @@ RELATION = "replace one data item"
 
 
 def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
-    """Return the certified guarantee of a plan against somebody who watches all of its traffic.
+    """Return the certified guarantee of a plan against an observer of all its traffic.
 
     Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
     their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of explicit
@@ -110,7 +110,7 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: Theorem 1 does not apply; the message says why, in the words of `plan.refusals`.
+        UnsupportedProtocolError: Theorem 1 does not apply; the message gives the reasons, `plan.refusals`.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, Theorem 1, corrected; docs/theory/traffic.md, Theorem 6;
     docs/theory/composition.md, Theorem 3.
@@ -133,10 +133,10 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
 
 
 def plan_delta(plan: Plan, *, epsilon: float) -> Bound:
-    """Return an upper bound of the smallest delta at `epsilon` (nats) against somebody who watches all traffic.
+    """Return an upper bound on the smallest delta at `epsilon` (nats) against an observer of all traffic.
 
     The other way to read `plan_guarantee`: relation, adversary and assumptions are the same. At epsilon = 0 it bounds
-    the total variation distance, and 1/2 + delta/2 how often two items are told apart that are equally likely.
+    the total variation distance, and 1/2 + delta/2 the probability to distinguish two equally likely items.
 
     Args:
         plan: what is run.
@@ -171,7 +171,7 @@ def _delta_together(laws: Sequence[tuple[PrivacyCurve, int]], epsilon: float) ->
 
 
 def theorem_one(plan: Plan, *, delta: float) -> Bound:
-    """Return the sum of the clusters' epsilons (nats), each at its equal share of delta: simple, and larger.
+    """Return the sum of the clusters' epsilons (nats), each at an equal share of delta; a simple, larger bound.
 
     Over all clusters (and releases) that an item reaches, not those on the longest path; the worst over the sets of
     data.
@@ -227,7 +227,7 @@ def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | N
 
 
 def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
-    """Return the figure of one moved message for every cluster with data-dependent targets, each at `delta`.
+    """Return epsilon at `delta` of one moved message, for every cluster with data-dependent targets.
 
     >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
@@ -237,15 +237,15 @@ def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Boun
     [('send by age', '4.394 nats (exact)')]
     """
     level = _checks.probability("delta", delta, high_open=True)
-    found: dict[object, Bound] = {}
+    bounds: dict[object, Bound] = {}
     rows = []
     for cluster in plan.clusters:
         if cluster.fixed:
             continue
         protocol = cluster.protocol
-        if protocol not in found:
-            found[protocol] = divergence(protocol).epsilon(level)
-        rows.append((cluster, found[protocol]))
+        if protocol not in bounds:
+            bounds[protocol] = divergence(protocol).epsilon(level)
+        rows.append((cluster, bounds[protocol]))
     return tuple(rows)
 
 
@@ -256,7 +256,7 @@ def _refuse(plan: Plan) -> None:
 
 
 def _composed(plan: Plan, data: str, delta: float) -> Bound:
-    """Return the figure of one item of `data`."""
+    """Return the composed epsilon of one item of `data`."""
     laws = _laws(plan, data)
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=(LADJEL.at("Theorem 1"),))
@@ -282,7 +282,7 @@ def _together(laws: Sequence[tuple[PrivacyCurve, int]], delta: float) -> Bound:
 
 
 def _laws(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
-    """Return the divergences that one item of `data` meets, equal ones together."""
+    """Return the privacy curves that apply to one item of `data`, with their multiplicities."""
     alike = Counter((cluster.protocol, plan.coins_known(cluster)) for cluster in plan.reachable(data))
     laws = [(_law(protocol, coins_known=known), times) for (protocol, known), times in alike.items()]
     return [*laws, *_releases(plan, data)]
@@ -303,7 +303,7 @@ def _law(protocol: Protocol, *, coins_known: bool) -> PrivacyCurve:
     if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
         return divergence(protocol)
     return CoinsKnown.of(
-        law=symmetric_law(protocol.randomizer, for_what="A scrambler whose sources' coins are known"),
+        law=symmetric_law(protocol.randomizer, for_what="A scrambler whose sources' random choices are known"),
         local_epsilon=protocol.randomizer.local_epsilon,
         n=protocol.n,
         dummies=protocol.shuffler.dummies,

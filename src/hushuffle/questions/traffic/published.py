@@ -1,4 +1,4 @@
-"""What the paper computes for a scrambler, next to which the certified figures stand: for comparison only.
+"""The paper's formulas and simulations for a scrambler, for comparison with the certified results only.
 
 Three kinds. `theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: the paper's, with slips corrected,
 and never better than `scrambler_epsilon`. `printed_capped_epsilon` and `printed_bennett_epsilon` are formulas as
@@ -32,10 +32,10 @@ from hushuffle.numerics.roots import crossing
 Inequality = Literal["hoeffding", "bennett"]
 
 _LARGEST: Final = 60.0
-"""No epsilon beyond is looked for."""
+"""Largest epsilon (nats) of the searches."""
 
 _GRID: Final = np.geomspace(1e-3, _LARGEST, 120)
-"""Where a bound that need not fall with epsilon is looked at first."""
+"""Values of epsilon at which a bound that need not decrease with epsilon is evaluated first."""
 
 _NEGLIGIBLE: Final = 1e-9
 """Counts with a smaller probability are left out of simulations."""
@@ -215,7 +215,7 @@ def simulated_epsilon(
 
 
 class _Case:
-    """One scrambler: what all formulas read."""
+    """The parameters of one scrambler that all formulas use."""
 
     def __init__(self, targets: int, sources: int, sigma: float, dummies: int) -> None:
         self.targets, self.sources, self.sigma, self.dummies = targets, sources, sigma, dummies
@@ -261,12 +261,12 @@ class _Samples:
     def of(cls, case: _Case, samples: int, seed: int) -> _Samples:
         size = _checks.integer("samples", samples, low=1)
         rows = CountRows.of(case.sources - 1, case.sigma, step=1)
-        kept = rows.mass > _NEGLIGIBLE
-        reports = rows.first[kept] + 1 + case.dummies
+        retained = rows.mass > _NEGLIGIBLE
+        reports = rows.first[retained] + 1 + case.dummies
         rng, whole = np.random.default_rng(seed), reports.astype(np.int64)[:, None]
         here = rng.binomial(whole, 1 / case.targets, size=(whole.size, size))
         there = rng.binomial(whole - here, 1 / (case.targets - 1))
-        return cls(case, reports, rows.mass[kept], here.astype(np.float64), there.astype(np.float64))
+        return cls(case, reports, rows.mass[retained], here.astype(np.float64), there.astype(np.float64))
 
     def delta(self, epsilon: float) -> float:
         case, growth = self.case, math.exp(epsilon)

@@ -44,9 +44,16 @@ function figure(key, at, people) {
       lower = Math.max(lower, epsilon === at.epsilon ? low : scale(low, epsilon) * (1 - HAIR));
   }
   lower = Math.min(lower, upper);
-  const known = upper < most || (central && Number.isFinite(upper));
-  const kind = lower > least ? (known ? "bracket" : "lower") : "upper";
+  const bounded = upper < most || (central && Number.isFinite(upper));
+  const kind = lower > least ? (bounded ? "bracket" : "lower") : "upper";
   return { lower: kind === "upper" ? least : lower, upper: kind === "lower" ? most : upper, kind, computed: false };
+}
+
+// The probability of a right guess from all reports together, at most: docs/theory/guessing.md, Theorem 13.
+function rightGuess(central, at) {
+  const wrong = (at.k - 1) * Math.exp(-central.upper);
+  const upper = Math.min(((1 + wrong * at.delta) / (1 + wrong)) * (1 + HAIR), 1);
+  return { lower: 0, upper, kind: "upper", computed: central.computed };
 }
 
 function local(at) {
@@ -66,8 +73,10 @@ function error(which, at) {
 function figures(places) {
   const at = meant(places), found = { local: local(at), rare: error("rare", at), worst: error("worst", at) };
   for (const [key, adversary] of Object.entries(data.adversaries))
-    found[key] = adversary.points.length ? figure(key, at, adversary.colluding ? at.hidden : at.trusted) : null;
+    if (!adversary.derived) found[key] = adversary.points.length ? figure(key, at, adversary.colluding ? at.hidden : at.trusted) : null;
   found.colluders = found.central && figure("central", at, at.hidden);
+  for (const [key, adversary] of Object.entries(data.adversaries))
+    if (adversary.derived) found[key] = found.colluders && rightGuess(found.colluders, at);
   return found;
 }
 
@@ -129,7 +138,7 @@ function percent(share, up) {
 function toml(places) {
   const at = meant(places), parts = data.toml;
   const own = key => places[key] === data.axes[key].start;
-  const said = key => data.axes[key].written[places[key]].replace(/\.0$/, "");
+  const stop = key => data.axes[key].written[places[key]].replace(/\.0$/, "");
   const pick = [
     own("n") && own("k") ? parts.top.own : parts.top.other,
     own("n") && own("k") ? parts.population.own : parts.population[at.k],
@@ -140,7 +149,7 @@ function toml(places) {
     at.colluders ? parts.statement.some : parts.statement.own,
     parts.rest,
   ];
-  const numbers = { n: String(at.n), epsilon: said("epsilon"), dummies: said("dummies"), delta: said("delta"),
+  const numbers = { n: String(at.n), epsilon: stop("epsilon"), dummies: stop("dummies"), delta: stop("delta"),
     colluders: String(at.colluders) };
   return pick.filter(part => part).join("\n").replace(/\0(n|epsilon|dummies|delta|colluders)\0/g, (_, key) => numbers[key]);
 }

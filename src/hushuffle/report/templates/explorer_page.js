@@ -2,10 +2,14 @@
 const KEYS = Object.keys(data.axes);
 const COLORS = ["#0072B2", "#D55E00", "#009E73"], DASHES = ["", "7 3", "2 2"];
 const SVG = "http://www.w3.org/2000/svg", WIDE = 390, HIGH = 250;
+const READABLE = 1000; // a larger factor of odds is words
 const ROOM = { left: 64, right: 10, top: 26, bottom: 42 };
 const places = Object.fromEntries(KEYS.map(key => [key, data.axes[key].start]));
 const byId = id => document.getElementById(id);
 const label = key => data.axes[key].labels[places[key]];
+
+// The kind of a figure; between the points of the grid its bracket is wider than a computed one.
+const named = found => NAMES[found.kind] + (found.computed ? "" : ", between grid points");
 
 function show(row, found, sentence, unit) {
   const cells = byId(`row-${row}`);
@@ -14,7 +18,7 @@ function show(row, found, sentence, unit) {
   cells.querySelector(".figure").textContent = written(found, unit);
   const kind = cells.querySelector(".kind");
   kind.className = `kind ${found.kind}`;
-  kind.textContent = NAMES[found.kind];
+  kind.textContent = named(found);
 }
 
 function often(found, worst) {
@@ -22,9 +26,11 @@ function often(found, worst) {
   return `at most ${percent(found.upper, true)}`;
 }
 
-function said(key, found, at) {
+function sentenceOf(key, found, at) {
   const factor = () => number(Math.exp(found.upper), true);
+  const large = Math.exp(found.upper) > READABLE;
   return data.adversaries[key].sentence
+    .replace("by at most a factor {factor}", words => (large ? "so much that answers are practically readable" : words))
     .replace("{factor}", factor)
     .replace("{often}", () => often(found, key === "linker"))
     .replace("{blind}", () => percent(1 / at.k))
@@ -36,7 +42,7 @@ function summary(found, at) {
   const hidden = at.hidden === at.n ? "" : ` A person hides among ${grouped(String(at.hidden))} of them.`;
   const central = found.colluders || found.central;
   const figure = central
-    ? `Central epsilon ${written(central, "nats")} (${NAMES[central.kind]}) at delta = ${label("delta")}`
+    ? `Central epsilon ${written(central, "nats")} (${named(central)}) at delta = ${label("delta")}`
     : "No central figure";
   const errors = found.worst === null ? "" : `; standard error of a share ${number(found.worst.upper)}`;
   return `${grouped(String(at.n))} ${who}, ${grouped(String(at.k))} values, local epsilon ${label("epsilon")}.${hidden} ${figure}${errors}.`;
@@ -47,30 +53,35 @@ function table() {
   byId("summary").textContent = summary(found, at);
   for (const key of Object.keys(data.adversaries)) {
     if (!found[key]) continue;
-    show(key, found[key], said(key, found[key], at), key === "central" ? "nats" : "");
+    show(key, found[key], sentenceOf(key, found[key], at), key === "central" ? "nats" : "");
   }
   if (found.colluders) {
-    const told = at.colluders
-      ? ` ${grouped(String(at.colluders))} people tell what they sent; their answers still count.`
+    const remark = at.colluders
+      ? ` ${grouped(String(at.colluders))} people collude with the analyst; their answers still count.`
       : " No colluders: as above.";
-    show("colluders", found.colluders, said("central", found.colluders, at) + told, "nats");
+    show("colluders", found.colluders, sentenceOf("central", found.colluders, at) + remark, "nats");
   }
   const factor = number(Math.exp(found.local.upper), true);
-  const known = Number.isFinite(found.local.upper)
-    ? `Even with your name on it, what you send changes the odds of any conclusion about you by at most a factor ${factor}.`
+  const changes = Math.exp(found.local.upper) > READABLE
+    ? "If the shuffler fails, your answers are practically readable."
+    : `Even with your name on it, what you send changes the odds of any conclusion about you by at most a factor ${factor}.`;
+  const words = Number.isFinite(found.local.upper)
+    ? changes
     : "Your answer is in the report as it is: if the shuffler fails, nothing protects it.";
-  show("local", found.local, known, "nats");
-  show("rare", found.rare, "Standard error of the estimated share of a value that nobody holds.", "");
-  show("worst", found.worst, "Standard error of an estimated share, at the worst true share.", "");
+  show("local", found.local, words, "nats");
+  show("rare", found.rare, "Standard error of the estimated share of a value that no person holds.", "");
+  const even = found.worst !== null && found.worst.upper > 1 / at.k
+    ? ` It is larger than an even share (1/${grouped(String(at.k))}): most shares cannot be estimated.` : "";
+  show("worst", found.worst, `Standard error of an estimated share, at the worst true share.${even}`, "");
   byId("toml").textContent = toml(places);
 }
 
 function element(name, attributes, parent, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  parent.append(made);
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  parent.append(node);
+  return node;
 }
 
 // Round numbers between two others: 1, 2, 5 times powers of ten on a logarithmic axis, even steps on a linear one.
@@ -81,14 +92,14 @@ function ticks(low, high, log, most) {
     for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) found.push(Number((i * step).toPrecision(6)));
     return found;
   }
-  for (const kept of [[1, 2, 5], [1, 3], [1]]) {
+  for (const digits of [[1, 2, 5], [1, 3], [1]]) {
     const found = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high) + 1; power++)
-      for (const times of kept) {
+      for (const times of digits) {
         const value = Number(`${times}e${power}`);
         if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) found.push(value);
       }
-    if (found.length <= most || kept.length === 1) {
+    if (found.length <= most || digits.length === 1) {
       const every = Math.ceil(found.length / most);
       return found.filter((_, place) => place % every === 0);
     }
@@ -155,29 +166,30 @@ function chart(spec) {
 function charts() {
   const of = key => stand => figures(stand)[key];
   const several = key => data.axes[key].stops.length > 1;
-  const told = data.axes.colluders.stops[places.colluders] > 0;
-  const privacy = [{ name: "release", at: of("central") }, ...(told ? [{ name: "release and colluders", at: of("colluders") }] : []), ...(Number.isFinite(meant(places).device[2]) ? [{ name: "sender known", at: of("local") }] : [])];
+  const colluding = data.axes.colluders.stops[places.colluders] > 0;
+  const privacy = [{ name: "release", at: of("central") }, ...(colluding ? [{ name: "release, with colluders", at: of("colluders") }] : []), ...(Number.isFinite(meant(places).device[2]) ? [{ name: "unshuffled", at: of("local") }] : [])];
   const who = data.reports === 1 ? "people" : "reports of all people";
-  const central = data.adversaries.central.points.length > 0, guessed = data.adversaries.strong.points.length > 0;
+  const central = data.adversaries.central.points.length > 0, guessed = data.adversaries.strong.derived || data.adversaries.strong.points.length > 0;
   const estimated = devices.values().next().value[4] !== null;
   const device = "local epsilon of one report (nats)", nats = "epsilon (nats)";
-  const by = data.perPerson ? "dummies" : several("epsilon") ? "epsilon" : "n", besides = "messages of each person besides";
-  const against = { n: ["number of people", who], epsilon: ["noise on each device", device], dummies: ["messages besides", besides] };
-  const made = [
+  const by = data.perPerson ? "dummies" : several("epsilon") ? "epsilon" : "n", additional = "additional messages of each person";
+  const against = { n: ["number of people", who], epsilon: ["noise on each device", device], dummies: ["number of additional messages", additional] };
+  const specs = [
     central && { title: "Privacy against the number of people", axis: "n", x: who, y: nats, log: true, series: privacy,
-      caption: `More people hide each one better: epsilon at delta = ${label("delta")}, smaller is more private.` },
+      caption: `Epsilon at delta = ${label("delta")} falls as the number of people grows; smaller is more private.` },
     central && several("epsilon") && { title: "Privacy against the noise on each device", axis: "epsilon", x: device, y: nats, log: true, series: privacy,
-      caption: `Less noise protects less: epsilon at delta = ${label("delta")} for this many people.` },
-    central && data.perPerson && { title: "Privacy against the messages besides", axis: "dummies", x: besides, y: nats, log: true, series: privacy,
-      caption: `More messages hide each report better: epsilon at delta = ${label("delta")}.` },
+      caption: `Epsilon at delta = ${label("delta")} grows with the local epsilon (less noise), for this number of people.` },
+    central && data.perPerson && { title: "Privacy against the number of additional messages", axis: "dummies", x: additional, y: nats, log: true, series: privacy,
+      caption: `Epsilon at delta = ${label("delta")} falls as people send more messages.` },
     guessed && { title: "Guessing against the number of people", axis: "n", x: who, y: "probability of a right guess", log: false,
-      series: [{ name: "knows nobody's answer", at: of("uninformed") }, { name: "knows everybody else's", at: of("strong") }],
+      series: data.adversaries.strong.derived ? [{ name: "any adversary, all reports", at: of("strong") }]
+        : [{ name: "knows no answer", at: of("uninformed") }, { name: "knows all other answers", at: of("strong") }],
       caption: `Without the release a guess is right ${percent(1 / meant(places).k)} of the time.` },
     estimated && { title: `Accuracy against the ${against[by][0]}`, axis: by, x: against[by][1], y: "standard error of a share", log: true, plain: true,
       series: [{ name: "a rare value", at: of("rare") }, { name: "the worst share", at: of("worst") }],
-      caption: "What protection costs: predicted standard error of an estimated share." },
+      caption: "Predicted standard error of an estimated share." },
   ];
-  byId("pictures").replaceChildren(...made.filter(Boolean).map(chart).filter(Boolean));
+  byId("pictures").replaceChildren(...specs.filter(Boolean).map(chart).filter(Boolean));
 }
 
 function draw() {

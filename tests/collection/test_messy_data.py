@@ -176,7 +176,7 @@ def test_labels_in_a_file_are_read_with_the_specification(folder: Path) -> None:
         {"n": 3, "categories_file": "towns.txt"},
     ):
         unread = type(specification).model_validate({**tables, "population": population})
-        with pytest.raises(SpecificationError, match="must be read with the file of the specification"):
+        with pytest.raises(SpecificationError, match="must be replaced by the labels in that file"):
             unread.population.read(folder)
 
 

@@ -84,9 +84,9 @@ def choose(
 ) -> Choices:
     """Return the deployments that meet targets of accuracy, privacy and population size.
 
-    `wishes` is a specification in which [randomizer] and [shuffler] may be left out. If present, only
-    `shuffler.kind` is used (see `secure_aggregation`). With `targets.standard_error`, every mechanism gets the smallest
-    local epsilon that meets this target. With privacy targets alone, it gets the largest local epsilon that they allow.
+    `wishes` is a specification in which [randomizer] and [shuffler] may be left out. If [shuffler] is
+    present, only its `kind` is used (see `secure_aggregation`). With `targets.standard_error`, every mechanism gets the
+    smallest local epsilon that meets this target. With privacy targets alone, it gets the largest that they allow.
     Where true reports are hidden by additional messages, of people (`BlanketMessages`, `FakesPerValue`) or of a
     scrambler, the fewest messages that meet the privacy targets are chosen. With `targets.local_epsilon`, blanket
     messages accompany reports with the required noise. Values in the data are not used.

@@ -47,7 +47,7 @@ class Detection:
         """Return the smallest false reject rate among thresholds whose false accept rate is at most `false_accept`.
 
         Raises:
-            InvalidInputError: not a probability.
+            InvalidInputError: `false_accept` is not a probability.
         """
         allowed = _checks.probability("false_accept", false_accept)
         return float(self.false_reject[self.false_accept <= allowed].min())
@@ -125,7 +125,8 @@ def matrix_equal_error_rate(
     person who is drawn twice is not their own impostor. The interval covers the choice of people.
 
     Raises:
-        InvalidInputError: not a square matrix of finite numbers, fewer than 20 people, or an argument out of range.
+        InvalidInputError: `scores` is not a square matrix of finite numbers for at least 20 people, or an argument is
+            out of range.
 
     Source: Efron 1979.
 
@@ -251,7 +252,7 @@ def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confi
         confidence: of the interval.
 
     Raises:
-        InvalidInputError: not a square matrix of finite numbers, or an argument out of range.
+        InvalidInputError: `scores` is not a square matrix of finite numbers, or an argument is out of range.
 
     Source: Murakami, Takahashi 2021, section 5.3; Clopper, Pearson 1934.
 
@@ -274,7 +275,7 @@ def identified(scores: npt.ArrayLike, tops: npt.ArrayLike = (1,), *, ties: Ties 
     ("against"). For t = 1, 2, ..., n this is the cumulative match curve.
 
     Raises:
-        InvalidInputError: not a square matrix of finite numbers, a t outside 1..n, or ties not understood.
+        InvalidInputError: `scores` is not a square matrix of finite numbers, a t is outside 1..n, or `ties` is unknown.
 
     Source: Murakami, Takahashi 2021, section 5.3.
 

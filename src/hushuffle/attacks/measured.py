@@ -87,12 +87,12 @@ def measure(
     chosen: float = 0.2,
     ratios: bool = False,
 ) -> Measurement:
-    """Return what trials of two neighbouring inputs say of epsilon.
+    """Return a lower bound on epsilon from trials of two neighbouring inputs.
 
     `scores[0]` and `scores[1]`, each of shape (trials,), are one number for each trial of the first and of the second
     input; a larger score is evidence for the first input. The trials must be independent, and a score may depend on its
-    own trial only. The first trials of either choose the event (a threshold, and which input it speaks for); the others
-    count it.
+    own trial only. The first trials of both inputs choose the event: a threshold, and the input that it indicates. The
+    other trials count it.
 
     Args:
         scores: of the trials, as above.

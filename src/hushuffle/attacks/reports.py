@@ -65,7 +65,9 @@ def _pieces(reports: list[Any]) -> npt.NDArray[Any]:
 
 
 def codes_of(pieces: npt.NDArray[Any], size: int, learned: int) -> tuple[Codes, Codes]:
-    """Return two inputs' pieces as codes, shape (size, pieces) each; bins are those of the first `learned` of either.
+    """Return the pieces of two inputs as codes, shape (size, pieces) each.
+
+    The codes and bins are learned from the first `learned` rows of both inputs together.
 
     >>> codes_of(np.array([[3.0], [4.0], [3.0], [5.0]]), 2, 1)[1].tolist()
     [[0], [1]]

@@ -26,7 +26,7 @@ def assess(
 ) -> Exit:
     """Compute what each adversary can learn from a deployment, and its accuracy.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle assess examples/affairs.toml
       hushuffle assess examples/commute.toml --strict --out hushuffle-out/trips
 

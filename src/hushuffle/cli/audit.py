@@ -44,7 +44,7 @@ def audit(
 ) -> Exit:
     """Test a privacy claim by trials.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle audit examples/affairs.toml --trials 20000
       hushuffle audit --url http://127.0.0.1:8000/report --values no,yes --epsilon 1
 

@@ -39,7 +39,7 @@ def calibrate(
 ) -> Exit:
     """Find the noise that meets the targets of a deployment.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle calibrate examples/calibrate.toml
       hushuffle calibrate examples/sum.toml --json
 

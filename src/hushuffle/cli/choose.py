@@ -33,7 +33,7 @@ def choose(
 ) -> Exit:
     """Rank the mechanisms and shufflers that meet the targets of a file.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle choose examples/commute.toml
       hushuffle choose examples/commute.toml --out hushuffle-out/choices
 

@@ -52,7 +52,7 @@ def collect(
 ) -> Exit:
     """Randomize and shuffle a column, and write the reports without their senders.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle collect examples/collect.toml --out hushuffle-out/collected
       hushuffle collect examples/collect-columns.toml --out hushuffle-out/columns
 

@@ -22,7 +22,7 @@ def compare(
 ) -> Exit:
     """Compare deployments side by side: figures, differences and targets.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle compare examples/hashing.toml examples/hadamard.toml
       hushuffle compare examples/hashing.toml examples/subset.toml --json
 

@@ -56,7 +56,10 @@ _ESCAPES = re.compile(f"[\x1b{_CONTROLS}{_REORDERING}]")
 
 
 def visible(text: str) -> str:
-    r"""Return text without characters that change what a terminal shows, each as its number: also in JSON and TOML.
+    r"""Return text with escape codes in place of control characters, line separators and bidirectional controls.
+
+    The escape codes (backslash, u, four hexadecimal digits) are valid in strings of JSON and TOML. Tabs, line feeds and
+    carriage returns stay.
 
     >>> print(visible("\x1b[31mred\u202e"))
     \u001b[31mred\u202e
@@ -69,13 +72,16 @@ def _escaped(text: str, unsafe: re.Pattern[str]) -> str:
 
 
 class VisibleStream:
-    """Standard output or error on which every text is visible; a terminal still takes colours and a moving bar."""
+    """Standard output or error that prints control characters escaped.
+
+    On a terminal, colours and the progress bar still work.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text with its unsafe characters as numbers."""
+        """Write text with its unsafe characters replaced by escape codes."""
         return self._stream.write(_escaped(text, _UNSAFE) if self._stream.isatty() else visible(text))
 
     def __getattr__(self, name: str) -> Any:
@@ -84,7 +90,7 @@ class VisibleStream:
 
 @contextmanager
 def visibly() -> Iterator[None]:
-    """Let whatever is printed meanwhile be visible."""
+    """Replace control characters by escape codes in all output that is printed in this context."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", VisibleStream(stream)) for stream in before)
     try:
@@ -130,14 +136,14 @@ _ERASE = "\r\x1b[K"
 
 
 def starting() -> None:
-    """Say on a terminal that something goes on, before the modules are loaded that show how far it is."""
+    """Print on a terminal that the program is starting, while the modules of the progress bar are loaded."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{_ERASE}{_STARTING} ...")
         sys.stderr.flush()
 
 
 def erase() -> None:
-    """Take away from a terminal that something starts."""
+    """Erase the notice of `starting` from the terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(_ERASE)
         sys.stderr.flush()

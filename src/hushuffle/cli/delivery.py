@@ -54,7 +54,7 @@ def document(files: Sequence[Path]) -> str:
 
 
 def summary(made: Report, files: Sequence[Path]) -> str:
-    """Return the summary of `made` and what was written."""
+    """Return the summary of the report `made`, followed by the names of the files that were written."""
     from hushuffle import report  # noqa: PLC0415 - only when needed
 
     text = report.terminal(made, width=width(), color=color()).rstrip("\n")

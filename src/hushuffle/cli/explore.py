@@ -11,7 +11,7 @@ from hushuffle.cli.console import Exit, progress
 def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
     """Write a page with sliders for people, noise, dummies and colluders.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle explore examples/affairs.toml
       hushuffle explore examples/dummies.toml --out hushuffle-out/dummies.html
 

@@ -32,7 +32,7 @@ def inspect(
 ) -> Exit:
     """Show the owner of a table its contents, and draft a specification.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle inspect examples/places.csv
       hushuffle inspect examples/places.csv --out hushuffle-out/places.toml
 

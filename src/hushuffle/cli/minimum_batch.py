@@ -39,12 +39,12 @@ def minimum_batch(
 ) -> Exit:
     """Compute the smallest batch whose release keeps a guarantee.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle minimum-batch examples/secure-sums.toml
       hushuffle minimum-batch --k 10 --local-epsilon 4 --epsilon 1 --delta 1e-6
 
-    The guarantee is certified for that batch and for every larger one, for all
-    answers. Give a specification with targets.epsilon, or all of --k,
+    The guarantee is certified for that batch and for every larger one, whatever
+    people answer. Give a specification with targets.epsilon, or all of --k,
     --local-epsilon, --epsilon and --delta.
 
     Args:
@@ -54,10 +54,11 @@ def minimum_batch(
             (default: that of the specification).
         epsilon: largest central epsilon of a release, in nats (default: targets.epsilon).
         delta: delta of that guarantee (default: targets.delta).
-        mechanism: randomizer: one-hot bits, all flipped alike (symmetric) or optimized; or randomized response.
+        mechanism: randomizer: one-hot bits with equal flip probabilities (symmetric), with optimized ones (optimized),
+            or randomized response.
         release: sums of all reports (secure aggregation: Prio, DAP), or the shuffled reports.
         reports_per_person: reports per person in a batch, at most.
-        rounds: number of batches with the same people; epsilon is that of all together.
+        rounds: number of batches with the same people; epsilon is that of all these batches together.
         json: print only JSON to standard output.
         dap: print JSON with the task in terms of DAP: the VDAF, its parameters, and requirements.
     """

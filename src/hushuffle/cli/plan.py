@@ -22,7 +22,7 @@ _ROOT = Path("hushuffle-out")
 _MOST_COMMANDS = 40
 _HELP = """Analyse, simulate and run the plan of a decentralised query.
 
-Examples (copy the files: hushuffle examples examples):
+Examples (hushuffle examples examples writes these files):
   hushuffle plan analyse examples/aggregate.toml
   hushuffle plan run examples/aggregate-network.toml --network
 """
@@ -43,7 +43,7 @@ def analyse(
 ) -> Exit:
     """Bound what the traffic of a plan reveals about one person.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle plan analyse examples/aggregate.toml
       hushuffle plan analyse examples/histogram.toml --strict --json
 
@@ -85,7 +85,7 @@ def simulate(
 ) -> Exit:
     """Simulate a plan on its data, once, on this machine.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle plan simulate examples/aggregate.toml
       hushuffle plan simulate examples/kmeans.toml --out hushuffle-out/clusters
 
@@ -127,7 +127,7 @@ def run(
 ) -> Exit:
     """Run a plan with real nodes that communicate over TLS.
 
-    Examples (copy the files: hushuffle examples examples):
+    Examples (hushuffle examples examples writes these files):
       hushuffle plan run examples/aggregate-network.toml --network
       hushuffle plan run examples/histogram.toml --phones
 

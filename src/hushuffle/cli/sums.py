@@ -163,8 +163,8 @@ def _lines(choice: SumChoice) -> Iterator[str]:
         yield from _wrapped(f"{target.word.upper()} {target.sentence}")
     yield ""
     yield from _wrapped(
-        "Central epsilon: certified, in nats, holds for all numbers. Error: standard error if all answer, for the "
-        "numbers that rounding is worst for; the numbers themselves were not looked at."
+        "The central epsilon (in nats) is certified for all numbers. The error is the standard error if all people "
+        "answer, for the numbers with the largest rounding error. The numbers themselves were not looked at."
     )
 
 

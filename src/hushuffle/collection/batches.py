@@ -35,7 +35,7 @@ Late: TypeAlias = Literal["next", "drop", "refuse"]
 stops the run."""
 
 Interrupted: TypeAlias = Literal["repeat", "skip"]
-"""What to do with a batch that was claimed and does not exist: collect its files again, or never."""
+"""What to do with a batch that was started but has no output: collect its files again, or never."""
 
 
 class _OtherCoins(Exception):  # noqa: N818 - what is the case

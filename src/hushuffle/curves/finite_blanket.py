@@ -74,8 +74,9 @@ Trial = tuple[Place, Background]
 class FiniteDivergence(SearchedCurve):
     """Privacy curve of the target's report, shuffled among the reports of `others` and `dummies` blanket reports.
 
-    `counts` and `weights` give the distribution of N: `weights[j]` is P(N = `counts[j]`)/N, shape (J,), and `missing`
-    is the probability of any other N. Each of the N reports is from the blanket with probability `covered`. `places`
+    N is the number of reports among which the target's report hides, including this report. `weights[j]` is
+    P(N = `counts[j]`) / `counts[j]`, shape (J,), and `missing` is the probability that N is not in `counts`. Each of
+    the N reports is from the blanket with probability `covered`. `places`
     are the target's pairs of values examined. `trials` are the datasets that a lower bound evaluates; if empty, they
     are searched at every epsilon. `level` is the size of delta for which report pools are chosen (None: searched).
     """

@@ -88,7 +88,8 @@ def clones(local_epsilon: float, epsilon: float, reports: Floats) -> Floats:
     """Return the divergence of binary randomized response among N - 1 fair random bits, N = `reports`, rounded up.
 
     Two values' report distributions of an epsilon_0-private randomizer are a post-processing of those of binary
-    randomized response. Another person's report is a clone of either value's with probability e**-epsilon_0/2 each.
+    randomized response. Another person's report is a clone of the first value's report with probability
+    e**-epsilon_0/2, and a clone of the second value's report with the same probability.
 
     >>> round(float(clones(1.0, 0.0, np.array([1.0]))[0]), 6) == round(math.tanh(0.5), 6)
     True

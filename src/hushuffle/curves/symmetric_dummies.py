@@ -210,7 +210,10 @@ class HeldAlike:
     def _assembled(
         self, witness: Witness, mass: Floats, factors: list[Floats], slopes: Floats, place: npt.NDArray[np.int64]
     ) -> DatasetPair:
-        """Return the pair of events in the bins `place`: their probabilities are `mass` times the two `factors`."""
+        """Return the output probabilities of two datasets: `mass` times the first factor, and times the second.
+
+        Row i of `mass` and of the factors belongs to bin `place[i]`.
+        """
         there = self.held[place] > 0  # a lower bound may omit events that only one of the two values can cause
         scale = self.held[place[there], None]
         first, second = (factor[there] / scale for factor in factors)

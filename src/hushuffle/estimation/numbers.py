@@ -263,7 +263,8 @@ class Scores:
     def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
         """Return the scores for the reports of a randomizer."""
         if randomizer.inputs != grid.levels:
-            _checks.reject("grid", f"of {randomizer.inputs:,} levels, as many as values", f"<{grid.levels:,} levels>")
+            rule = f"a grid of {randomizer.inputs:,} levels, one per value of the randomizer"
+            _checks.reject("grid", rule, f"<{grid.levels:,} levels>")
         reports = Expectations.of(randomizer)
         levels = grid.points - grid.low
         score = reports.scores(levels)

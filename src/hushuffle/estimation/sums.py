@@ -118,10 +118,11 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         protocol: the protocol that produced them.
 
     Raises:
-        InvalidInputError: no such array, residues out of range, messages of no whole number of people, of
-            fewer people than must answer, or of more than n. Also a sum that no numbers within the bounds can have,
-            noise included (by chance at most once in 2**40). If one message is missing and another is added, the sum is
-            uniform. If all people answer, at least half of all residues are accepted, so this is rarely detected.
+        InvalidInputError: `messages` is not such an array, a residue is out of range, or the messages are not those of
+            a whole number of people: as many as must answer, at least, and n at most. The same is raised if no numbers
+            within the bounds can have the sum, noise included (by chance at most once in 2**40). If one message is
+            missing and another is added, the sum is uniform. If all people answer, at least half of
+            all residues are accepted, so this is rarely detected.
 
     Source: docs/theory/split-and-mix.md, Theorem 10.
 

@@ -77,7 +77,7 @@ class MixedProtocol(_checks.ByName):
         """Return the same collection, with guarantees computed for the people of this group (numbered from 0).
 
         Raises:
-            InvalidInputError: no such group, or an empty one.
+            InvalidInputError: no group has this number, or the group is empty.
         """
         return replace(self, group=_checks.integer("group", group, low=0, high=len(self.groups) - 1))
 

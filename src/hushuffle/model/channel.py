@@ -24,8 +24,8 @@ class Channel:
     rows and columns and default to 0, 1, ...
 
     Raises:
-        InvalidInputError: not a matrix, a negative entry, a row that does not sum to 1
-            (within 1e-12 for floats, exactly for rationals), or labels of the wrong number.
+        InvalidInputError: `matrix` is not a matrix, an entry is negative, a row does not sum to 1
+            (within 1e-12 for floats, exactly for rationals), or the number of labels is wrong.
 
     >>> import hushuffle as hs
     >>> from fractions import Fraction as F

@@ -93,7 +93,7 @@ class NumberGrid(_checks.ByName):
         afterwards: `randomize` continues its stream of random bits.
 
         Raises:
-            InvalidInputError: not a one-dimensional array of numbers, or a number is not finite.
+            InvalidInputError: `numbers` is not a one-dimensional array of numbers, or a number is not finite.
         """
         return self.rounded(self.positions(numbers), rng=rng)
 

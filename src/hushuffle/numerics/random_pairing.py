@@ -40,13 +40,13 @@ _LARGEST: Final = 600.0
 
 
 def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> float:
-    """Return an upper bound of E[q**(c - 1)] - 1 for n `nodes` a side, m `places` each and q `colours`.
+    """Return an upper bound of E[q**(c - 1)] - 1, where c is the number of connected pieces of a random pairing.
 
     Args:
-        nodes: n >= 2.
-        places: m >= 3.
-        colours: q >= 2.
-        near: count a colouring (r/n)**2 times, r the nodes of other colours than a most frequent one.
+        nodes: number of nodes on each side, n >= 2.
+        places: number of places of each node, m >= 3.
+        colours: number of colours, q >= 2.
+        near: weight each colouring by (r/n)**2, where r nodes of a side do not have the most frequent colour.
 
     Source: docs/theory/split-and-mix.md, Lemma 2 and Lemma 3.
 

@@ -51,7 +51,7 @@ def least_log_ratio(more: int, less: int, trials: int, *, delta: float = 0.0, co
     Args:
         more: hits of the first event.
         less: hits of the second event.
-        trials: of either.
+        trials: number of trials of each event.
         delta: subtracted from p.
         confidence: of the lower bound.
 

@@ -195,7 +195,7 @@ def claim(
     )
 
 
-_POINT: Final = "A line of so few points decides nothing."
+_POINT: Final = "The line has too few points to support or refute the claim."
 
 
 def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:

@@ -207,7 +207,7 @@ class Plan:
         return tuple(c for layer in self.layers for c in layer if c.name in names and not c.fixed and c.moves != 0)
 
     def moved_together(self, data: str) -> tuple[Cluster, ...]:
-        """Return the clusters in which one item of `data` can move its message in all at once, whatever the randomness.
+        """Return the clusters in which one item of `data` can move its message in all at once, for any randomness.
 
         These clusters read the data, and their inputs do not depend on any randomness: a message's target is a function
         of the item and of public values. Two items that differ in every column, or two points that stay near

@@ -234,7 +234,12 @@ class DataPopulation(Numeric):
         if self.bins is not None:
             return Bins(edges=self.bins)
         if self.categories_file is not None:
-            unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
+            unfit(
+                "population.categories_file",
+                "must be replaced by the labels in that file before the data are read",
+                self.categories_file,
+                "Load the specification from its file, which also reads the labels, or give `categories`.",
+            )
         assert self.categories is not None  # a rule of the specification
         return self.categories
 
@@ -307,7 +312,12 @@ class CountedPopulation(Numeric):
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:  # noqa: ARG002 - others read files
         """Return the people, without values."""
         if self.categories_file is not None:
-            unfit("population.categories_file", "must be read with the file of the specification", self.categories_file)
+            unfit(
+                "population.categories_file",
+                "must be replaced by the labels in that file before the data are read",
+                self.categories_file,
+                "Load the specification from its file, which also reads the labels, or give `categories`.",
+            )
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
         labels = labels if self.grid is None else self.grid.labels
         assert labels is not None

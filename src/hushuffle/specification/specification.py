@@ -91,7 +91,8 @@ class Specification(File):
         Strong(kind="strong"),
         Linker(kind="linker"),
     )
-    """Adversaries to assess; in a reach study only "strong". Default with a Mallows shuffle: order and linker."""
+    """The adversaries to assess (default: uninformed, strong and linker; with a Mallows shuffle: order and linker). A
+    study that estimates the reach of audiences ("bit-flipping") allows only "strong", which is then the default."""
     targets: Targets
     """Requirements that assess checks."""
     run: Run = Run()

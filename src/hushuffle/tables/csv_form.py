@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 KINDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-"""Endings of files that are tables of text."""
+"""File name extensions of tables in text form."""
 
 UTF8: Final = "utf-8"
 _BLOCK: Final = 1 << 22
@@ -60,7 +60,7 @@ def separator_name(separator: str) -> str:
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse what is not the name of an encoding of text."""
+    """Refuse a name that is not that of a text encoding."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):

@@ -26,10 +26,10 @@ _SINGLE: Final = 1e-6
 
 
 def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
-    """Return the rows of the matrix in the file `name`, relative to `base_folder`: probabilities, in all 1 each.
+    """Return the rows of the matrix in the file `name`, relative to `base_folder`: each sums to 1.
 
     Raises:
-        DataError: no such file, or something else is in it; it says where.
+        DataError: the file is missing, or does not hold such a matrix; the message says in which row or line.
     """
     path = base_folder / name
     read = _READERS.get(path.suffix.lower())

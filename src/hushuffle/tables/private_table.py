@@ -45,11 +45,10 @@ def load_table(
     base_folder: Path | None = None,
     form: CsvForm | None = None,
 ) -> PrivateTable:
-    """Return columns of `source` (as `load_column`): of groups, with their `categories`, and of finite `numbers`.
+    """Return the columns of `source` that are keys of `categories`, as codes, and the columns `numbers`, as floats.
 
-    CSV files are of this `form`.
-
-    "drop" leaves out every record in which one of the columns is missing.
+    `source`, `base_folder` and `form` (how CSV files are written) are as in `load_column`. `missing="drop"` leaves out
+    every record in which one of the columns is missing.
 
     Raises:
         DataError: the data cannot be read or do not fit; the message shows no value.

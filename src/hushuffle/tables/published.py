@@ -101,7 +101,8 @@ def load_checkins(source: str | Path) -> Traces:
             (all of 2019's), dataset_WWW_Checkins_anonymized.txt or dataset_TIST2015_Checkins.txt: the first of them.
 
     Raises:
-        DataError: not there, not such a file, or a record that cannot be read (no value is shown).
+        DataError: the file is missing or is not in one of these formats, or a record cannot be read; the message
+            shows no value.
 
     Source: Yang, Zhang, Zheng, Yu 2015; Yang, Zhang, Qu 2016; Yang, Qu, Yang, Cudre-Mauroux 2019 (data).
 
@@ -158,10 +159,10 @@ _RATINGS: Final = ("ratings.csv", "ratings.csv.gz", "ratings.parquet")
 
 
 def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
-    r"""Return the ratings of a file as traces of movies: which ones a user rated, in order of time.
+    r"""Return the ratings of a file as traces of movies: the movies that each user rated, in order of time.
 
     The format is MovieLens' ratings.csv (also .csv.gz, .parquet): columns userId, movieId, rating, timestamp.
-    Movies are coded in order of their ids, only those that occur; how well they were liked is not kept. Many
+    Movies that occur are coded in order of their ids; the numbers of stars are not stored. Many
     ratings of one user have the same second: they keep the order of the rows, which in MovieLens is by movie.
 
     Args:
@@ -169,7 +170,8 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
         least: ratings below this many stars are left out (4 keeps what the users liked).
 
     Raises:
-        DataError: not there, not such a file, a record that cannot be read (no value is shown), or nothing left.
+        DataError: the file is missing or is not in this format, a record cannot be read, or no rating has at least
+            `least` stars; the message shows no value of a record.
         InvalidInputError: least is not finite and >= 0.
 
     Source: Harper, Konstan 2015 (data); Murakami, Takahashi 2021, section 5.1 (4 stars or more).

@@ -30,7 +30,7 @@ def nulls(values: pl.Series) -> Marks:
 
 
 def _no_numbers(values: pl.Series) -> Marks:
-    """Mark nulls as missing, and what is no finite number as unseen."""
+    """Mark nulls as missing, and values that are not finite numbers as unseen."""
     marks = nulls(values)
     marks[~np.isfinite(values.fill_null(0.0).to_numpy())] = UNSEEN
     return marks
@@ -40,7 +40,7 @@ def _no_numbers(values: pl.Series) -> Marks:
 class Rule:
     """How a column is read: `read` computes its values, `takes` tests its type, and `must` describes allowed types.
 
-    `marks` finds records without a value, and the reason. `alike`: the column has one type in all files.
+    `marks` finds records without a value, and the reason. `alike`: the column must have the same type in all files.
     """
 
     read: Callable[[str, pl.DataType], pl.Expr]
@@ -79,7 +79,10 @@ def _plain(dtype: pl.DataType) -> bool:
 
 
 NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=_plain)
-"""Finite numbers; a value that is no finite number becomes NaN or infinite, and a missing value becomes null."""
+"""Reads finite numbers: a missing value becomes null, and text that is no number becomes NaN.
+
+NaN and infinity are marked as unseen.
+"""
 
 TEXT: Final = Rule(read=_text, takes=_plain)
 """Text, also of numbers; a missing value becomes null."""

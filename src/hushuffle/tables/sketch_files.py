@@ -92,7 +92,8 @@ def load_filter(path: Path | str) -> StoredFilter:
     """Return what `save_filter` wrote: `BloomFilter(**load_filter(path))` is the filter.
 
     Raises:
-        DataError: not such a file, cut off, damaged, or of a later version.
+        DataError: the file is missing, is not a Bloom filter of hushuffle, is cut off or damaged, or is of a later
+            version.
     """
     source = _named(path)
     with (
@@ -125,7 +126,7 @@ def identifier_columns(
         form: how CSV files are written.
 
     Raises:
-        DataError: no such file or column, or a file that cannot be read.
+        DataError: a file or the column is missing, or a file cannot be read.
     """
     for part in open_source(source, base_folder=base_folder or Path(), form=form):
         part.dtypes(column)  # complains plainly if there is none

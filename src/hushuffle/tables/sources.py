@@ -309,7 +309,11 @@ def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) 
 def open_all(
     sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str], form: CsvForm | None = None
 ) -> Iterator[Part]:
-    """Yield the parts of files, folders, globs and bundled data sets, each file once, named as `called` says."""
+    """Open files, folders, globs and bundled data sets, and yield a part for each file or data set.
+
+    `called` maps a source to the name that messages use for its parts; without an entry a part keeps its own name. A
+    file that is given twice is an error.
+    """
     seen: set[Path] = set()
     for source in sources:
         opener = open_folder if (base_folder / Path(source).expanduser()).is_dir() else open_source

@@ -59,7 +59,7 @@ def check_document(document: Any) -> Iterator[Row]:
     """Yield a row for each certificate of a result, or of a list of certificates.
 
     Raises:
-        MalformedError: it is neither, or one of the certificates is malformed.
+        MalformedError: `document` is neither a result nor such a list, or a certificate is malformed.
     """
     if isinstance(document, Mapping) and "epsilon" in document:
         document = [document]

@@ -1,6 +1,6 @@
 """Randomized response with three or more values among few people: sums over all counts of reports.
 
-Source: docs/theory/blanket.md, Theorem 3; docs/theory/datasets.md (all others alike).
+Source: docs/theory/blanket.md, Theorem 3; docs/theory/datasets.md (all others with the same value).
 """
 
 from __future__ import annotations

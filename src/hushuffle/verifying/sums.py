@@ -142,8 +142,8 @@ def positive_part(value: Callable[[int], Any], at_start: Any, grid: Grid) -> Any
 def moduli(values: Callable[[int], Sequence[Any]], at_start: Sequence[Any], grid: Grid) -> list[Any]:
     """Return upper bounds on E[S]_+ for several sums at once, with moduli in place of transforms.
 
-    At every node a modulus is log-linear in how many scores are of which distribution, so the largest is where all
-    are alike."""
+    At every node a modulus is log-linear in the numbers of scores of each distribution, so it is largest if all
+    scores have the same distribution."""
     totals = [arb(0) for _ in at_start]
     for m in range(grid.count):
         w, normal = grid.normal(m)

@@ -265,7 +265,7 @@ def test_names_and_defaults_are_those_of_a_specification() -> None:
         device = hs.UnaryEncoding(k=5, epsilon=1.0, encoding=encoding)
         assert device == hs.UnaryEncoding(k=5, epsilon=1.0, kind=encoding)
         assert device == hs.UnaryEncoding.from_settings(5, {"epsilon": 1.0, "encoding": encoding})
-        assert device.with_epsilon(2.0).encoding == encoding
+        assert device.with_epsilon(2.0).kind == encoding
     assert hs.LocalHashing(k=100, epsilon=3.0) == hs.LocalHashing.from_settings(100, {"epsilon": 3.0})
     assert hs.SubsetSelection(k=20, epsilon=1.0) == hs.SubsetSelection.from_settings(20, {"epsilon": 1.0})
     with pytest.raises(InvalidInputError, match="`encoding` must be symmetric or optimized"):

@@ -46,7 +46,7 @@ def test_parts_come_back_in_as_many_messages_whatever_they_hold(count: int, room
 
 @pytest.mark.parametrize("wrong", [[], [b"x"], [bytes(32)], [bytes(95)], [bytes(90), bytes(7)]])
 def test_what_is_no_part_is_refused(wrong: list[bytes]) -> None:
-    with groups(6) as document, pytest.raises(DataError, match="the size or form of its part"):
+    with groups(6) as document, pytest.raises(DataError, match="bytes, but its part of the result must have"):
         ToldCodec(document).unpack((1, 0), wrong)
 
 

@@ -34,7 +34,7 @@ class MatrixRandomizer(Mechanism):
         channel: Q, shape (values, reports), at least two values: a `Channel`, or a matrix of numbers or rationals.
 
     Raises:
-        InvalidInputError: not a channel (see `Channel`), or a single row.
+        InvalidInputError: `channel` is not a valid `Channel`, or it has a single row.
 
     Source: Balle, Bell, Gascon, Nissim 2019 (blanket of any randomizer); docs/theory/blanket.md, Theorem 1.
 

@@ -82,7 +82,7 @@ class MallowsShuffle(Shuffler):
         distance: "kendall" (pairs of people in another order) or "hamming" (displaced people).
 
     Raises:
-        InvalidInputError: not a permutation, or theta or distance out of range.
+        InvalidInputError: `reference` is not a permutation, `theta` is out of range, or `distance` is unknown.
 
     Source: docs/theory/order.md, Theorem 1; Meehan et al. 2022, Algorithm 1 and appendix A.10 (whose order of indices
     this is).

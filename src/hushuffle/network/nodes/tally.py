@@ -94,7 +94,10 @@ class ToldCodec:
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
-            message = "the report of a compute node does not have the size or form of its part."
+            message = (
+                f"the report of a compute node has {len(whole):,} bytes, but its part of the result must have "
+                f"{self.size(step):,} bytes."
+            )
             raise DataError(message)
         if self._first:
             (step,) = _HEAD.unpack_from(whole)

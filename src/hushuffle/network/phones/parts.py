@@ -241,7 +241,10 @@ def published(
 def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
     query, floats = promise.task, part.floats
     if floats.size > query.width(number):
-        message = "the report of a target does not have the size or form of its part."
+        message = (
+            f"the report of a target has {floats.size:,} numbers, but its part of the result must have at most "
+            f"{query.width(number):,} numbers."
+        )
         raise DataError(message)
     padded = np.zeros(query.width(number))
     padded[: floats.size] = floats

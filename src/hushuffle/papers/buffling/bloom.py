@@ -19,7 +19,7 @@ _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0
 _NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
 _SAME: Final = 1e-9
 _CLOSE: Final = 0.9
-"""Coefficients with at least this correlation with a pattern are said to have the pattern."""
+"""Coefficients count as showing a pattern if their correlation with it is at least this value."""
 _FAMILY: Final = "Inputs from a family of ours; the paper does not print its own."
 _SETTINGS: Final = (
     ("bits", f"{_BITS:,}: the ratio is proportional to 1/bits, so that nothing here depends on it"),

@@ -125,7 +125,7 @@ def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], reques
     return Report(
         key=key,
         title="Accuracy of frequencies at each local epsilon and at each promised error of identification",
-        question="What does accuracy cost under local differential privacy, and under a promise about identification?",
+        question="How accurate are frequencies under local differential privacy or a bound on re-identification?",
         claims=_cheapest(people, stand_in, "" if key == FIGURE_10 else FIGURE_10, request.seed),
         answers=(
             "At the same loss the exact Bayes error promises more than Theorem 4.2 with Fano's inequality.",

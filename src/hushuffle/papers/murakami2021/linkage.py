@@ -56,7 +56,10 @@ _ESTIMATE: Final = "Points are the estimate for this number of people, settled o
 
 
 def maximum(request: Request) -> Report:
-    """Return figure 5: the attacker was trained on the same events; all of them are sent, or the first ones."""
+    """Return figure 5: how identifying traces are if the attacker was trained on the same events.
+
+    Each person sends all of these events, or only the first ones.
+    """
     places, movies, scores = checkins(request), ratings(request), matrices(request)
     sent = _firsts(places, movies)
     sources = [*biometrics(scores), *_whole(places, movies), *sent]
@@ -168,8 +171,9 @@ def _maximum_claims(
             quote="LT and RH have almost the same identifiability as the commercial fingerprint matcher",
             data=data,
             stand_in=to_all,
-            reason="The estimator decides: from merged counts, which can only lose, check-ins have "
-            f"{said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits and the fingerprint "
+            reason="The result depends on the estimator. Merging scores into cells can only lower D; the estimate "
+            "from these merged counts is for check-ins "
+            f"{said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits and for the fingerprint "
             f"{said(by_label['fingerprint'].counts, 3)}.",
             sure=any(
                 below([by_label[f"{name}, all, {LIKELIHOOD}"]], [by_label["fingerprint"]])
@@ -193,9 +197,10 @@ def _maximum_claims(
 def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
     by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
     return (
-        f"From merged counts, which can only lose, whole traces of check-ins have {said(by_counts[LIKELIHOOD], 3)} "
-        f"bits with the paper's score, {said(by_counts[PER_EVENT], 3)} with the likelihood per event, and the "
-        f"fingerprint {said(by_label['fingerprint'].counts, 3)}: with the paper's score the estimator decides.",
+        "Merging scores into cells can only lower D. The estimate from these merged counts is for whole traces of "
+        f"check-ins {said(by_counts[LIKELIHOOD], 3)} bits with the paper's score, and "
+        f"{said(by_counts[PER_EVENT], 3)} bits with the likelihood per event. For the fingerprint it is "
+        f"{said(by_label['fingerprint'].counts, 3)} bits. With the paper's score the result depends on the estimator.",
         "Among these people PSE is at most log2 of their number, whatever D.",
     )
 

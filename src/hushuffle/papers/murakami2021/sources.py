@@ -165,9 +165,9 @@ class Measured:
     """The measurements of a source.
 
     `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper bound where the
-    estimate has not settled; `counts`: the estimate from merged cells, which can only lose; `trend`: the estimate
-    for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is another
-    person's.
+    estimate has not settled; `counts`: the estimate from merged cells, and merging can only lower D; `trend`: the
+    estimate for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is
+    another person's.
     """
 
     label: str
@@ -232,8 +232,9 @@ def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
         title=title,
         caption=(
             "D: divergence of genuine from impostor scores, the PSE of ever more people; an estimate may fall below 0. "
-            "PSE among these people is at most the smaller of D and log2 of their number. Merged counts can only lose, "
-            "and their interval takes all scores for independent. An interval to infinity: the estimate still grows."
+            "PSE among these people is at most the smaller of D and log2 of their number. Merging scores into "
+            "cells can only lower D; its interval assumes independent scores. An interval "
+            "to infinity: the estimate still grows."
         ),
         columns=(
             "what is sent",

@@ -90,7 +90,7 @@ def from_pld(pld: Any) -> Release:
     must be that of the other rounds: replace one person's value.
 
     Raises:
-        InvalidInputError: not such a distribution, or an optimistic one, which gives no guarantee.
+        InvalidInputError: `pld` is not such a distribution, or it is optimistic, which gives no guarantee.
 
     Source: Zhu, Dong, Wang 2022, Theorem 10.
 

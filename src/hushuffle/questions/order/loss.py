@@ -37,8 +37,8 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
     is proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, more than eight people, theta not finite or < 0, or an
-            unknown distance.
+        InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not
+            finite or is < 0, or `distance` is unknown.
 
     Source: Meehan et al. 2022, Algorithm 1.
 

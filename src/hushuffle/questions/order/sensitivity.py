@@ -38,7 +38,7 @@ def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     integer arrays, an (offsets, members) tuple, or `Groups`.
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
 
     Source: docs/theory/order.md, Theorem 2. Meehan et al. 2022 (Property 4) has an upper bound.
 
@@ -53,7 +53,7 @@ def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dista
     """Return the exact sensitivity of a distance between orders, the largest over all groups (`sensitivities`).
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, `groups` is invalid, or `distance` is unknown.
 
     >>> [sensitivity(range(101), [[0, 100]], distance=d) for d in ("kendall", "footrule", "spearman", "hamming")]
     [199, 200, 20000, 2]
@@ -67,8 +67,8 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
     Time is that of sorting the memberships.
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, bad groups, or an unknown distance; or, Spearman's
-            only, n above two million, where the integers would overflow.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, `groups` is invalid, or `distance` is unknown.
+            For "spearman" also: n is above two million, where the integers would overflow.
 
     Source: docs/theory/order.md, Theorems 2 and 4.
 
@@ -93,7 +93,7 @@ def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     """Return the published w(w+1)/2, w the `width`: an upper bound of `kendall_sensitivity`, printed as equal to it.
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
 
     Source: Meehan et al. 2022, Property 4.
 
@@ -109,7 +109,7 @@ def width(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     """Return the largest distance in ranks between two members of one group.
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
 
     Source: Meehan et al. 2022, section 4.4.
 
@@ -124,7 +124,7 @@ def widths(reference: npt.ArrayLike, groups: GroupsLike) -> Integers:
     """Return the distance in ranks between the outermost members of each group, shape (g,).
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1, or bad groups.
+        InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
 
     >>> import hushuffle as hs
     >>> hs.order.widths([2, 0, 1, 3], [[0, 1], [1, 2], [3]]).tolist()
@@ -139,7 +139,7 @@ def ranks(reference: npt.ArrayLike) -> Integers:
     """Return the rank of each person, shape (n,): the inverse of `reference`.
 
     Raises:
-        InvalidInputError: not a permutation of 0..n-1.
+        InvalidInputError: `reference` is not a permutation of 0..n-1.
 
     >>> ranks([2, 0, 1]).tolist()
     [1, 2, 0]

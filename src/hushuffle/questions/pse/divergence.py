@@ -121,7 +121,8 @@ def from_matrix(
     interval covers the choice of people; not that of the matcher, nor of the sample that each person gave.
 
     Raises:
-        InvalidInputError: not a square matrix of finite numbers, fewer than 100 people, an argument out of range.
+        InvalidInputError: `scores` is not a square matrix of finite numbers for at least 100 people, or an argument is
+            out of range.
         NumericalError: scores repeat and no resolution is given.
 
     Source: as `kl_divergence`.

@@ -34,7 +34,7 @@ def prior_vulnerability(prior: Numbers, gain: Table) -> Number:
         gain: gain of guess w when the secret is x, shape (guesses, inputs).
 
     Raises:
-        InvalidInputError: not a distribution, or shapes that do not fit.
+        InvalidInputError: `prior` is not a distribution, or the shapes do not fit.
 
     Source: Jurado et al. 2023, Definition 1.
 
@@ -57,7 +57,7 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
         gain: gain of guess w when the secret is x, shape (guesses, inputs).
 
     Raises:
-        InvalidInputError: not a distribution, or shapes that do not fit.
+        InvalidInputError: `prior` is not a distribution, or the shapes do not fit.
 
     Source: Jurado et al. 2023, Definition 2.
 
@@ -176,7 +176,7 @@ def distance_gain(distances: Table) -> npt.NDArray[Any]:
         distances: d, symmetric, >= 0, zero on the diagonal, not zero everywhere, shape (inputs, inputs).
 
     Raises:
-        InvalidInputError: not such a table.
+        InvalidInputError: `distances` is not such a table.
 
     Source: Alvim and others 2012 (g-leakage), gains from distances.
 
@@ -230,7 +230,7 @@ def iid_prior(n: int, frequencies: Numbers) -> npt.NDArray[Any]:
     In the order of `channels.datasets(n, k)`; `Fraction`s if the frequencies are.
 
     Raises:
-        InvalidInputError: not a distribution, or too many datasets.
+        InvalidInputError: `frequencies` is not a distribution, or there are too many datasets.
 
     >>> import hushuffle as hs
     >>> [str(weight) for weight in hs.qif.iid_prior(2, [Fraction(1, 4), Fraction(3, 4)])]

@@ -49,7 +49,7 @@ def iid_prior_vulnerability(frequencies: npt.ArrayLike) -> Bound:
     """Return max_x frequencies[x]: the probability of a right guess without the release.
 
     Raises:
-        InvalidInputError: not a distribution.
+        InvalidInputError: `frequencies` is not a distribution.
 
     >>> import hushuffle as hs
     >>> print(hs.qif.iid_prior_vulnerability([0.5, 0.3, 0.2]))

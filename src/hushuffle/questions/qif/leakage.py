@@ -35,7 +35,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
     Exact up to one rounding for rationals.
 
     Raises:
-        InvalidInputError: not a distribution, or shapes that do not fit.
+        InvalidInputError: `prior` is not a distribution, or the shapes do not fit.
 
     Source: Jurado et al. 2023, section II-A.
 
@@ -55,7 +55,7 @@ def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bou
     Exact up to one rounding for rationals. At most `bayes_capacity` if no gain is negative.
 
     Raises:
-        InvalidInputError: not a distribution, shapes that do not fit, or nothing to gain beforehand.
+        InvalidInputError: `prior` is not a distribution, the shapes do not fit, or the prior vulnerability is not > 0.
 
     Source: Jurado et al. 2023, section II-A.
 
@@ -95,7 +95,7 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
     1e-13 of itself for rationals.
 
     Raises:
-        InvalidInputError: not a distribution, or over another number of inputs.
+        InvalidInputError: `prior` is not a distribution over the inputs of `channel`.
 
     Source: Shannon 1948.
 
@@ -209,7 +209,7 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
         channel: from the secret to what the adversary observes.
 
     Raises:
-        InvalidInputError: not a distribution, or over another number of inputs.
+        InvalidInputError: `prior` is not a distribution over the inputs of `channel`.
 
     Source: McIver, Morgan, Smith, Espinoza, Meinicke 2014; Jurado et al. 2023, section II-A.
 

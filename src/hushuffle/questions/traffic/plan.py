@@ -101,8 +101,8 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
 
     Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
     their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of explicit
-    datasets, all others alike, of an item that moves its message in all of `plan.moved_together` at once: a query with
-    this plan has such items if its columns are free. It holds under `plan.assumptions`: show them with it.
+    datasets: one item moves its message in all of `plan.moved_together` at once, and all other items are equal. A query
+    with this plan has such items if its columns are free. It holds under `plan.assumptions`: show them with it.
 
     Args:
         plan: what is run.

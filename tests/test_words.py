@@ -16,7 +16,7 @@ GENERATED: Final = {"docs/reference/verdicts.md"}
 """Pages that quote papers literally."""
 
 WORDS: Final = {
-    r"\bcoins?\b": "randomness, random bits; of a protocol: Bernoulli trials",
+    r"\bcoins?\b(?!=)": "randomness, random bits; of a protocol: Bernoulli trials",
     r"\btold from (?:the )?noise\b": "statistically significant",
     r"\bsays? nothing\b": "blanket messages",
     r"\bbesides\b": "in addition; additional",

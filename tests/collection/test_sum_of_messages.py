@@ -274,7 +274,7 @@ def test_a_budget_adds_sums_and_surveys_up(folder: Path) -> None:
 def test_the_program_says_what_a_key_was_used_for(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["collect", str(folder / "sum.toml"), "--key-file", str(folder / "key"), "--id", "name"]
     assert main([*command, "--out", str(folder / "a"), "--new-key"]) == Exit.DONE
-    assert "With this key so far, 1 collection" in " ".join(capsys.readouterr().out.split())
+    assert "With this key so far: 1 collection" in " ".join(capsys.readouterr().out.split())
     assert main([*command, "--out", str(folder / "b")]) == Exit.DONE
     assert "This sum was collected before" in capsys.readouterr().out
 
@@ -367,7 +367,7 @@ def test_the_program_refuses_what_a_sum_does_not_offer(
     folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "out"), *option]) == Exit.USAGE
-    assert f"{option[0]}: a sum by several messages" in capsys.readouterr().err
+    assert f"{option[0]}: a [sum] is collected at once" in capsys.readouterr().err
     assert not (folder / "out").exists()
 
 
@@ -375,7 +375,7 @@ def test_the_program_estimates_one_sum_and_nothing_else_of_it(folder: Path, caps
     out = collected(folder)
     for option in (["--all"], ["--heavy-hitters"], ["--simplex"], [str(folder)], ["--chart", str(folder / "c.svg")]):
         assert main(["estimate", str(out), *option]) == Exit.USAGE
-        assert "is one figure, of one folder" in capsys.readouterr().err
+        assert "is one figure, from one folder" in capsys.readouterr().err
     assert main(["estimate", str(out), "--out", str(folder / "x.csv")]) == Exit.USAGE
     assert "must be a .json file for a sum" in capsys.readouterr().err
     assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "b"), "--min-batch", "0"]) == Exit.USAGE

@@ -275,7 +275,7 @@ def test_what_needs_one_randomizer_says_so() -> None:
         ([(5, "coins")], "<group 0: tuple>"),
         ([5], "<group 0: int>"),
         ([(-1, answers(1.0))], r"groups\[0\]\[0\]"),
-        ([(0, answers(1.0))], "<nobody>"),
+        ([(0, answers(1.0))], "<no person>"),
         ([(5, answers(1.0)), (5, answers(1.0, 4))], "<group 1: RandomizedResponse with 4 reports>"),
         ([(5, answers(1.0)), (5, hs.UnaryEncoding(k=300, epsilon=1.0))], "UnaryEncoding with 5 columns of reports>"),
         ([(5, answers(1.0))] * 17, "<17 groups>"),

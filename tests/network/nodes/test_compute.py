@@ -345,7 +345,7 @@ def test_a_result_that_refuses_is_a_failure(over: list[bool]) -> None:
 
             over.append(True)
             async with one.played("result", refuse):
-                with pytest.raises(ConnectionLostError, match=f"result refused what {NAME} found \\(malformed\\)"):
+                with pytest.raises(ConnectionLostError, match=f"result refused the numbers of {NAME} \\(malformed\\)"):
                     await one.compute().run()
 
         bounded(work())

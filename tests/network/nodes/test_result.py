@@ -155,7 +155,7 @@ def test_many_missing_nodes_are_not_all_named(over: list[bool]) -> None:
         async def play(_node: ResultNode) -> None:
             pass
 
-        with pytest.raises(RunFailedError, match=r"6 of 6 compute nodes \(.*compute-2-2 and others\)"):
+        with pytest.raises(RunFailedError, match=r"6 of 6 compute nodes did not report \(.*compute-2-2 and others\)"):
             gathered(one, play)
 
 

@@ -122,7 +122,7 @@ def test_explicit_groups() -> None:
         ([[[0]]], r"`groups` must be a list of one-dimensional arrays"),
         ([[0], []], r"`members` must be integers from 0 to 0|`groups` must be non-empty"),
         ((np.array([0, 1, 1]), np.array([0])), r"`groups` must be non-empty, got groups=<1 of 2 empty>"),
-        ([[0, 0]], r"`groups` must be without anybody twice"),
+        ([[0, 0]], r"`groups` must be without repeated members in one group"),
         ([[0.5]], r"`members` must be integers"),
         ([[-1]], r"`members` must be integers"),
         (([0, 2], [0]), r"`offsets` must be from 0 to 1"),

@@ -96,5 +96,5 @@ def test_several_reports() -> None:
 def test_wide_bits_are_refused() -> None:
     with pytest.raises(UnsupportedProtocolError):
         pie.alpha(survey(hs.BitFlipping(width=40, p=0.1), 10))
-    with pytest.raises(UnsupportedProtocolError, match="no `epsilon` to choose"):
+    with pytest.raises(UnsupportedProtocolError, match="BitFlipping has no `epsilon`"):
         pie.calibrate(survey(hs.BitFlipping(width=2, p=0.1), 10), bayes_error=0.5)

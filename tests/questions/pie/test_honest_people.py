@@ -67,7 +67,10 @@ def test_an_assessment_names_whoever_is_honest_alone() -> None:
     row = findings.identified(alone)
     assert (row.bound.lower, row.shown and row.shown.upper) == (0.0, 1.0)
     assert "100 % by blind guessing among honest people" in row.sentence
-    with pytest.raises(UnsupportedProtocolError, match="One person alone is honest"):
+    with pytest.raises(UnsupportedProtocolError, match="Only one person is honest"):
         findings.identity_information(alone)
     ten = replace(alone, shuffler=hs.BlanketMessages(p=0.3, honest=0.01))
-    assert "about which of 10 honest people sent a report; 3.322 bits" in findings.identity_information(ten).sentence
+    assert (
+        "about its sender; identifying one of 10 honest people takes 3.322 bits"
+        in findings.identity_information(ten).sentence
+    )

@@ -209,7 +209,7 @@ def test_says_so_when_the_programme_leaves_it_open(monkeypatch: pytest.MonkeyPat
     nonsense = np.full((4, 4), 0.25), np.zeros((4, 4)), np.ones((4, 4), dtype=bool)
     monkeypatch.setattr(refinement, "_programme", lambda _first, _second: nonsense)
     monkeypatch.setattr(refinement, "EXACT_LIMIT", 0)
-    with pytest.raises(NumericalError, match="left open"):
+    with pytest.raises(NumericalError, match="Refinement is undecided"):
         qif.refines(qif.noise(2, 2, P), qif.noise_then_shuffle(2, 2, P))
 
 

@@ -157,7 +157,7 @@ def test_what_a_preservation_cannot_be_computed_for(folder: Path, monkeypatch: p
 
 
 def test_groups_that_do_not_fit_are_a_problem_of_the_specification(folder: Path) -> None:
-    with pytest.raises(SpecificationError, match="shuffler.groups: must be an integer from 1 to 118, got 500"):
+    with pytest.raises(SpecificationError, match="must be an integer from 1 to 118, got 500"):
         made(folder, groups='{ columns = ["east", "north"], nearest = 500 }')
 
 

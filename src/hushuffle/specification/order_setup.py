@@ -175,13 +175,8 @@ def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric:
         assert groups.nearest is not None
         return order.nearest_groups(places, groups.nearest, metric=metric)
     except InvalidInputError as error:
-        unfit(
-            "shuffler.groups",
-            error.problem.rule,
-            error.problem.value,
-            error.problem.hint,
-            where=_WHERE,
-        )
+        problem = error.problem
+        unfit("shuffler.groups", problem.rule, problem.value, problem.hint, where=_WHERE)
 
 
 def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:

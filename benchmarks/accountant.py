@@ -190,36 +190,32 @@ def page() -> Iterator[str]:
     hs.dp.epsilon(survey(2, 100, 1.0), delta=DELTA)
     yield "# Benchmark of the accountant"
     yield ""
-    yield "How do certified brackets of central ε compare with published bounds, and how long do they take? The"
-    yield f"mechanism is k-ary randomized response under a uniform shuffle, at δ = {DELTA:g}. Time is in units of"
-    yield f"sorting 10⁷ random floats in the same run (here {unit:.2f} s)."
-    yield "`python benchmarks/accountant.py --write` measures again."
+    yield "`python benchmarks/accountant.py --write` measures certified central ε of k-ary randomized response under a"
+    yield f"uniform shuffle, at δ = {DELTA:g}. The unit of time is sorting 10⁷ random floats (here {unit:.2f} s)."
     yield ""
     yield "## Against published bounds"
     yield ""
-    yield "The last columns are the ε of published bounds in their valid versions (`hs.dp.published`), as multiples of"
-    yield "the certified upper bound."
+    yield "The last columns are valid published bounds (`hs.dp.published`), as multiples of the upper ε."
     yield ""
     yield from grid(unit)
     yield "## Time against n"
     yield ""
-    yield "Milliseconds of `hs.dp.epsilon` at ε₀ = 2, and the slope of log time against log n:"
+    yield "Milliseconds of `hs.dp.epsilon` at ε₀ = 2; slope of log time against log n:"
     yield ""
     yield from growth()
     yield "## Largest relative width"
     yield ""
-    yield "Largest width of the bracket over its upper bound, for ε₀ from 0.25 to 6:"
+    yield "Width over upper bound, ε₀ from 0.25 to 6:"
     yield ""
     yield from widths()
     yield "## Several rounds"
     yield ""
-    yield "`hs.dp.compose` for n = 10,000, unless stated otherwise:"
+    yield "`hs.dp.compose`, n = 10,000 unless stated:"
     yield ""
     yield from several_rounds(unit)
     yield "## Compared with dp-accounting"
     yield ""
-    yield "dp-accounting can express one randomized response, and one given pair of distributions (here k = 2, all"
-    yield "others zero, on a pessimistic grid of 1e-4). Its figure is for that pair; the bracket is for all datasets."
+    yield "dp-accounting bounds one given pair of distributions, on a grid of 1e-4; the bracket is for all datasets."
     yield ""
     yield from with_dp_accounting()
 

@@ -18,6 +18,7 @@ import numpy as np
 import hushuffle as hs
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.mechanisms.release import Release
 from hushuffle.numerics.roots import crossing
 
 ROWS = np.array([[0.6, 0.3, 0.1], [0.25, 0.5, 0.25], [0.1, 0.3, 0.6]])
@@ -29,7 +30,7 @@ PEOPLE, DELTA = 100_000, 1e-6
 
 
 def shuffled(randomizer: Mechanism, n: int) -> FiniteDivergence:
-    return FiniteDivergence.of(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=n))
+    return FiniteDivergence.of(Release.of(hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=n)))
 
 
 def every_dataset(n: int, epsilon: float) -> float:

@@ -325,6 +325,7 @@ class Drawn:
     protocol: Any
     question: twin.Question
     device: Device
+    devices: tuple[Device, ...] = ()
     reports: int = 1
     rounds: tuple[Any, ...] = ()
     instantaneous: Any = None
@@ -375,6 +376,7 @@ def draw(seed: int) -> Drawn:
             tuple((twin.Round(first.release, target, reports, first.helpers),) for target in targets)
         ),
         device=devices[0],
+        devices=tuple(devices),
         reports=reports,
         cheap=all(device.cheap or (first.summed and device.vectors is not None) for device in devices),
     )

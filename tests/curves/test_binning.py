@@ -10,8 +10,9 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves import blanket_bound, composition, dominating, known_dataset, others
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.search import privacy_curve
+from hushuffle.mechanisms.release import Release
 from hushuffle.numerics.binomial import Floats
 
 ROUNDING = 1e-9
@@ -87,7 +88,7 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
     ends = []
     for share in (1e-9, 0.02, 0.06, 0.2):
         monkeypatch.setattr(others, "_BIN", share)
-        ends.append(FiniteDivergence.of(protocol).blanket(epsilon))
+        ends.append(FiniteDivergence.of(Release.of(protocol)).blanket(epsilon))
     print(ends)
     for finer, coarser in itertools.pairwise(ends):
         assert finer <= coarser * (1 + 1e-3)  # the scores are smoothed for each count anew
@@ -99,7 +100,7 @@ def test_a_finer_lattice_of_losses_narrows_a_composition_from_both_sides(
     epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = dominating.common_step
-    law = divergence(
+    law = privacy_curve(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=2.0), shuffler=hs.UniformShuffle(), n=300)
     )
     ends = []

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.capped import Capped
 from hushuffle.curves.local import Local
+from hushuffle.curves.rules.cap import Capped
 from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.mechanisms.randomizers import Symmetric
 from oracles.traffic_enumeration import largest_divergence, largest_ratio

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.dominating import TabulatedCurve, common_step, typical_loss
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.symmetric import Binary
 from hushuffle.numerics.loss_sum import LossLattice
 from oracles import dp_composition as oracle
@@ -30,7 +30,7 @@ def curve(pair: LossLattice, x: float) -> float:
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (4, 2), (9, 2), (3, 3), (4, 3)])
 def test_the_pair_dominates_every_neighbour_at_every_threshold(n: int, k: int) -> None:
     protocol = survey(k, 1.2, n)
-    law = divergence(protocol)
+    law = privacy_curve(protocol)
     mu = protocol.randomizer.law().truth  # type: ignore[attr-defined]
     pairs = oracle.round_pairs(n, k, float(Fraction(mu)))
     dominating = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
@@ -71,7 +71,7 @@ def _response(epsilon: float, levels: np.ndarray[tuple[int], np.dtype[np.float64
 
 
 def test_symmetry_of_the_pair() -> None:
-    law = divergence(survey(2, 1.0, 50))
+    law = privacy_curve(survey(2, 1.0, 50))
     pair = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-9).pair()
     assert pair.first == -(pair.mass.size // 2)
     second = pair.mass * np.exp(-pair.losses)
@@ -80,7 +80,7 @@ def test_symmetry_of_the_pair() -> None:
 
 def test_the_curve_is_certified_and_fine() -> None:
     for k, n in ((2, 500), (3, 100)):
-        law = divergence(survey(k, 2.0, n))
+        law = privacy_curve(survey(k, 2.0, n))
         table = TabulatedCurve.of(law, step=common_step([(law, 1)]), negligible=1e-8)
         assert table.deltas[-1] <= 1e-8 < table.deltas[-2]
         middle = int(table.index.size // 2)
@@ -91,7 +91,7 @@ def test_the_curve_is_certified_and_fine() -> None:
 
 
 def test_blocks_cover_every_composition() -> None:
-    law = divergence(survey(2, 2.0, 5003))
+    law = privacy_curve(survey(2, 2.0, 5003))
     cheap = law.near(1e-9, often=True)
     assert isinstance(cheap, Binary)
     assert isinstance(law, Binary)
@@ -104,9 +104,9 @@ def test_blocks_cover_every_composition() -> None:
 
 def test_scales() -> None:
     """The typical loss is that of a Gaussian pair; without noise, it is the pure guarantee."""
-    law = divergence(survey(2, 1.0, 10**5))
+    law = privacy_curve(survey(2, 1.0, 10**5))
     spread = math.tanh(0.5) / math.sqrt(10**5 * 0.7310586 * 0.2689414)
     assert typical_loss(law) == pytest.approx(spread, rel=0.01)
-    assert typical_loss(divergence(survey(2, math.inf, 5))) == math.inf
-    small, large = divergence(survey(2, 1.0, 10**4)), divergence(survey(2, 1.0, 1, shuffled=False))
+    assert typical_loss(privacy_curve(survey(2, math.inf, 5))) == math.inf
+    small, large = privacy_curve(survey(2, 1.0, 10**4)), privacy_curve(survey(2, 1.0, 1, shuffled=False))
     assert common_step([(small, 1), (large, 1)]) == pytest.approx(common_step([(small, 1)]), rel=0.02)

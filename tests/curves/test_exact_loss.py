@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import hushuffle as hs
 from hushuffle.curves import exact_loss
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Witness
 from oracles import dp_composition, dp_enumeration, finite_enumeration
@@ -55,7 +55,7 @@ def dummy_law(randomizer: Mechanism, rows: list[list[Fraction]]) -> list[Fractio
 @pytest.mark.parametrize("randomizer", FINITE, ids=lambda randomizer: randomizer.describe()[:60])
 def test_pairs_understate_the_datasets_they_name(randomizer: Mechanism, dummies: int) -> None:
     rows, n = rows_of(randomizer), 3
-    curve = divergence(hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=dummies), n=n))
+    curve = privacy_curve(hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=dummies), n=n))
     pairs = curve.datasets(log_tail=-60.0)
     assert pairs
     for pair in (*pairs, *(pair.swapped() for pair in pairs)):
@@ -218,7 +218,7 @@ def test_masses_that_no_tilt_knows_are_left_out() -> None:
         n=300,
     )
     for log_tail in (-18.0, -25.0, -40.0):
-        for pair in divergence(scrambled).datasets(log_tail=log_tail):
+        for pair in privacy_curve(scrambled).datasets(log_tail=log_tail):
             assert pair.p.max() <= 1 >= pair.q.max()
             assert pair.p.sum() == pytest.approx(1, abs=1e-6)
     several = hs.dp.compose([scrambled] * 2, delta=1e-4)

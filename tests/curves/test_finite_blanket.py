@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,31 +12,23 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves import finite_blanket
 from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.local import FiniteLocal
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.symmetric import Binary
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, Mechanism
+from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
 from hushuffle.numerics.score_sums import Scores, positive_part
 from oracles import finite_enumeration as oracle
 from plain_protocols import Opaque
 
 
-@dataclass(frozen=True, kw_only=True)
-class WithDummies(UniformShuffle):
-    """A uniform shuffle that adds dummies."""
-
-    extra: int
-
-    @property
-    def dummies(self) -> int:
-        return self.extra
-
-
 def shuffled(randomizer: Mechanism, n: int, dummies: int = 0) -> FiniteDivergence:
-    return FiniteDivergence.of(hs.Protocol(randomizer=randomizer, shuffler=WithDummies(extra=dummies), n=n))
+    return FiniteDivergence.of(
+        Release.of(hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=dummies), n=n))
+    )
 
 
 def rows_of(randomizer: Mechanism) -> list[list[float]]:
@@ -87,7 +79,7 @@ def test_randomized_response_as_a_matrix_agrees_with_its_own_law(k: int, epsilon
     response = hs.RandomizedResponse(k=k, epsilon=epsilon_0)
     symmetric = response.law()
     truth, lie = float(symmetric.truth), float(symmetric.lie)
-    own = divergence(hs.Protocol(randomizer=response, shuffler=UniformShuffle(), n=n))
+    own = privacy_curve(hs.Protocol(randomizer=response, shuffler=UniformShuffle(), n=n))
     finite = shuffled(MatrixRandomizer(channel=response.channel()), n)
     assert finite.places == ((0, 0),)
     blanket = BlanketBound.of(k=k, n=n, truth=truth, lie=lie, dummies=0)
@@ -218,7 +210,7 @@ def test_a_randomizer_that_says_nothing() -> None:
 
 def test_senders_revealed() -> None:
     randomizer = BitFlipping(width=2, p=0.25)
-    law = FiniteLocal.of(hs.Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=3))
+    law = FiniteLocal.of(Release.of(hs.Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=3)))
     matrix = randomizer.channel().matrix
     for epsilon in (0.0, 1.0, 2.0):
         exact = max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a in matrix for b in matrix)
@@ -232,13 +224,13 @@ def test_unknown_laws_are_refused() -> None:
     survey = hs.Protocol(randomizer=Opaque(), shuffler=UniformShuffle(), n=3)
     for kind in (FiniteDivergence, FiniteLocal):
         with pytest.raises(UnsupportedProtocolError, match="matrix would have"):
-            kind.of(survey)
+            kind.of(Release.of(survey))
 
 
 def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
     # The blanket gives the rarest report with a chance of 1e-12; taken for one it never gives, it hides less.
     protocol = hs.Protocol(randomizer=BitFlipping(width=4, p=1e-3), shuffler=UniformShuffle(), n=1000)
-    law = FiniteDivergence.of(protocol)
+    law = FiniteDivergence.of(Release.of(protocol))
     ends = []
     for faint in (1e-270, 1e-10, 1.0):
         monkeypatch.setattr(finite_blanket, "FAINT", faint)
@@ -248,7 +240,9 @@ def test_what_is_counted_in_full_only_raises_the_upper_end(monkeypatch: pytest.M
 
 
 def test_finer_blocks_only_lower_the_upper_end() -> None:
-    law = divergence(hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=500))
+    law = privacy_curve(
+        hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=500)
+    )
     assert isinstance(law, Binary)
     ends = []
     for block in (1, 5, 25):

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
 from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.symmetric import Binary
+from hushuffle.mechanisms.release import Release
 from oracles import bloom_enumeration as oracle
 from oracles import finite_enumeration
 
@@ -26,7 +27,7 @@ def columns(filters: int, bits: int, p: float, shuffler: hs.UniformShuffle | hs.
 
 
 def law_of(filters: int, bits: int, p: float) -> FlippedColumns:
-    return FlippedColumns.of(columns(filters, bits, p))
+    return FlippedColumns.of(Release.of(columns(filters, bits, p)))
 
 
 @pytest.mark.parametrize(("filters", "bits"), [(2, 1), (2, 2), (2, 4), (3, 2)])
@@ -130,13 +131,13 @@ def test_the_bracket_is_narrow(filters: int, bits: int, p: float, delta: float, 
 
 def test_narrower_than_the_plain_blanket() -> None:
     for filters, bits, p, epsilon in ((2, 10**4, 0.2, 0.05), (6, 10**5, 0.145, 0.95)):
-        plain, law = FiniteDivergence.of(columns(filters, bits, p)), law_of(filters, bits, p)
+        plain, law = FiniteDivergence.of(Release.of(columns(filters, bits, p))), law_of(filters, bits, p)
         assert law.upper(epsilon) < 0.5 * plain.blanket(epsilon)
         assert law.upper(epsilon) >= plain.lower(epsilon)[0]
 
 
 def test_small_filters_are_never_worse_than_the_blanket() -> None:
-    plain, law = FiniteDivergence.of(columns(2, 20, 0.4)), law_of(2, 20, 0.4)
+    plain, law = FiniteDivergence.of(Release.of(columns(2, 20, 0.4))), law_of(2, 20, 0.4)
     assert law.upper(0.1) <= plain.blanket(0.1)
 
 
@@ -145,14 +146,14 @@ def test_hardly_any_flips_hide_nothing() -> None:
         law_of(3, 50, 0.01),
         hs.Protocol(randomizer=hs.BitFlipping(width=3, p=0.01), shuffler=hs.NoShuffle(), n=50),
     )
-    assert law.upper(1.0) == pytest.approx(divergence(seen).upper(1.0), rel=1e-12)
+    assert law.upper(1.0) == pytest.approx(privacy_curve(seen).upper(1.0), rel=1e-12)
     assert law.upper(1.0) >= law.lower(1.0)[0]
     assert law.upper(law.pure) == 0.0
 
 
 def test_many_filters_use_the_plain_blanket() -> None:
     protocol = columns(25, 10**4, 0.45)
-    assert FlippedColumns.of(protocol).upper(0.1) == FiniteDivergence.of(protocol).upper(0.1)
+    assert FlippedColumns.of(Release.of(protocol)).upper(0.1) == FiniteDivergence.of(Release.of(protocol)).upper(0.1)
 
 
 def test_epsilon_falls_with_noise_and_size() -> None:
@@ -174,15 +175,15 @@ def test_pools_stay_inside_what_every_column_has() -> None:
 
 
 def test_who_serves_what() -> None:
-    assert isinstance(divergence(columns(1, 10, 0.2)), Binary)
-    assert isinstance(divergence(columns(2, 10, 0.2)), FlippedColumns)
-    assert isinstance(divergence(columns(2, 10, 1e-8)), FiniteDivergence)
+    assert isinstance(privacy_curve(columns(1, 10, 0.2)), Binary)
+    assert isinstance(privacy_curve(columns(2, 10, 0.2)), FlippedColumns)
+    assert isinstance(privacy_curve(columns(2, 10, 1e-8)), FiniteDivergence)
 
 
 @pytest.mark.parametrize(("filters", "bits", "dummies"), [(2, 1, 2), (2, 2, 1), (2, 3, 2), (3, 2, 1)])
 @pytest.mark.parametrize("p", [0.1, 0.4])
 def test_dummies_hide_as_enumeration_says(filters: int, bits: int, dummies: int, p: float) -> None:
-    law = FlippedColumns.of(columns(filters, bits, p, hs.Scrambler(dummies=dummies)))
+    law = FlippedColumns.of(Release.of(columns(filters, bits, p, hs.Scrambler(dummies=dummies))))
     rows = [[float(each) for each in row] for row in oracle.channel(filters, Fraction(p))]
     for epsilon in (0.0, 0.3, 1.5):
         true = finite_enumeration.worst_delta(rows, bits, math.exp(epsilon), dummies)

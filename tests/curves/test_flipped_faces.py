@@ -15,6 +15,7 @@ import hushuffle as hs
 from hushuffle.curves import flipped_faces
 from hushuffle.curves.flipped_columns import FlippedColumns
 from hushuffle.curves.flipped_faces import Face, FacePools
+from hushuffle.mechanisms.release import Release
 from oracles import bloom_enumeration as oracle
 from oracles.dp_enumeration import add_report, hockey_stick
 from oracles.face_enumeration import faces_bound
@@ -119,7 +120,7 @@ def test_a_choice_made_elsewhere_is_a_bound_too() -> None:
     pools.upper(0.3)
     there, here = pools.upper(1.4), fresh.upper(1.4)
     truth = FlippedColumns.of(
-        hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.1), shuffler=hs.UniformShuffle(), n=601)
+        Release.of(hs.Protocol(randomizer=hs.BitFlipping(width=2, p=0.1), shuffler=hs.UniformShuffle(), n=601))
     ).lower(1.4)[0]
     assert truth <= min(there, here)
 

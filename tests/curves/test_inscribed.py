@@ -12,7 +12,7 @@ import hushuffle as hs
 from hushuffle.curves import symmetric_pairs
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.symmetric import Binary
 from hushuffle.model import Witness
 from oracles import dp_enumeration as oracle
@@ -21,7 +21,7 @@ NOBODY = Witness(family="test", others=(0, 0), target=(0, 1))
 
 
 def law(k: int, epsilon: float, n: int) -> PrivacyCurve:
-    return divergence(
+    return privacy_curve(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=n)
     )
 

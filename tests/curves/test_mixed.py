@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.mixed import MemberCurve
+from hushuffle.curves.rules.groups import MemberCurve
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
 from oracles import mixed_enumeration as oracle
@@ -80,7 +80,7 @@ def check_around_enumeration(seed: int) -> int:
             continue
         member = crowd.member(group)
         try:
-            curve = divergence(member)
+            curve = privacy_curve(member)
         except UnsupportedProtocolError:
             assert dummies, seed
             return 0
@@ -191,7 +191,7 @@ def test_finer_bins_of_the_pool_only_lower_the_upper_end(monkeypatch: pytest.Mon
     for bins in ((12.0,), (0.0, 12.0), (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 7.0, 12.0)):
         monkeypatch.setattr("hushuffle.curves.pooled._BINS", bins)
         monkeypatch.setattr("hushuffle.curves.pooled.Spots.of.__func__.__defaults__", (bins,))
-        curve = divergence(mixed((600, answers(1.0)), (300, answers(3.0))).member(0))
+        curve = privacy_curve(mixed((600, answers(1.0)), (300, answers(3.0))).member(0))
         assert isinstance(curve, MemberCurve)
         (hiding,) = (each for each in curve.crowds if isinstance(each, FiniteDivergence))
         ends.append(hiding.pool.over_all(hiding.places, 0.1, 1e-6))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
 from oracles import dummy_mixture
@@ -151,8 +151,8 @@ def test_with_few_numbers_the_mean_is_that_of_the_figures() -> None:
 
 def test_looking_at_more_numbers_only_narrows() -> None:
     protocol = survey(hs.RandomizedResponse(k=4, epsilon=2.0), LARGE[1])
-    curve = divergence(protocol)
-    assert isinstance(curve, type(divergence(protocol)))
+    curve = privacy_curve(protocol)
+    assert isinstance(curve, type(privacy_curve(protocol)))
     shares = (1.0, 0.3, 0.1, 0.05)
     ends = [curve.some_upper(0.1, share) for share in shares]  # type: ignore[attr-defined]
     assert [end for end, _ in ends] == sorted((end for end, _ in ends), reverse=True)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
-from hushuffle.curves.person import person_curve
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Shuffler
 from oracles import dp_enumeration, person_enumeration, secure_sums
@@ -32,7 +31,7 @@ def test_enumeration_of_all_reports_of_one_person_lies_inside(k: int, n: int, re
         randomizer = hs.RandomizedResponse(k=k, epsilon=epsilon_0)
         truth = float(randomizer.law().channel().matrix[0, 0])
         rows = dp_enumeration.channel(k, truth)
-        curve = person_curve(protocol(randomizer, n, hs.Scrambler(dummies=dummies)), reports)
+        curve = privacy_curve(protocol(randomizer, n, hs.Scrambler(dummies=dummies)), reports)
         for level in LEVELS:
             worst = float(person_enumeration.worst_delta(rows, n, reports, math.exp(level), dummies))
             found = curve.delta(level)
@@ -47,7 +46,7 @@ def test_a_matrix_and_a_set_of_values_lie_inside_too() -> None:
     given = hs.MatrixRandomizer(channel=hs.Channel(matrix=np.array(table)))
     sets = hs.SubsetSelection(k=4, w=2, epsilon=1.0)
     for randomizer, rows in ((given, table), (sets, sets.law().channel().matrix.tolist())):
-        curve = person_curve(protocol(randomizer, 4), 2)
+        curve = privacy_curve(protocol(randomizer, 4), 2)
         for level in LEVELS:
             worst = float(person_enumeration.worst_delta(rows, 4, 2, math.exp(level)))
             found = curve.delta(level)
@@ -66,7 +65,7 @@ def test_servers_coins_are_divided_among_the_reports_of_a_person(
     hot = encoding.law().one_hot
     assert hot is not None
     shuffler = hs.SecureAggregation(coins=coins, servers=2, honest=1)
-    curve = person_curve(protocol(encoding, n, shuffler), reports)
+    curve = privacy_curve(protocol(encoding, n, shuffler), reports)
     fair = {bits: Fraction(1, 2**k) for bits in itertools.product((0, 1), repeat=k)}
     for level in LEVELS:
         growth = Fraction(math.exp(level))
@@ -85,7 +84,7 @@ def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:
     print(found, found.witness)
     assert 0.99 * found.upper <= found.lower <= found.upper
     too_many = protocol(encoding, 5_000, shuffler), 2_001
-    assert person_curve(*too_many).lower(0.1) == divergence(too_many[0]).lower(0.1)
+    assert privacy_curve(*too_many).lower(0.1) == privacy_curve(too_many[0]).lower(0.1)
 
 
 def test_coins_alone_hide_how_many_vectors_of_a_person_moved() -> None:
@@ -105,7 +104,7 @@ def test_a_known_number_of_blanket_messages_is_divided_too() -> None:
     dummies = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 4, hs.Scrambler(dummies=4))
     unit = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     for level in (1.0,):
-        found, same = (person_curve(each, 2).delta(level) for each in (survey, dummies))
+        found, same = (privacy_curve(each, 2).delta(level) for each in (survey, dummies))
         # Everybody else is known and taken away: 2 reports at one value or at another, among 4 uniform messages.
         first, second = ([(2, 0, 0)], [(0, 2, 0)])
         for _ in range(4):
@@ -120,7 +119,7 @@ def test_a_shuffler_that_does_not_say_how_its_dummies_are_divided_is_refused() -
     augmented = hs.AugmentedShuffle(each=hs.DummyLaw.of({1: 0.5, 2: 0.5}))
     survey = protocol(hs.RandomizedResponse(k=3, epsilon=math.inf), 9, augmented)
     with pytest.raises(UnsupportedProtocolError, match="There is no bound for several reports of one person"):
-        person_curve(survey, 2)
+        privacy_curve(survey, 2)
 
 
 def test_the_pure_guarantee_is_attained_by_equal_reports() -> None:
@@ -203,7 +202,7 @@ def test_every_shuffler_has_two_ends(shuffler: Shuffler) -> None:
     plain = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 300)
     found = hs.dp.epsilon(survey, delta=1e-5, reports_per_person=3)
     print(shuffler, found)
-    assert divergence(survey).epsilon(1e-5).lower <= found.lower <= found.upper <= 3.0 * (1 + 1e-9)
+    assert privacy_curve(survey).epsilon(1e-5).lower <= found.lower <= found.upper <= 3.0 * (1 + 1e-9)
     if shuffler.reveals is plain.shuffler.reveals:  # dummies only help
         assert found.upper <= hs.dp.epsilon(plain, delta=1e-5, reports_per_person=3).upper
     assert hs.dp.epsilon(survey, delta=0.0, reports_per_person=3).upper == pytest.approx(3.0)
@@ -228,7 +227,7 @@ def test_without_noise_nothing_is_promised() -> None:
 
 def test_wide_columns_keep_the_lower_end_of_one_report() -> None:
     wide = protocol(hs.BitFlipping(width=17, p=0.4), 50)
-    assert person_curve(wide, 2).lower(3.0)[0] == divergence(wide).lower(3.0)[0]
+    assert privacy_curve(wide, 2).lower(3.0)[0] == privacy_curve(wide).lower(3.0)[0]
 
 
 def test_rounds_of_several_reports_are_composed() -> None:
@@ -290,4 +289,4 @@ def test_deltas_that_floats_do_not_hold_are_refused_and_none_is_infinite() -> No
     survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0), 900)
     with pytest.raises(NumericalError, match="delta = 0"):
         hs.dp.epsilon(survey, delta=1e-305, reports_per_person=2)
-    assert person_curve(survey, 2).certain == 0
+    assert privacy_curve(survey, 2).certain == 0

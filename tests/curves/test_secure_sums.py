@@ -15,8 +15,8 @@ from scipy.stats import binom, norm
 import hushuffle as hs
 from hushuffle.curves import secure_sums
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.dominating import TabulatedCurve
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.secure_sums import Column, SecureSums
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation import heavy_hitters
@@ -212,7 +212,7 @@ def test_without_noise_there_is_no_figure_but_infinity() -> None:
         assert hs.dp.epsilon(survey, delta=1e-6).upper == math.inf
         assert hs.dp.delta(survey, epsilon=3.0).lower >= 0.49
         assert hs.dp.compose([(survey, 2)], delta=1e-6).upper == math.inf
-    assert divergence(summed(encoding(3, math.inf, "optimized"), 10)).certain == 0.5
+    assert privacy_curve(summed(encoding(3, math.inf, "optimized"), 10)).certain == 0.5
 
 
 def test_bits_that_are_hardly_ever_the_other_one_hide_what_they_can() -> None:
@@ -243,9 +243,7 @@ def test_sums_of_vectors_with_a_single_one_are_the_shuffle(randomizer: Mechanism
     ],
 )
 def test_what_is_no_vector_is_refused_at_once(randomizer: Mechanism) -> None:
-    with pytest.raises(
-        InvalidInputError, match=f"`shuffler` must be another for reports of {type(randomizer).__name__}"
-    ):
+    with pytest.raises(InvalidInputError, match=f"`shuffler` must be one that supports {type(randomizer).__name__}"):
         summed(randomizer, 9)
 
 
@@ -427,6 +425,8 @@ def test_servers_and_their_coins_are_checked(arguments: dict[str, int], message:
 
 
 def test_coins_with_other_reports_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="`shuffler` must be one with `coins` = 0 for RandomizedResponse"):
+    with pytest.raises(
+        InvalidInputError, match="`shuffler` must be a shuffler with `coins` = 0 for RandomizedResponse"
+    ):
         hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.SecureAggregation(coins=5), n=10)
-    assert "each with 5 fair random bits of each of 2 servers" in hs.SecureAggregation(coins=5).describe()
+    assert "each with 5 fair random bits from each of 2 servers" in hs.SecureAggregation(coins=5).describe()

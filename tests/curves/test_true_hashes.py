@@ -12,7 +12,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.curves.blanket_messages import TrueAmongUniform
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.true_hashes import TrueAmongHashes
 from oracles import several_messages as oracle
 
@@ -51,7 +51,7 @@ def test_every_outcome_of_hashed_values_among_blanket_messages(
 ) -> None:
     mechanism = buckets(k, g, family)
     survey = hs.Protocol(randomizer=mechanism, shuffler=hs.BlanketMessages(p=0.5, trials=trials), n=n)
-    assert isinstance(divergence(survey), TrueAmongHashes)
+    assert isinstance(privacy_curve(survey), TrueAmongHashes)
     for growth in GROWTHS:
         figure = hs.dp.delta(survey, epsilon=math.log(growth))
         exact = worst(mechanism, n, growth, p=Fraction(1, 2), trials=trials)
@@ -86,7 +86,7 @@ def test_buckets_hide_as_values_do() -> None:
     figures = [hs.dp.epsilon(survey, delta=1e-6) for survey in (few, many, values)]
     assert figures[0].upper == pytest.approx(figures[1].upper, rel=1e-4)
     assert figures[0].upper == pytest.approx(figures[2].upper, rel=2e-3)
-    apart = divergence(hs.Protocol(randomizer=buckets(5, 7, "affine"), shuffler=among, n=100))
+    apart = privacy_curve(hs.Protocol(randomizer=buckets(5, 7, "affine"), shuffler=among, n=100))
     same = TrueAmongUniform.of(k=7, n=100, trials=100, p=0.5)
     for epsilon in (0.0, 0.5, 2.0):
         assert apart.upper(epsilon) == pytest.approx(same.upper(epsilon), rel=1e-9)

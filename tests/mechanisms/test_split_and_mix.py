@@ -257,7 +257,7 @@ def test_the_promise_is_described() -> None:
     made = hs.SplitAndMix(low=0, high=1, levels=11, n=100, epsilon=1.0, delta=1e-6, honest=0.8, coordinates=3)
     assert made.describe() == (
         "100 people: each has 3 numbers from 0 to 1 (rounded to 11 levels), adds a share of discrete Laplace noise and "
-        f"sends {made.messages_per_person} messages of {made.bits_per_message} bits, uniform but for their sum; a "
+        f"sends {made.messages_per_person} messages of {made.bits_per_message} bits, uniform except for their sum; a "
         "shuffler mixes all messages; 80 people must answer and be honest."
     )
     assert "a number from 0 to 1 (integers)" in hs.SplitAndMix(low=0, high=1, n=9, epsilon=1, delta=0.1).describe()
@@ -273,7 +273,7 @@ def test_the_promise_is_described() -> None:
         ({"epsilon": 1e-6}, "at most 1,048,576 different values"),
         ({"epsilon": 41}, "`epsilon` must be at most 40"),
         ({"delta": 0}, "`delta` must be in (0, 1)"),
-        ({"delta": 1e-300}, "64 messages of each person are not enough"),
+        ({"delta": 1e-300}, "64 messages per person are not enough"),
         ({"honest": 0}, "`honest` must be in (0, 1]"),
         ({"honest": 0.001}, "at least 2 people"),
         ({"low": 0.5}, "`low` must be an integer"),
@@ -353,7 +353,7 @@ def test_a_cap_makes_less_noise_and_cuts_long_vectors_on_the_device() -> None:
     capped = replace(free, l1=12.0)
     assert (free.distance, capped.distance) == (50, 24)
     assert capped.standard_error() < 0.5 * free.standard_error()
-    assert "(in all at most 12 above 0)" in capped.describe()
+    assert "(in total at most 12 above 0)" in capped.describe()
     assert capped.kind != free.kind
     values = np.tile([10, 10, 4, 0, 0], (400, 1))
     found = hs.estimate_sum(capped.collect(values, rng=hs.reproducible(1)), protocol=capped)

@@ -1,1 +1,1 @@
-"""Privacy curves: certified bounds on delta(epsilon) of a release, a family per module, and their composition."""
+"""Privacy curves, which are certified bounds on delta(epsilon) of a release: a family per module, and composition."""

@@ -1,7 +1,7 @@
 """The privacy curve of a protocol: delta as a function of epsilon, with certified bounds.
 
-Neighbouring datasets differ in one person's value; n is fixed. A `PrivacyCurve` gives, at any epsilon, an upper bound
-that holds for every pair of neighbouring datasets, and a lower bound with the pair that attains it.
+Neighbouring datasets have the same number of people and differ in one person's value. A `PrivacyCurve` gives, at any
+epsilon, an upper bound on delta for every pair of neighbouring datasets, and a lower bound attained by a given pair.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class PrivacyCurve(ABC):
 
     @property
     def parts(self) -> Laws:
-        """Curves and their numbers of runs, whose composition bounds this curve from above: for several rounds."""
+        """Curves with numbers of runs whose composition is an upper bound on this curve; used for several rounds."""
         return ((self, 1),)
 
     @property
     @abstractmethod
     def pure(self) -> float:
-        """The epsilon of pure differential privacy, from which on delta is 0; rounded up."""
+        """The epsilon (nats) of pure differential privacy: delta is 0 at this epsilon and above. Rounded up."""
 
     @abstractmethod
     def upper(self, epsilon: float) -> float:
@@ -60,7 +60,7 @@ class PrivacyCurve(ABC):
 
     @abstractmethod
     def epsilon(self, delta: float) -> Bound:
-        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`, in [0, 1)."""
+        """Return a certified bracket of the smallest epsilon (nats) at which delta is at most `delta`, in [0, 1)."""
 
     def delta(self, epsilon: float) -> Bound:
         """Return a certified bracket of delta at `epsilon`, with the datasets that attain its lower bound."""
@@ -81,11 +81,11 @@ class PrivacyCurve(ABC):
         return 0.0
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:  # noqa: ARG002 - none are known
-        """Return neighbouring datasets with output probabilities; events rarer than e**log_tail may be missing."""
+        """Return pairs of neighbouring datasets with output probabilities, without events rarer than e**log_tail."""
         return ()
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
-        """Return a curve for deltas of about `delta` and more; with `often`, it is cheaper to evaluate many times."""
+        """Return this curve tuned for values of about `delta` and above; with `often`, also for many evaluations."""
         return self
 
     def likely(self, epsilon: float) -> float:
@@ -102,23 +102,23 @@ Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]
 
 
 def spread(laws: Laws) -> Laws:
-    """Replace each curve by its `parts`; the composition of the result bounds that of `laws` from above."""
+    """Replace each curve by its `parts`. Upper bounds on the composition of the result hold for that of `laws`."""
     return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
 class SearchedCurve(PrivacyCurve):
-    """A curve whose epsilon results from a search over `upper` and `lower`; any starting point is valid."""
+    """A privacy curve that computes epsilon by searching for the points where `upper` and `lower` equal delta."""
 
     def guess(self) -> float:
-        """Return the epsilon at which searches start: of the right magnitude for usual values of delta."""
+        """Return the epsilon (nats) at which searches start; its order of magnitude suits usual values of delta."""
         return self.pure / 4
 
     def focus(self, delta: float) -> SearchedCurve:  # noqa: ARG002 - not every curve can profit
-        """Return a curve that is fast and accurate where delta is about `delta`."""
+        """Return this curve tuned to be fast and accurate where delta is about `delta`."""
         return self
 
     def contenders(self, epsilon: float) -> SearchedCurve:  # noqa: ARG002
-        """Return a curve over the datasets that are worst near `epsilon`, for searches; its `upper` is not a bound."""
+        """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
         return self
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
@@ -181,9 +181,9 @@ def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Wi
 
 
 def in_order(lower: float, upper: float) -> float:
-    """Return the lower bound, or the upper bound where rounding makes the lower bound exceed the upper bound.
+    """Return `lower`, or `upper` if rounding made the lower bound larger than the upper bound.
 
-    Rounding is at most 1e-6 relative or 1e-15 absolute; bounds that cross by more are an error.
+    Rounding is at most 1e-6 (relative) plus 1e-15. A larger excess raises `NumericalError`.
 
     >>> in_order(0.1 + 0.2, 0.3)
     0.3
@@ -206,10 +206,10 @@ def bracket(
     witness: Witness | None = None,
     exact: bool = False,
 ) -> Bound:
-    """Return a `Bound` of two bounds computed separately: exact, a certified bracket, or an upper bound.
+    """Combine a lower and an upper bound into one `Bound`: exact, a certified bracket, or an upper bound.
 
-    It is exact if `exact` is set and the two bounds agree to a relative 1e-9, or if the upper bound is 0. It is an
-    upper bound if the lower bound is 0.
+    The result is exact if `exact` is set and the two bounds agree to a relative 1e-9, or if the upper bound is 0. It
+    is an upper bound if only the lower bound is 0.
     """
     low = in_order(lower, upper)
     if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:

@@ -25,9 +25,9 @@ from hushuffle.numerics.binomial import EPS, LOG_TAIL, CountRows, FairTable, Flo
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BlanketBound:
-    """Table of the joint distribution of S and N: probability `mass[i]` of `low[i]` <= S <= `high[i]`, N = `total[i]`.
+    """Privacy-blanket bound as a table of N, the number of hidden reports, and S, how many are at the target's values.
 
-    `outside` is the probability not in the table. Arrays have shape (cells,).
+    In cell i, low[i] <= S <= high[i], N = total[i], with probability `mass[i]`. `outside`: probability of no cell.
     """
 
     k: int
@@ -42,7 +42,7 @@ class BlanketBound:
 
     @classmethod
     def of(cls, *, k: int, n: int, truth: float, lie: float, dummies: int, theta: float | None = None) -> BlanketBound:
-        """Tabulate the joint distribution of (S, N) for n people and `dummies` uniform dummies.
+        """Return the bound for n people and `dummies` uniform dummies.
 
         >>> bound = BlanketBound.of(k=3, n=1, truth=0.5, lie=0.25, dummies=0)
         >>> round(bound.upper(0.0), 12)
@@ -76,7 +76,7 @@ class BlanketBound:
         )
 
     def without_traces(self, delta: float) -> BlanketBound:
-        """Return a faster bound that replaces the least probable cells, delta/10**7 in all, by their largest value."""
+        """Return a faster bound without the least probable cells; its delta is larger by at most delta/10**7."""
         order = np.argsort(self.mass)
         traces = order[np.cumsum(self.mass[order]) <= 1e-7 * delta / self.k]
         keep = np.ones(self.mass.size, dtype=np.bool_)
@@ -92,7 +92,7 @@ class BlanketBound:
         )
 
     def tabulated(self) -> BlanketBound:
-        """Return the same bound with tabulated binomial tails: faster than without for ten or more epsilons."""
+        """Return the same bound with tables of binomial tails, which save time at ten or more epsilons."""
         return replace(self, table=FairTable.of(self.high))
 
     def upper(self, epsilon: float) -> float:

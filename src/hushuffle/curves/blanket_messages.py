@@ -67,7 +67,7 @@ class TrueAmongUniform(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether each row of the table holds a single number of dummies."""
+        """Whether each row of the table stands for a single number of dummies."""
         return bool((self.rows.first == self.rows.last).all())
 
     @property
@@ -103,7 +103,7 @@ class TrueAmongUniform(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return one pair of datasets: every S of a row counts as the row's largest, which only hides more."""
+        """Return one pair of datasets; each number of dummies is rounded up to its row's largest, which hides more."""
         low, high = binomial.window(self.trials, self.chance, LOG_TAIL)
         rows = CountRows.of(self.trials, self.chance, step=-(-(high - low + 1) // _ROWS))
         mass = np.maximum(rows.at_least - self.slack, 0.0)

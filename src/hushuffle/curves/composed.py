@@ -12,7 +12,7 @@ from hushuffle.model import Bound, Citation, Witness
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComposedCurve(PrivacyCurve):
-    """Privacy curve of the composition of all runs of `laws`, at least two in total."""
+    """Privacy curve of the composition of all runs of all mechanisms in `laws`, at least two runs in total."""
 
     laws: Laws
     cache: Cache = field(default_factory=dict, repr=False)

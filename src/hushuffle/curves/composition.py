@@ -45,15 +45,15 @@ _CUT: Final = 1e-3
 
 
 def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
-    """Return a certified bracket of epsilon (nats) for the composition of `laws`, at least two runs, delta in [0, 1).
+    """Return a certified bracket of epsilon (nats) for a composition of at least two runs, at `delta` in [0, 1).
 
     The lower bound is at least the largest lower bound of a single round. The upper bound is at most the sum of the
     rounds' upper bounds at equal shares of delta.
 
     >>> import hushuffle as hs
-    >>> from hushuffle.curves.divergence import divergence
+    >>> from hushuffle.curves.search import privacy_curve
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
-    >>> print(composed_epsilon([(divergence(local), 100)], delta=1e-6))
+    >>> print(composed_epsilon([(privacy_curve(local), 100)], delta=1e-6))
     4.775 nats (certified bracket)
     """
     sources, total = _sources(laws), total_pure(laws)
@@ -76,7 +76,7 @@ def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bo
 
 
 def upper_epsilon(laws: Laws, *, delta: float) -> float:
-    """Return an upper bound on epsilon (nats) for the composition of `laws`, delta in [0, 1).
+    """Return an upper bound on epsilon (nats) for the composition of `laws`, at `delta` in [0, 1).
 
     Raises:
         NumericalError: delta is positive and too small for floats.
@@ -96,7 +96,7 @@ def composed_delta(laws: Laws, *, epsilon: float, cache: Cache | None = None) ->
     """Return a certified bracket of delta for the composition of `laws`, at least two runs, at `epsilon` >= 0.
 
     The lower bound is at least the largest lower bound of a single round. The upper bound is at most the sum of the
-    rounds' upper bounds at equal shares of epsilon. `cache` holds tables that other epsilons of the same curves share.
+    rounds' upper bounds at equal shares of epsilon. `cache` stores tables for further epsilons of the same curves.
     """
     cache, alone = ({}, True) if cache is None else (cache, False)
     sources, total = _sources(laws), total_pure(laws)
@@ -119,7 +119,7 @@ def composed_delta(laws: Laws, *, epsilon: float, cache: Cache | None = None) ->
 
 
 def upper_delta(laws: Laws, *, epsilon: float, cache: Cache) -> float:
-    """Return an upper bound on delta for the composition of `laws`; `cache` holds tables that other epsilons share."""
+    """Return an upper bound on delta for the composition of `laws`; `cache` stores tables for further epsilons."""
     if epsilon >= total_pure(laws):
         return 0.0
     laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
@@ -131,7 +131,7 @@ def upper_delta(laws: Laws, *, epsilon: float, cache: Cache) -> float:
 
 
 def upper_near(laws: Laws, *, epsilon: float, delta: float) -> float:
-    """Return an upper bound on delta for the composition of `laws` at `epsilon`, accurate near `delta`."""
+    """Return an upper bound on delta at `epsilon` for the composition of `laws`; `delta` is its likely magnitude."""
     laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
     if not laws or epsilon >= total_pure(laws):
         return 0.0
@@ -152,7 +152,7 @@ class Tables:
         self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
 
     def curves(self, times: Sequence[int], *, most: int = 0) -> list[tuple[TabulatedCurve, int]]:
-        """Return tabulated curves for `times[i]` rounds of curve i; the tables serve up to `most` rounds in all."""
+        """Return tables of all curves for `times[i]` rounds of curve i, reusable for up to `most` rounds in total."""
         laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
         step, share = common_step(laws), _CUT * self._delta
         rounds = sum(times)

@@ -1,6 +1,6 @@
-"""Output probabilities of an explicit pair of neighbouring datasets: for lower bounds, also under composition.
+"""Output probabilities of an explicit pair of neighbouring datasets, which give lower bounds, also under composition.
 
-Merging events, or adding noise that does not depend on the target, is post-processing. It only decreases the
+Merging events, or adding noise that does not depend on the target, is post-processing. Both only decrease the
 divergence, so lower bounds stay valid.
 """
 
@@ -28,7 +28,7 @@ class DatasetPair:
     """Probabilities of the same output events under two neighbouring datasets, `p` and `q`, shape (events,).
 
     Each probability has a relative error of at most `doubt` and an absolute error of at most `p_error` or `q_error`.
-    In addition all of p and q may be off by a common factor within `common` of 1.
+    In addition, all of p and q may be wrong by the same factor, between e**-common and e**common.
     """
 
     witness: Witness
@@ -75,11 +75,11 @@ class DatasetPair:
 
 
 def inscribed(pair: DatasetPair, *, step: float) -> LossLattice:
-    """Return the loss distribution on a lattice of a pair that `pair` dominates: for lower bounds.
+    """Return the privacy loss distribution, on a lattice, of a pair that `pair` dominates; it gives lower bounds.
 
-    Its trade-off curve consists of chords of the curve of `pair` with slopes e**(step m). Events are taken by
-    decreasing likelihood ratio and merged (the last event in part) until the ratio of the merged event is on the
-    lattice. A remainder that is off the lattice has its likelihood ratio rounded down.
+    The dominated pair's trade-off curve consists of chords, with slopes e**(step m), of the curve of `pair`. Events are
+    sorted by decreasing likelihood ratio and merged (the last event in part) until the ratio of the merged event is on
+    the lattice. The likelihood ratio of a remainder off the lattice is rounded down.
 
     >>> witness = Witness(family="alone", others=(0, 0), target=(0, 1))
     >>> pair = DatasetPair(witness=witness, p=np.array([0.6, 0.4]), q=np.array([0.4, 0.6]), doubt=0.0)

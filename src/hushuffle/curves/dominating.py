@@ -56,7 +56,7 @@ _VERY_FAR: Final = 16.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabulatedCurve:
-    """Upper bounds `deltas` of h at epsilons `step` * `index`; arrays have shape (points,), and index[0] is 0."""
+    """Upper bounds `deltas` on delta at the epsilons `step` * `index` (nats); shape (points,), and index[0] is 0."""
 
     step: float
     index: Floats
@@ -64,12 +64,12 @@ class TabulatedCurve:
 
     @classmethod
     def of(cls, law: PrivacyCurve, *, step: float, negligible: float) -> TabulatedCurve:
-        """Evaluate `law` at multiples of `step` (nats), from epsilon = 0 until delta is at most `negligible`.
+        """Tabulate the curve `law` at multiples of `step` (nats), from 0 until delta is at most `negligible`.
 
         >>> import hushuffle as hs
-        >>> from hushuffle.curves.divergence import divergence
+        >>> from hushuffle.curves.search import privacy_curve
         >>> one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
-        >>> TabulatedCurve.of(divergence(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
+        >>> TabulatedCurve.of(privacy_curve(one), step=0.5, negligible=1e-9).deltas.round(4).tolist()
         [0.4621, 0.2876, 0.0]
         """
         near, spread = law.near(negligible, often=True), typical_loss(law)
@@ -106,7 +106,7 @@ class TabulatedCurve:
     def pair(self, back: TabulatedCurve | None = None) -> LossLattice:
         """Return the dominating pair, as the distribution of its privacy loss.
 
-        `back` has upper bounds for all pairs in exchanged order, on the same lattice; None: `back` equals this table.
+        `back` has the upper bounds for datasets in exchanged order, on the same lattice; None: the same bounds.
 
         >>> curve = TabulatedCurve(step=1.0, index=np.array([0.0, 1.0]), deltas=np.array([math.tanh(0.5), 0.0]))
         >>> curve.pair().mass.round(4).tolist()
@@ -167,7 +167,7 @@ class _Hull:
         )
 
     def chord(self, mirrored: _Hull) -> float:
-        """Return the slope of the chord from the mirror image of the first corner of `mirrored` to the first corner."""
+        """Return the slope of the chord from the first corner of `mirrored`, mirrored, to this hull's first corner."""
         (right, height), (left, depth) = (
             (math.exp(self.step * int(side.index[0])), float(side.deltas[0])) for side in (self, mirrored)
         )
@@ -198,8 +198,8 @@ _SOLID: Final = 1e-13
 def typical_loss(law: PrivacyCurve) -> float:
     """Return the approximate standard deviation (nats) of one round's privacy loss.
 
-    It is the value of a Gaussian pair with the same total variation distance. Only the choice of lattices depends on
-    it. Results are cached as long as the curve exists.
+    The result is exact for two Gaussians with the same total variation distance. Only the lattice step depends on the
+    result, which is cached as long as the curve exists.
     """
     if law not in _SPREADS:
         _SPREADS[law] = _typical_loss(law)
@@ -217,12 +217,12 @@ def _typical_loss(law: PrivacyCurve) -> float:
 def common_step(laws: Sequence[tuple[PrivacyCurve, int]]) -> float:
     """Return a lattice step (nats) that suits the loss distributions of all rounds.
 
-    The largest loss of the round with most of the variance is a multiple of the step, if that loss is finite.
+    The step divides the largest loss (if finite) of the curve whose rounds contribute most of the loss's variance.
 
     >>> import hushuffle as hs
-    >>> from hushuffle.curves.divergence import divergence
+    >>> from hushuffle.curves.search import privacy_curve
     >>> one = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)
-    >>> round(common_step([(divergence(one), 4)]), 6)
+    >>> round(common_step([(privacy_curve(one), 4)]), 6)
     0.05
     """
     scales = [min(typical_loss(law), _FARTHEST) for law, _ in laws]

@@ -1,4 +1,4 @@
-"""Output probabilities of two given datasets, for any finite randomizer and shuffled reports: for lower bounds.
+"""Output probabilities of two given datasets, for any finite randomizer and shuffled reports; they give lower bounds.
 
 Reports fall into classes. The target's report (or each of several reports, independently) follows one of two
 distributions over the classes. Each group of other people follows its own distribution; dummies form one more group.
@@ -75,7 +75,7 @@ _SEEN: Final = 0.05
 def exact_pairs(
     witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float, reports: int = 1
 ) -> tuple[DatasetPair, ...]:
-    """Return the output probabilities of the two datasets, as one pair; an empty tuple if it would take too long.
+    """Return one pair with the output probabilities of two datasets, or no pair if the computation takes too long.
 
     Events rarer than about e**log_tail may be missing. The target sends `reports` independent reports, all from the
     first distribution in one dataset and all from the second in the other.
@@ -240,7 +240,7 @@ def _window(tables: list[_Table]) -> tuple[int, int]:
 class _Table:
     """Probabilities `mass[i]` of the sum `first` + i, with absolute errors `error[i]`, shape (points,).
 
-    In addition all probabilities may be off by a common factor within `common` of 1.
+    In addition, all probabilities may be wrong by the same factor, between e**-common and e**common.
     """
 
     first: int
@@ -250,7 +250,7 @@ class _Table:
 
     @classmethod
     def of(cls, groups: list[Group], whole: Integers, tilt: float) -> _Table | None:
-        """Tabulate the distribution of the sum, computed with tilt e**(tilt score); None if the period is too long."""
+        """Tabulate the sum's distribution, computed with the weight e**(tilt sum); None if its range is too wide."""
         tilted: list[Group] = []
         middles, mean, log_mass, common = [], 0.0, 0.0, 0.0
         for count, law in groups:
@@ -280,7 +280,7 @@ class _Table:
         return cls(first=origin + first, mass=mass, error=(error + 2 * math.exp(-_REACH)) * back, common=common)
 
     def improve(self, mass: Floats, error: Floats, start: int) -> None:
-        """Copy probabilities with a smaller error than in `mass`, `error` (from sum `start` on) into these arrays."""
+        """Copy probabilities whose error is below that in `error` into `mass` and `error`, which begin at `start`."""
         low, high = max(self.first, start), min(self.first + self.mass.size, start + mass.size)
         if high <= low:
             return

@@ -1,8 +1,8 @@
 """Export of privacy loss distributions on a lattice to other accountants: a pessimistic and an optimistic one.
 
-Pessimistic: the composed dominating pairs of all rounds. The curve is symmetric, so one distribution serves both
-directions. Optimistic: explicit datasets, the same in all rounds of a protocol, in both orders. Probabilities of the
-first dataset are lowered, and those of the second raised, by their errors. Mass between lattice points is rounded down.
+The pessimistic distribution composes the dominating pairs of all rounds. Its privacy curve is the same in both orders
+of the datasets. The optimistic distributions belong to explicit datasets, the same in all rounds, in both orders. The
+first dataset's probabilities are lowered, and the second's raised, by their errors. Losses are rounded down.
 
 Source: docs/theory/curves.md, Lemma 6.
 """
@@ -25,7 +25,7 @@ _MARGIN: Final = 1e-11
 
 
 def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice:
-    """Return the loss distribution, under P, of a pair that dominates the composition of all rounds.
+    """Return the privacy loss distribution of a pair (P, Q) that dominates the composition of all rounds, under P.
 
     `negligible` is approximately the total mass that may be assigned to an infinite loss.
     """
@@ -40,9 +40,9 @@ def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice
 
 
 def attained_laws(laws: Laws, *, step: float, delta: float) -> tuple[LossLattice, LossLattice]:
-    """Return the loss distributions of explicit datasets in both orders; datasets are chosen for `delta`.
+    """Return the privacy loss distributions of explicit datasets in both orders; the datasets are chosen for `delta`.
 
-    Rounds without known datasets are omitted.
+    Rounds for which no datasets are known are omitted.
     """
     rounds = sum(times for _, times in laws)
     attained = [(law.datasets(log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]

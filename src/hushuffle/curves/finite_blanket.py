@@ -42,7 +42,7 @@ from hushuffle.numerics.score_sums import FAINT, Scores, positive_part
 from hushuffle.numerics.score_tests import Crowd, advantage
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.release import Release
 
 _COARSE: Final = 0.12
 _FINE: Final = 0.005
@@ -76,9 +76,9 @@ class FiniteDivergence(SearchedCurve):
 
     N is the number of reports among which the target's report hides, including this report. `weights[j]` is
     P(N = `counts[j]`) / `counts[j]`, shape (J,), and `missing` is the probability that N is not in `counts`. Each of
-    the N reports is from the blanket with probability `covered`. `places`
-    are the target's pairs of values examined. `trials` are the datasets that a lower bound evaluates; if empty, they
-    are searched at every epsilon. `level` is the size of delta for which report pools are chosen (None: searched).
+    the N reports is from the blanket with probability `covered`. `places` are the target's pairs of values examined.
+    `trials` are the datasets that a lower bound evaluates; if empty, they are searched at every epsilon. `level` is the
+    delta for which pools of common reports are chosen (None: searched).
     """
 
     laws: tuple[ValueLaws, ...]
@@ -97,24 +97,25 @@ class FiniteDivergence(SearchedCurve):
     proof = "pool of common reports or privacy blanket (upper bound), explicit neighbouring datasets (lower bound)"
 
     @classmethod
-    def of(cls, protocol: Protocol) -> FiniteDivergence:
-        """Return the privacy curve of a uniformly shuffled protocol.
+    def of(cls, release: Release) -> FiniteDivergence:
+        """Return the privacy curve of a uniformly shuffled release.
 
         >>> import hushuffle as hs
+        >>> from hushuffle.mechanisms.release import Release
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
         >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.UniformShuffle(), n=1)
-        >>> round(FiniteDivergence.of(columns).upper(1.0), 6)
+        >>> round(FiniteDivergence.of(Release.of(columns)).upper(1.0), 6)
         0.392607
         """
-        laws = protocol.randomizer.law().pairs()
-        n, dummies = protocol.n, protocol.shuffler.dummies
+        laws = release.device.law().pairs()
+        n, dummies = release.n, release.dummies
         if dummies == 0:
             # All entries of `laws` describe one randomizer, so the weight of its blanket is the same in each.
             law = np.array([float(n)]), np.array([1.0 / n]), 0.0, laws[0].weight
         else:
             law = (*covered_reports(((n - 1, laws[0].weight),), dummies), 1.0)
         return cls.among(
-            laws, Others.alike(n - 1), dummies=dummies, local_epsilon=protocol.randomizer.local_epsilon, law=law
+            laws, Others.alike(n - 1), dummies=dummies, local_epsilon=release.device.local_epsilon, law=law
         )
 
     @classmethod
@@ -127,7 +128,7 @@ class FiniteDivergence(SearchedCurve):
         local_epsilon: float,
         law: tuple[Floats, Floats, float, float],
     ) -> FiniteDivergence:
-        """Return the privacy curve of a target among `others`; `law` has `counts`, `weights`, `missing`, `covered`."""
+        """Return a target's privacy curve among `others`; `law` lists `counts`, `weights`, `missing`, `covered`."""
         counts, weights, missing, covered = law
         return cls(
             laws=laws,
@@ -207,13 +208,13 @@ class FiniteDivergence(SearchedCurve):
         return self.others.witness(self.laws[i], self.laws[i].pairs[j], held)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return up to two pairs that seem worst at epsilon = 0, and the worst pair at a typical epsilon."""
+        """Return the pairs of datasets that seem worst at epsilon = 0 (up to two), and at a typical epsilon (one)."""
         return self.alike(1, log_tail=log_tail)
 
     def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs as `datasets` does, for a target with `reports` reports, all of one value or all of the other.
+        """Return pairs of datasets in which the target sends `reports` reports, all of one value or all of another.
 
-        The reports of the n - 1 other people come in addition.
+        Each of the n - 1 other people sends one report.
         """
         guess = self.guess()
         trials = dict.fromkeys([*self._promising(0.0)[:2], self._best(self._promising(guess), guess)])

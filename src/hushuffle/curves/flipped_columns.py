@@ -2,10 +2,10 @@
 
 A column holds one bit position of k Bloom filters; its k bits are a bit pattern.
 
-Upper bound. The pool of common reports of the module `pooled`. Columns are of one type if they share the same number of
-bits with the two bit patterns of the target's pair.
+Upper bound. It uses a pool of common reports (see the module `pooled`). Columns are of one type if they have the same
+number of bits in common with each of the target's two bit patterns.
 
-Lower bound. All other columns have one bit pattern. Then E[sum of n scores]_+/n without a pool is the exact divergence.
+Lower bound. All other columns have one bit pattern. Without a pool, E[sum of n scores]_+/n is the exact divergence.
 With dummies the datasets of the module `finite_blanket` are used.
 
 Source: docs/theory/pool.md, Theorem 1 and Corollary 3; docs/theory/randomizers.md, Theorem 17; in small crowds
@@ -33,7 +33,7 @@ from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.release import Release
 
 WIDEST: Final = 24
 """Largest number of bits for which all types of columns are tabulated; beyond, the plain blanket is used."""
@@ -64,7 +64,7 @@ _EVERY: Final = 4
 class FlippedColumns(SearchedCurve):
     """Privacy curve of n shuffled columns of `width` bits, each bit flipped with probability `flip`.
 
-    `level` is the size of delta for which pools of common reports are chosen (None: searched at every epsilon). Unless
+    `level` is the delta for which pools of common reports are chosen (None: searched at every epsilon). Unless
     `thorough` is set, an upper bound above twice `level` may be replaced by the larger local divergence. `distances`
     are the Hamming distances of the pairs examined (empty: all). `trials` are the datasets of a lower bound.
     """
@@ -84,24 +84,25 @@ class FlippedColumns(SearchedCurve):
     proof = "pool of common reports, moduli of characteristic functions (upper bound), all others alike (lower bound)"
 
     @classmethod
-    def of(cls, protocol: Protocol) -> FlippedColumns:
-        """Return the privacy curve of a protocol that shuffles columns of flipped bits uniformly.
+    def of(cls, release: Release) -> FlippedColumns:
+        """Return the privacy curve of uniformly shuffled columns of flipped bits.
 
         >>> import hushuffle as hs
+        >>> from hushuffle.mechanisms.release import Release
         >>> flipping = hs.BitFlipping(width=2, p=0.25)
-        >>> law = FlippedColumns.of(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=1000))
+        >>> law = FlippedColumns.of(Release.of(hs.Protocol(randomizer=flipping, shuffler=hs.UniformShuffle(), n=1000)))
         >>> round(law.lower(0.1)[0], 4), round(law.upper(0.1), 4)
         (0.0023, 0.0023)
         """
-        flipped = protocol.randomizer.law().flipped
+        flipped = release.device.law().flipped
         assert flipped is not None
         return cls(
             width=flipped.width,
             flip=flipped.flip,
-            n=protocol.n,
-            dummies=protocol.shuffler.dummies,
-            local_epsilon=protocol.randomizer.local_epsilon,
-            blanket=FiniteDivergence.of(protocol),
+            n=release.n,
+            dummies=release.dummies,
+            local_epsilon=release.device.local_epsilon,
+            blanket=FiniteDivergence.of(release),
         )
 
     @property
@@ -153,7 +154,7 @@ class FlippedColumns(SearchedCurve):
         return self.blanket.lower_at(witness, epsilon)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return two pairs: opposite bit patterns with all others at one of them, and the worst pair of one round."""
+        """Return two pairs of datasets: all others at one of two opposite patterns, and the worst pair of one round."""
         guess = self.guess()
         if self.dummies:
             return self.blanket.datasets(log_tail=log_tail)
@@ -184,7 +185,7 @@ class FlippedColumns(SearchedCurve):
         return OneLogo.of(width=self.width, flip=self.flip, n=self.n, distance=distance, ones=ones, apart=apart)
 
     def pooled(self, epsilon: float, *, enough: float) -> float:
-        """Return the upper bound over pairs at `distances`; above `enough` it may be the local divergence."""
+        """Return an upper bound over pairs at Hamming `distances`; above `enough` it may be the local divergence."""
         worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
         for distance in self.distances or range(self.width, 0, -1):
             groups, spots = self._hidden[distance]

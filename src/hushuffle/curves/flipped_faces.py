@@ -72,11 +72,11 @@ Sides = tuple[int, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Face:
-    """The bit patterns whose fixed bits are `sides`, for a target's pair at Hamming distance `distance`.
+    """All bit patterns whose fixed bits are `sides`; the target's two patterns have Hamming distance `distance`.
 
     `taken` is the probability of each report that earlier pools took. Its axes: the number of ones among the bits that
     are not fixed and in which the pair differs, the number of ones among the bits in which the pair is equal, and each
-    fixed bit. `rest` is the probability that a report is in no earlier pool. `chances` is as the function returns it.
+    fixed bit. `rest` is the probability that a report is in no earlier pool. `chances`: see the function `chances`.
     """
 
     chances: Floats
@@ -101,7 +101,7 @@ class Face:
         return replace(self, taken=self.taken + share, rest=self.rest - self.mass(share))
 
     def mass(self, share: Floats) -> float:
-        """Return the sum of `share` over all reports, shape as `taken`: the total probability."""
+        """Return the total probability of a pool that takes `share` (shape as `taken`) of each report."""
         return float((share * self._logos).sum())
 
     def shares(self, people: int) -> list[Floats]:
@@ -123,7 +123,7 @@ class Face:
         return shares
 
     def kinds(self) -> Kinds:
-        """Return the report distributions of this face's bit patterns outside the pools, with the target's two."""
+        """Return the distributions of a report outside the pools, for all bit patterns of this face and the target."""
         return Kinds.listed(
             [
                 classes(self.chances, self.distance, w, v, taken=self.taken, rest=self.rest, sides=self.sides)
@@ -186,9 +186,9 @@ class _Rung:
         return cls(kinds=after.kinds(), spots=spots, empty=empty, after=after)
 
     def hidden(self, epsilon: float, local: float, home: _Home | None = None) -> float:
-        """Return an upper bound on the contribution to delta of a pool that is not empty, or outside all bins.
+        """Return an upper bound on the part of delta due to a pool that is not empty (or whose size is in no bin).
 
-        With a `home`, the bound holds if at most `home.most` columns of that type are outside the pool.
+        If `home` is given, the bound assumes that at most `home.most` columns of that type are outside the pool.
         """
         totals = self.spots.totals
         if home is None:

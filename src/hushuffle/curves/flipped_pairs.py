@@ -1,4 +1,4 @@
-"""Columns of flipped bits: a target's pair of bit patterns, and every type of column that other people may have.
+"""Columns of flipped bits: the target's pair of bit patterns, and all types of columns that other people may have.
 
 Up to symmetry (permuting or complementing bits) the target's pair is a = 0...0 and b = 1...1 on h bits, and both are 0
 on the other r = k - h bits. The type of another column is (w, v): w of the h bits and v of the r bits are 1 in it. A
@@ -46,9 +46,9 @@ _FINER: Final = 0.4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """A pool of common reports: probability `share[d, s]` of each bit pattern with d ones among h bits, s among r.
+    """A pool of common reports: `share` is the probability that it takes of each bit pattern, `weight` the total.
 
-    `share` has shape (h + 1, r + 1); `weight` is the total probability of the pool.
+    `share[d, s]` is for patterns with d ones among the h bits in which the target's pair differs, s among the others.
     """
 
     share: Floats
@@ -61,9 +61,9 @@ class Pool:
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> Pool:
-        """Return a pool of weight `wanted`, else of at least `enough`, else the largest.
+        """Return a pool of weight `wanted`; if impossible, one of at least `enough`; else the largest pool.
 
-        Its bit patterns are far from a and b.
+        The pool takes bit patterns that are far from the target's two patterns a and b.
 
         >>> pool = Pool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
         >>> pool.share[:, 0].round(6).tolist(), round(pool.weight, 6)
@@ -82,7 +82,7 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairFamily(Kinds):
-    """All types of other columns, for a pair at Hamming distance h: `ones` is w, `apart` is v, shape (kinds,)."""
+    """All types of other columns: `ones` bits are 1 where the target's pair differs, `apart` where it agrees."""
 
     width: int
     distance: int
@@ -93,7 +93,7 @@ class PairFamily(Kinds):
     def tabulated(
         cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
     ) -> PairFamily:
-        """Tabulate the report distributions of all column types, or only of the type `only` = (w, v).
+        """Tabulate the report distributions of all column types, or only of the type `only` = (ones, apart).
 
         >>> family = PairFamily.tabulated(
         ...     width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2)
@@ -116,7 +116,7 @@ class PairFamily(Kinds):
         )
 
     def logo(self, kind: int) -> int:
-        """Return a bit pattern of type number `kind`; a and b differ in bits 0 to h - 1."""
+        """Return a bit pattern of type number `kind`; the target's pair differs in the lowest `distance` bits."""
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
@@ -135,7 +135,7 @@ class OneLogo(SearchedCurve):
     """Privacy curve of one pair of datasets in one order: all other columns have one bit pattern.
 
     The target's first `distance` bits are 0...0 in the first dataset and 1...1 in the second. The others' pattern has
-    `ones` ones among these bits and `apart` ones among the rest. The reversed order has `distance - ones` ones.
+    `ones` ones among these bits and `apart` ones among the rest. For the reversed order `ones` is `distance - ones`.
     """
 
     family: PairFamily
@@ -246,8 +246,8 @@ def classes(
 ) -> tuple[Floats, Floats, Floats]:
     """Return Q_a, Q_b and the distribution of another column's report over the classes, shape (classes,) each.
 
-    Classes are the numbers of ones among w, h - w, v and r - v bits, and each fixed bit. `sides` are the values of the
-    column's fixed bits. `taken` is the probability that earlier pools took, `rest` that of being in no pool.
+    A class is given by the numbers of ones in groups of w, h - w, v and r - v bits, and by each fixed bit. `sides` are
+    the column's fixed bits. `taken` is the probability of each report in earlier pools, `rest` that of being in none.
     """
     free = distance - len(sides)
     sizes = (w, free - w, v, table.size - 1 - distance - v, *(1 for _ in sides))
@@ -262,5 +262,5 @@ def classes(
 
 
 def ways(size: int) -> Floats:
-    """Return the binomial coefficients of `size` over 0, 1, ..., `size`, shape (size + 1,)."""
+    """Return the binomial coefficients (size choose j) for j = 0 to `size`, shape (size + 1,)."""
     return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)

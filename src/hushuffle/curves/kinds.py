@@ -72,15 +72,15 @@ class Kinds:
         )
 
     def sums(self, terms: Floats) -> Floats:
-        """Return the sum of `terms`, shape (classes,), over the classes of each type, shape (kinds,)."""
+        """Sum `terms`, shape (classes,), over the classes of each type; return the sums, shape (kinds,)."""
         return np.asarray(np.add.reduceat(terms, self.starts))
 
     def gain(self, epsilon: float) -> tuple[Floats, Floats]:
-        """Return Q_a - e**epsilon Q_b, and the size to which its rounding error is relative, shapes (classes,)."""
+        """Return Q_a - e**epsilon Q_b of each class, and the size that scales its rounding error, shapes (classes,)."""
         return gain(self.near, self.far, epsilon)
 
     def scores(self, epsilon: float) -> Scores:
-        """Return scores (Q_a - e**epsilon Q_b)/own with probability `own`; 0 for reports that only the target sends."""
+        """Return scores (Q_a - e**epsilon Q_b)/own with probability `own`; both are 0 where only the target reports."""
         gain, size = self.gain(epsilon)
         hidden = self.own >= FAINT
         mass = np.where(hidden, self.own, 1.0)
@@ -88,7 +88,7 @@ class Kinds:
         return replace(scores, mass=np.where(hidden, self.own, 0.0))
 
     def seen(self, epsilon: float) -> Floats:
-        """Return the divergence from reports that a type (almost) never sends, rounded up, shape (kinds,)."""
+        """Return each type's divergence from reports that it (almost) never sends, rounded up, shape (kinds,)."""
         gain, size = self.gain(epsilon)
         return self.sums(np.where(self.own < FAINT, np.maximum(gain + 8 * EPS * size, 0.0), 0.0)) * (1 + 1e-12)
 
@@ -99,12 +99,12 @@ class Kinds:
 
 
 def gain(first: Floats, second: Floats, epsilon: float) -> tuple[Floats, Floats]:
-    """Return Q_a - e**epsilon Q_b of each class, and the size to which its rounding error is relative."""
+    """Return Q_a - e**epsilon Q_b of each class, and the size that scales its rounding error."""
     return (first - second) - math.expm1(epsilon) * second, first + math.exp(epsilon) * second
 
 
 def local(first: Floats, second: Floats, epsilon: float) -> Floats:
-    """Return sum of (Q_a - e**epsilon Q_b)_+ over the last axis, rounded up: divergence of one unshuffled report."""
+    """Return one unshuffled report's divergence: (Q_a - e**epsilon Q_b)_+ summed on the last axis, rounded up."""
     value, size = gain(first, second, epsilon)
     total: Floats = np.maximum(value + 8 * EPS * size, 0.0).sum(axis=-1) * (1 + 4 * EPS * first.shape[-1])
     return total

@@ -1,9 +1,9 @@
-"""A privacy curve with bounds at some epsilons: certified bounds at all other epsilons, and of derived figures.
+"""Extend bounds on a privacy curve at some epsilons to certified bounds at all epsilons, and on derived figures.
 
 With x = e**epsilon the curve h is convex and decreasing, h(0) = 1, h' >= -1 and h(1/x) = 1 - (1 - h(x))/x. So h lies
 below every chord of upper bounds. Lower bounds extend by lines. To the right of a point, the line starts at the point's
 lower bound and has the slope of the chord from an upper bound further left to that lower bound. To the left of a point,
-the slope is that of the chord from the lower bound to an upper bound further right.
+the line has the slope of the chord from the lower bound to an upper bound further right.
 The trade-off curve follows by duality: the smallest false negative rate at a false positive rate a is
 f(a) = sup_x 1 - h(x) - x a.
 

@@ -3,7 +3,7 @@
 The other people's values are fixed, so the distribution of the counts is a convolution of their reports'
 distributions. One person's value changes from a to b; m_a and m_b other people have the values a and b:
 
-* k = 2: the number of ones is sufficient, see `tilted_counts`.
+* k = 2 values: the number of ones is a sufficient statistic, see `tilted_counts`.
 * k = 3: the counts at a and b are sufficient; the lower and the upper bound agree up to rounding.
 * k > 3, lower bound: the other counts are merged, which is post-processing.
 * k > 3, upper bound: the adversary is given the truthful reports of all people whose value is neither a nor b. M of
@@ -116,7 +116,7 @@ class KnownDataset(SearchedCurve):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinaryDataset(KnownDataset):
-    """Privacy curve of one given dataset with k = 2 values: one row per change and order of the two datasets."""
+    """Privacy curve of one given dataset with k = 2 values; `rows`: one row per change and order of the datasets."""
 
     rows: Compositions
     truth: float
@@ -153,7 +153,7 @@ class KaryDataset(KnownDataset):
     def of(
         cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float, *, local_epsilon: float
     ) -> KaryDataset:
-        """Return the privacy curve of the dataset in which `people[x]` people have value x, for delta about `level`."""
+        """Return the curve of the dataset in which `people[x]` people have value x, for delta of about `level`."""
         candidates = changes(people)
         below = [_merged(change, law, dummies, level) for change in candidates]
         above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in candidates]

@@ -1,4 +1,4 @@
-"""Privacy curves of releases that reveal senders (exact), or that reveal part of the order of reports."""
+"""Privacy curves of releases that reveal senders: exact."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
+from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Bound, Witness
 from hushuffle.numerics.binomial import EPS
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.release import Release
 
 _DIGITS: Final = Context(prec=60)
 
 
 def local_divergence(law: Symmetric, epsilon: float) -> float:
-    """Return the divergence of one report that is seen with its sender: max(mu - e**epsilon nu, 0), rounded up.
+    """Return the divergence of one report seen with its sender, max(truth - e**epsilon lie, 0), rounded up.
 
     >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
     0.5
@@ -103,17 +103,18 @@ class FiniteLocal(SearchedCurve):
     proof = "the report is seen with its sender, so the local figure is the central one"
 
     @classmethod
-    def of(cls, protocol: Protocol) -> FiniteLocal:
-        """Return the privacy curve of a protocol whose shuffler reveals the senders.
+    def of(cls, release: Release) -> FiniteLocal:
+        """Return the privacy curve of a release that reveals the senders.
 
         >>> import hushuffle as hs
+        >>> from hushuffle.mechanisms.release import Release
         >>> from hushuffle.mechanisms.randomizers import BitFlipping
         >>> columns = hs.Protocol(randomizer=BitFlipping(width=2, p=0.25), shuffler=hs.NoShuffle(), n=9)
-        >>> round(FiniteLocal.of(columns).upper(1.0), 6)
+        >>> round(FiniteLocal.of(Release.of(columns)).upper(1.0), 6)
         0.392607
         """
-        laws = protocol.randomizer.law().pairs()
-        return cls(laws=laws, local_epsilon=protocol.randomizer.local_epsilon, n=protocol.n)
+        laws = release.device.law().pairs()
+        return cls(laws=laws, local_epsilon=release.device.local_epsilon, n=release.n)
 
     @property
     def pure(self) -> float:
@@ -138,7 +139,7 @@ class FiniteLocal(SearchedCurve):
         return Witness(family="any dataset", others=(self.n - 1,), target=(labels[a], labels[b]))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pairs that are worst in one round at epsilon = 0 and at a typical epsilon."""
+        """Return the pairs of datasets that are worst in one round at epsilon = 0 and at a typical epsilon."""
         pairs: list[DatasetPair] = []
         for i, a, b in dict.fromkeys(self._worst(level, -1)[1:] for level in (0.0, self.guess())):
             rows = self.laws[i].rows
@@ -158,58 +159,8 @@ class FiniteLocal(SearchedCurve):
 
 
 def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
-    """Return the largest probability of a report that the pair's other value never sends; 0 if `pure` is finite."""
+    """Return the largest probability of reports that another value never sends; 0 if the pure epsilon is finite."""
     if math.isfinite(pure):  # a probability that floats round to 0 is not certain to be 0
         return 0.0
     chances = [float(law.rows[a][law.rows[b] == 0].sum()) for law in laws for a, b in law.pairs]
     return max(chances) * (1 - 64 * EPS)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NoisyOrder(PrivacyCurve):
-    """Bounds for a shuffler whose order of reports reveals something about the senders.
-
-    `hidden` is the privacy curve of the same reports shuffled uniformly (lower bound). `seen` is the privacy curve of
-    one report seen with its sender (upper bound).
-    """
-
-    hidden: PrivacyCurve
-    seen: PrivacyCurve
-    proof = "post-processing: a uniform shuffle hides more, the reports with their senders say more"
-
-    @property
-    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
-        return self.hidden.sources
-
-    @property
-    def pure(self) -> float:
-        return self.seen.pure
-
-    def pure_bound(self) -> Bound:
-        hidden = self.hidden.pure_bound()
-        return bracket(
-            hidden.lower,
-            self.pure,
-            unit="nats",
-            sources=self.sources,
-            witness=hidden.witness,
-            exact=hidden.lower == self.pure,
-        )
-
-    def upper(self, epsilon: float) -> float:
-        return self.seen.upper(epsilon)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        return self.hidden.lower(epsilon)
-
-    def epsilon(self, delta: float) -> Bound:
-        hidden, high = self.hidden.epsilon(delta), self.pure
-        exact = hidden.lower == high
-        return bracket(hidden.lower, high, unit="nats", sources=self.sources, witness=hidden.witness, exact=exact)
-
-    def delta(self, epsilon: float) -> Bound:
-        hidden, high = self.hidden.delta(epsilon), self.seen.delta(epsilon).upper
-        return bracket(hidden.lower, high, unit="probability", sources=self.sources, witness=hidden.witness)
-
-    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        return self.hidden.datasets(log_tail=log_tail)

@@ -1,4 +1,4 @@
-"""Upper bounds on E[sum of N scores]_+, the largest over all choices of a distribution for each of the N terms.
+"""Upper bounds on E[sum of N scores]_+ that are valid for every choice of a distribution for each of the N terms.
 
 Terms form groups, and each term of a group follows one of the group's distributions. For any tilt t > 0, and with a
 Gaussian Z of standard deviation tau added (see `score_sums`),
@@ -78,7 +78,7 @@ class MixedSums:
 
     @classmethod
     def alike(cls, kinds: Kinds, epsilon: float, counts: Floats) -> MixedSums:
-        """Return the object for sums of `counts` terms that all belong to one group, shape (bins,).
+        """Return the bounds for sums of `counts` terms, shape (bins,), that all belong to one group.
 
         >>> kinds = Kinds.of(np.array([0.75, 0.25]), np.array([0.25, 0.75]), np.array([[0.75, 0.25], [0.25, 0.75]]))
         >>> sums = MixedSums.alike(kinds, 0.3, np.array([100.0]))
@@ -88,7 +88,7 @@ class MixedSums:
         return cls(groups=(kinds,), epsilon=epsilon, counts=counts[:, None, None], shares=np.ones((counts.size, 1)))
 
     def raised(self, bound: Floats) -> Floats:
-        """Return logarithms of upper bounds over all compositions, raised to `bound` if below it, shape (bins,)."""
+        """Return logarithms of upper bounds for all choices of distributions, but at least `bound`, shape (bins,)."""
         if self._largest <= 0:
             each = np.array([float(self._above(g, 0.0).max()) for g in range(len(self.groups))])
             return np.maximum(bound, _log(self._linear(each)))
@@ -101,9 +101,9 @@ class MixedSums:
         return best + math.log(self._unit) + 4 * EPS
 
     def below(self, bound: Floats, tilt: float, cap: float) -> bool:
-        """Return whether a fast test shows that all upper bounds are at most e**`bound`, shape (bins,).
+        """Whether a fast test shows that each bin's upper bound is at most e**`bound`, shape (bins,).
 
-        The tilt and the cap are those of another pair of values, in the scores' original unit.
+        `tilt` and `cap` are those of another pair of values, in the scores' original unit.
         """
         if self._largest <= 0:
             return bool((self.raised(bound) <= bound).all())
@@ -181,7 +181,7 @@ class MixedSums:
 
     @cached_property
     def scores(self) -> tuple[Scores, ...]:
-        """The scores of each group's classes in units, cut below where any sum that has such a term is negative."""
+        """The scores of each group's classes, in units; scores so low that their sum is always negative are raised."""
         unit, floor = self._unit, -2.0 * float(self.counts.sum(axis=2).max())
         return tuple(
             replace(
@@ -202,7 +202,7 @@ class MixedSums:
         return choices, tuple(tuple(self.of_kind(g, kind) for g, kind in enumerate(choice)) for choice in choices)
 
     def of_kind(self, group: int, kind: int) -> Scores:
-        """Return the scores of type number `kind` of a group."""
+        """Return the scores of type number `kind` in group number `group`."""
         kinds, scores = self.groups[group], self.scores[group]
         inside = slice(kinds.starts[kind], kinds.starts[kind + 1] if kind + 1 < kinds.starts.size else None)
         return Scores(value=scores.value[inside], size=scores.size[inside], mass=scores.mass[inside])
@@ -280,11 +280,11 @@ class _Table:
         self._known: dict[tuple[int, int, int], tuple[Transform, float]] = {}
 
     def largest(self) -> Floats:
-        """Return upper bounds on ln E[e**(tilt X)], the largest over each group's types, shape (groups,)."""
+        """Return, for each group, an upper bound on ln E[e**(tilt X)] for scores X of all types, shape (groups,)."""
         return np.array([float(logs.max()) for logs in self._logs])
 
     def ordered(self) -> list[Choice]:
-        """Return all choices of a type for each group; choices that are likely to be worst come first."""
+        """Return all choices of a type for each group; the choices that likely have the largest bounds come first."""
         counts = self._sums.counts[0, 0].tolist()
         ranked = [np.argsort(-logs).tolist() for logs in self._logs]
 
@@ -294,13 +294,13 @@ class _Table:
         return sorted(product(*ranked), key=size)
 
     def simple(self, choice: Choice) -> Floats:
-        """Return logarithms of a coarse bound, shape (bins, vertices): each modulus is at most its value at u = 0."""
+        """Return logarithms of a coarse bound, which uses |phi| at u = 0 at all nodes, shape (bins, vertices)."""
         each = np.array([logs[kind] for logs, kind in zip(self._logs, choice, strict=True)])
         value: Floats = self._sums.counts @ each + self.log_kernel + 64 * EPS
         return value
 
     def close(self, choice: Choice, used: int) -> Floats:
-        """Return logarithms of the bound from the moduli at the first `used` nodes, shape (bins, vertices)."""
+        """Return logarithms of a bound that evaluates |phi| at the first `used` nodes only, shape (bins, vertices)."""
         try:
             parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
         except ArithmeticError:  # no unit is accurate enough: only the bound of `simple` is available
@@ -315,7 +315,7 @@ class _Table:
         return logarithms
 
     def together(self) -> Floats:
-        """Return logarithms of a bound for all choices, the worst choice at each node, shape (bins, vertices)."""
+        """Return logarithms of one bound for all choices: it uses the worst choice at each node, (bins, vertices)."""
         used = self._nodes.angles.size
         try:
             parts = [[self._transform(g, kind, used) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]

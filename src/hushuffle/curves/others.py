@@ -1,4 +1,4 @@
-"""The other people, in groups with a randomizer each; the values of a group are rows of the distributions."""
+"""The people other than the target, in groups with one randomizer each; a group's values are rows of a matrix."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Background = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Others:
-    """The other people: `groups` lists the number of people, and the index of their group in the distributions."""
+    """The other people: `groups` lists each group's number of people, and its index in the report distributions."""
 
     groups: tuple[tuple[int, int], ...]
 
@@ -44,18 +44,18 @@ class Others:
         return sum(count for count, _ in self.groups)
 
     def backgrounds(self, law: ValueLaws) -> tuple[Background, ...]:
-        """Return the examined datasets of the other people: in each, all people of a group have one value."""
+        """Return the datasets of other people to examine; in each dataset, all people of a group have one value."""
         rows = self._rows(law)
         if math.prod(len(own) for own in rows) <= _DATASETS:
             return tuple(product(*rows))
         return tuple(self.at(law, place) for place in range(max(len(own) for own in rows)))
 
     def at(self, law: ValueLaws, place: int) -> Background:
-        """Return the dataset in which each group has its value number `place`, or its last value if it has fewer."""
+        """Return the dataset in which every group has value number `place`, or its last value if it has fewer."""
         return tuple(own[min(place, len(own) - 1)] for own in self._rows(law))
 
     def reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
-        """Return the number of reports of each group, and their distribution over the classes."""
+        """Return each group's number of reports, and the distribution of a report over the classes."""
         return tuple((count, law.rows[row]) for (count, _), row in zip(self.groups, held, strict=True))
 
     def unmatched(self, law: ValueLaws, dummies: int) -> float:
@@ -78,7 +78,7 @@ class Others:
         return float(chances.max()) * (1 - 64 * EPS)
 
     def witness(self, law: ValueLaws, pair: tuple[int, int], held: Background) -> Witness:
-        """Return the witness for the target's pair of rows and the other people's rows `held`."""
+        """Return the witness; `pair` has the rows of the target's two values, `held` those of the others' values."""
         target = law.labels[pair[0]], law.labels[pair[1]]
         values = [law.labels[row] for row in held]
         if len(set(values)) > 1:
@@ -98,11 +98,11 @@ class Others:
 
 
 def covered_reports(groups: tuple[tuple[int, float], ...], dummies: int) -> tuple[Floats, Floats, float]:
-    """Return the distribution of N, the number of reports that are in the privacy blanket, with the target's report.
+    """Return the distribution of N, the number of reports in the privacy blanket, including the target's report.
 
-    `groups` lists numbers of other people, and the probability that a report of the group is in the blanket. The result
-    has numbers N, their probabilities divided by N, shape (J,), and the probability of any other number. A bin counts
-    as its smallest number.
+    `groups` lists each group's number of people, and the probability that their report is in the blanket. The result
+    has the numbers N, their probabilities divided by N, shape (J,), and the probability of all other numbers. Each N
+    is rounded down to the smallest number of its bin.
 
     >>> counts, weights, _ = covered_reports(((1, 0.5), (1, 0.25)), 0)
     >>> counts.tolist(), (counts * weights).round(12).tolist()

@@ -70,7 +70,7 @@ class Spots:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], weight: float, ends: tuple[float, ...] = _BINS) -> Spots:
-        """Bin M ~ Bin(R, weight), with boundaries at `ends` standard deviations from the mean.
+        """Divide M ~ Bin(R, weight) into bins, with boundaries at `ends` standard deviations from the mean.
 
         R >= 1 is the sum of the groups' `sizes`.
 
@@ -103,12 +103,12 @@ class Spots:
         return np.asarray(self.counts[:, 0].sum(axis=1))
 
     def mean(self, logs: Floats, local: float) -> float:
-        """Return the mean over all bins of e**`logs`, each at most `local`; `spare` counts as `local`."""
+        """Return the mean over all bins of e**`logs`, limited to `local`; outside the bins, the term is `local`."""
         return self.spare * local + float(self.weights @ np.minimum(np.exp(np.minimum(logs, 1.0)), local))
 
 
 def wanted(delta: float, others: int, spare: float = SPARE) -> float:
-    """Return the weight of a pool that is empty with probability e**-spare delta among `others` other reports."""
+    """Return the probability with which reports join a pool that is to be empty with probability delta/e**spare."""
     return (spare - math.log(max(delta, 1e-300))) / others
 
 
@@ -116,7 +116,7 @@ def wanted(delta: float, others: int, spare: float = SPARE) -> float:
 class Pooled:
     """Upper bound on delta from a pool of common reports, for a target among `people` and `dummies`.
 
-    All `laws` must be complete. `worst` collects the pairs whose bound exceeded the bounds of all pairs before them.
+    `complete` must be set in all `laws`. `worst` lists the pairs whose bound exceeded the bounds of earlier pairs.
     """
 
     laws: tuple[ValueLaws, ...]
@@ -132,7 +132,7 @@ class Pooled:
         return self.people.people + self.dummies
 
     def weight(self, level: float) -> float:
-        """Return the weight of pools for a delta of about `level`, limited by what all values have in common."""
+        """Return the probability that a report is in the pool, for a delta of about `level`."""
         return min(wanted(level, self.others), MOST * self.laws[0].weight)
 
     def usable(self) -> bool:
@@ -140,7 +140,7 @@ class Pooled:
         return all(law.complete for law in self.laws) and self.others * MOST * self.laws[0].weight >= 1
 
     def upper(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float | None) -> float:
-        """Return an upper bound on delta over the pairs at `places`, which list the likely worst pairs first.
+        """Return an upper bound on delta for the target's pairs of values `places`, likely worst pairs first.
 
         `level` is the delta for which pools are chosen (None: searched).
         """
@@ -151,7 +151,7 @@ class Pooled:
         return min(first, self.over_all(places, epsilon, level)) if 0 < first < 1 else first
 
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
-        """Return an upper bound on delta over the pairs at `places`, with pools chosen for a delta of about `level`."""
+        """Return an upper bound on delta for the pairs `places`, with pools chosen for a delta of about `level`."""
         spots, most = self._spots(self.weight(level)), self._local(places, epsilon)
         logarithms, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
         for place in places if spots.weights.size else ():

@@ -128,7 +128,7 @@ def _mean_above(reports: Floats, chance: float, *, rate: float, swing: float) ->
 
 
 def mixed(term: Callable[[Floats], Floats], *, n: int, weight: float, dummies: int) -> float:
-    """Return an upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), at most 1; `term` is decreasing."""
+    """Return an upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), or 1; `term` must be decreasing."""
     rows = CountRows.of(n - 1, weight)
     values = term(rows.first + 1 + dummies)
     most = float(term(np.array([1.0 + dummies]))[0])

@@ -88,11 +88,11 @@ class Readout(Protocol):
         ...
 
     def variance(self, *, n: int, dummies: float) -> FrequencyVariance:
-        """Return the variance of the estimates of `frequencies`; `dummies` may be a mean number."""
+        """Return the variance of the estimated frequencies; `dummies` may be the mean of a random number."""
         ...
 
     def extremes(self, *, besides: int = 0) -> Extremes:
-        """Return the extreme contributions of a person who sends a report and up to `besides` arbitrary messages."""
+        """Return the extreme contributions of a person who sends one report and up to `besides` further messages."""
         ...
 
     @property
@@ -101,12 +101,12 @@ class Readout(Protocol):
         ...
 
     def thresholds(self, *, n: int, dummies: int, chance: float) -> Floats:
-        """Return estimates that a value which no person has reaches with probability at most `chance`, shape (k,)."""
+        """Return thresholds, shape (k,); a value of no person reaches its threshold with probability <= `chance`."""
         ...
 
 
 def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> Readout:
-    """Return the frequency estimator of a mechanism: by the values that reports support, else by its matrix.
+    """Return a mechanism's frequency estimator: it counts supported values or, if there are none, inverts the matrix.
 
     Raises:
         UnsupportedProtocolError: the mechanism's reports do not support values, and its matrix is too large.
@@ -206,7 +206,7 @@ class BySupport:
 
 
 def significant_count(law: Support, *, n: int, dummies: int, chance: float) -> int:
-    """Return the smallest count that a value which no person has reaches with probability at most `chance`.
+    """Return the smallest count t such that a value of no person reaches t with probability at most `chance`.
 
     >>> import hushuffle as hs
     >>> law = hs.RandomizedResponse.from_truth_probability(k=3, p=0.5).law().support

@@ -6,11 +6,11 @@ probability `kept` in the first dataset and `raised` in the second. In the new v
 exchanged. The sum of the others' bits is Bin(y, kept) + Bin(n - 1 - y, raised), where y other people have the column's
 value. The servers add secret fair random bits to each column.
 
-Upper bound. The curve of one column does not depend on the other column (`Column`: every y, in blocks). One dominating
-pair covers a column for all y. This pair and the same pair in exchanged order, composed, dominate the two columns. In
-small crowds all pairs of y are evaluated instead.
+Upper bound. The curve of one column does not depend on the other column (see `Column`). One dominating pair covers a
+column for all y. This pair and the same pair in exchanged order, composed, dominate the two columns. For few people all
+pairs of y are evaluated instead.
 
-Lower bound. Other people's values are explicit; neighbouring sums are merged if there are many.
+Lower bound. It uses explicit values of all other people; if there are many sums, neighbouring sums are merged.
 
 Source: docs/theory/secure-sums.md, Theorem 1, Corollary 2 and Lemma 3.
 """
@@ -97,7 +97,7 @@ class Column(SearchedCurve):
         return log_upwards(self.truth / self.lie) if self.lie else math.inf
 
     def upper(self, epsilon: float) -> float:
-        """Return an upper bound on delta: for a block y .. y + b of compositions, the bits of b people are revealed.
+        """Return an upper bound on delta over all y; in each block y .. y + b, the bits of b people are revealed.
 
         >>> column = Column(truth=Fraction(3, 4), lie=Fraction(1, 4), n=1000)
         >>> round(column.lower(0.1)[0], 5), round(column.upper(0.1), 5)
@@ -238,7 +238,7 @@ class SecureSums(SearchedCurve):
         return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pair of datasets that is worst in one round at a typical epsilon."""
+        """Return the pair of datasets with the largest divergence in one round at a typical epsilon."""
         del log_tail
         guess = self.guess()
         return (max(self._pairs, key=lambda pair: pair.divergence(guess)),)
@@ -250,7 +250,7 @@ class SecureSums(SearchedCurve):
         return tuple(way for pair in pairs for way in (pair, pair.swapped()))
 
     def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs in which all `reports` vectors of the target have one value, or all have the other value.
+        """Return pairs of datasets: all `reports` vectors of the target have one value, or all have another value.
 
         There are n vectors in total. Return an empty tuple if `reports` is too large for a fast computation.
         """

@@ -52,7 +52,7 @@ _SUMMED: Final = 4096
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedSums(SearchedCurve):
-    """Privacy curve of all messages of a `SplitAndMix`, for an analyst with whom all but the required people collude.
+    """Privacy curve of all messages of a `SplitAndMix`, if only the required number of people are honest.
 
     >>> import hushuffle as hs
     >>> steps = hs.SplitAndMix(low=0, high=100, n=1000, epsilon=1.0, delta=1e-9)
@@ -68,7 +68,7 @@ class SharedSums(SearchedCurve):
 
     @property
     def pure(self) -> float:
-        """Infinite: some messages cannot result from some numbers."""
+        """Infinite, since some messages can result from one number of the target but not from another."""
         return math.inf
 
     def guess(self) -> float:
@@ -138,7 +138,7 @@ class SharedSums(SearchedCurve):
         return DatasetPair(witness=self._witness, p=p, q=q, doubt=doubt, p_error=missed, q_error=missed)
 
     def noisy_sum(self, epsilon: float) -> float:
-        """Return the divergence between a coordinate's noise shifted by `top` and its noise, at `epsilon`."""
+        """Return the divergence at `epsilon` between a coordinate's noise shifted by `top` and the unshifted noise."""
         top = self.protocol.top
         place = np.floor((top + epsilon / self.protocol.pure_part * self.protocol.distance) / 2)
         places = place + np.arange(-1.0, 3.0)  # the maximum over all places; rounding may move it

@@ -40,11 +40,11 @@ _TINY: Final = 5e-324
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binary(SearchedCurve):
-    """Privacy curve of shuffled binary randomized response: every composition of the others, singly or in blocks.
+    """Privacy curve of shuffled binary randomized response, over all compositions of the other people's values.
 
     A composition is the number y of other people with value 1. For a block of compositions y .. y + b, the adversary is
-    given the reports of b people: delta_n(any of the block) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` are
-    the y, shape (blocks,), `doubt` is b.
+    given the reports of b people: delta_n(any of the block) <= delta_{n-b}(y ones, n - 1 - y - b zeros). `starts` has
+    y for each block, shape (blocks,); `doubt` is b.
     """
 
     law: Symmetric

@@ -7,7 +7,7 @@ number of the others' and the dummies' reports at c, and u(x | S) that of S repo
     target at c:          P_c(C, x) = u(x | S) ((k - 1) nu w(C) + mu w(C - 1)) .
 
 Both are linear in the counts given C. Neighbouring C share a bin: reports at other values are removed at random until
-their number is the smallest of the bin. That is post-processing and keeps both linear in the remaining counts.
+their number is the smallest of the bin. This post-processing keeps both linear in the remaining counts.
 
 Source: docs/theory/datasets.md, Theorem 8 and Lemma 9.
 """
@@ -48,10 +48,10 @@ _TRACE: Final = 1e-45
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeldAlike:
-    """Output probabilities if all other people have one value c, in bins of C; arrays have shape (bins,).
+    """Output probabilities if all other people have one value c, in bins of the number C of reports at c.
 
-    In each bin `elsewhere` reports at values other than c remain; x counts these reports by value. Divided by u(x),
-    P_a is `apart` + `bend` x_a, and P_c is `held`.
+    In each bin, `elsewhere` reports at values other than c remain; x counts these reports by value. Arrays have shape
+    (bins,). In the module's formulas, P_a/u(x) is `apart` + `bend` x_a, and P_c/u(x) is `held`.
     """
 
     k: int
@@ -67,7 +67,7 @@ class HeldAlike:
 
     @classmethod
     def of(cls, law: Symmetric, *, n: int, dummies: int, log_tail: float = LOG_TAIL) -> HeldAlike | None:
-        """Tabulate the distribution of C in bins; None if that would take too long.
+        """Tabulate the number C of reports at c, in bins; return None if that would take too long.
 
         Events rarer than e**log_tail may be missing.
         """
@@ -170,7 +170,7 @@ class HeldAlike:
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower bounds on HS(target at c || target at another value), and on HS in the reversed order."""
+        """Return lower bounds on the divergence of "target at c" from "target elsewhere", and in reversed order."""
         growth, less, more = float(np.exp(epsilon)), 1 - self.doubt, 1 + self.doubt
         alone = self.bend == 0
         toward = self.held * less - growth * self.apart * more
@@ -184,7 +184,7 @@ class HeldAlike:
         return max(sums[0] * sharp - lost, 0.0), max(sums[1] * sharp - lost, 0.0)
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
-        """Return the output probabilities if c is neither of the target's values; None if there are too many events."""
+        """Return the output probabilities if c is neither of the target's values; None if they are too many."""
         rows = Cells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
         place, row = np.nonzero(rows.mass > math.exp(log_tail) / rows.mass.size)
         last, mean, blur = (part[place, row] for part in (rows.last, rows.mean, rows.blur))

@@ -70,7 +70,7 @@ _FAINT: Final = 1e-11
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AllAtThird:
-    """Datasets in which all others have a third value: weights and conditional means by (row of S, bin of C)."""
+    """Datasets in which all others have a third value; arrays have one element per row of S and bin of C."""
 
     n: int
     truth: float
@@ -113,7 +113,7 @@ class AllAtThird:
         return total * (1 - EPS * (64 + self.weight.size))
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return the output probabilities: p with the target at 0, q with the target at 1, all others at 2."""
+        """Return the output probabilities p if the target's value is 0, and q if it is 1; all others have value 2."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
         mean, last = rows.mean[0], rows.last[0]
@@ -152,7 +152,7 @@ class AllAtFirst:
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower bounds on HS(target at its first value || at its second), and on HS in reversed order."""
+        """Return lower bounds on the divergence of the dataset with the target's first value, and in reversed order."""
         growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
         lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
@@ -163,7 +163,7 @@ class AllAtFirst:
         return next(sums), next(sums)
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return the output probabilities: p with the target at 1, q with the target at 0, all others at 0."""
+        """Return the output probabilities p if the target's value is 1, and q if it is 0; all others have value 0."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
         mean, last = rows.mean[0], rows.last[0]
@@ -179,7 +179,7 @@ class AllAtFirst:
 
 
 def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """Return the pairs with uniform dummies and all others at a third value, or at the target's first value."""
+    """Return pairs of datasets in which all others have a third value, or the target's first; dummies are uniform."""
     k, truth, lie = law.k, float(law.truth), float(law.lie)
     rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
     rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
@@ -196,7 +196,7 @@ def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[Da
 
 
 def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """Return the pair for k = 2 with `ones` ones among the others; empty if the convolution would take too long."""
+    """Return the pair for k = 2 if `ones` others have value 1; no pair if the convolution would take too long."""
     groups = ((ones, float(report.truth)), (n - 1 - ones, float(report.lie)), (dummies, 0.5))
     windows = (binomial.window(*group, log_tail - _SPARE) for group in groups)
     if any(high - low > _DIRECT for low, high in windows):
@@ -240,12 +240,12 @@ def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Fl
 
 
 def row_width(count: float) -> float:
-    """Return the width of a count's rows in standard deviations; merging loses width/(2 sqrt(count)) of the loss."""
+    """Return the width of the rows of a count, in standard deviations; merging decreases the loss only slightly."""
     return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
 
 
 def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
-    """Return the events p, q = mass * factors; `slopes` are errors of the factors. Inaccurate events are omitted."""
+    """Return the pair p, q = `mass` * `factors`, without inaccurate events; `slopes` bounds the factors' errors."""
     first, second = factors
     least = np.minimum(first, second)
     sound = (mass > 0) & (least > 0)
@@ -266,7 +266,7 @@ class Cells:
     """Bin(trials[i], chance) in cells of neighbouring counts; arrays have shape (rows, cells).
 
     `last` is the largest count of a cell, `mass` its probability, `mean` its conditional mean, and `blur` the error of
-    the mean. Cells whose relative error of `mass` exceeds `_SHARP` margins have mass 0.
+    the mean. A cell has mass 0 if the relative error of its probability exceeds `_SHARP` margins.
     """
 
     last: Floats

@@ -48,11 +48,11 @@ class Compositions:
 def hockey_stick(
     others: Compositions, *, truth: float, lie: float, epsilon: float, theta: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Return certified lower and upper bounds on HS_epsilon(value 1 || value 0), each of shape (B,).
+    """Return certified bounds on the hockey-stick divergence of the target's value 1 from value 0, each of shape (B,).
 
-    By symmetry, HS_epsilon(value 0 || value 1) is the same with `ones` and `zeros` exchanged.
+    By symmetry, the divergence of value 0 from value 1 is the same with `ones` and `zeros` exchanged.
 
-    `theta` is truth - lie, if it is known more accurately than that difference of floats.
+    `theta` is truth - lie, if it is known more accurately than the difference of the two floats.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
     >>> hockey_stick(one, truth=0.75, lie=0.25, epsilon=0.0)[1].round(12).tolist()

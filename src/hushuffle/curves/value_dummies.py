@@ -53,7 +53,7 @@ class Counts:
 
     @classmethod
     def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> Counts:
-        """Return the distributions of a count if the number of dummies of a value has the distribution `law`.
+        """Return a value's count distributions if its number of dummies has the distribution `law`.
 
         >>> import hushuffle as hs
         >>> Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
@@ -64,7 +64,7 @@ class Counts:
 
     @classmethod
     def binomial(cls, trials: int, p: float) -> Counts:
-        """Return the distributions of a count if the number of dummies is Bin(trials, p); far tails are omitted."""
+        """Return a value's count distributions if its number of dummies is Bin(trials, p); far tails are omitted."""
         low, high = binomial.window(trials, p, LOG_TAIL)
         places = np.arange(low, high + 2.0)
         mass = np.where(places <= high, binomial.pmf(places, trials, p), 0.0)
@@ -77,7 +77,7 @@ class Counts:
         return cls(without=mass[there], own=own[there], doubt=doubt + 4 * EPS, lost=lost)
 
     def with_others(self, people: int, kept: float) -> Counts:
-        """Return the distributions of the count of a value that `people` other people have as well."""
+        """Return the count distributions of a value that `people` other people also have."""
         low, high = binomial.window(people, kept, LOG_TAIL)
         others = binomial.pmf(np.arange(low, high + 1.0), people, kept)
         doubt = self.doubt + binomial.margin(people) + EPS * (others.size + self.without.size)
@@ -93,7 +93,7 @@ class Counts:
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
     def together(self) -> Counts:
-        """Return the distributions with neighbouring counts merged into at most `_CELLS` cells."""
+        """Return these distributions with neighbouring counts merged into at most `_CELLS` cells."""
         cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
         return Counts(
             without=np.add.reduceat(self.without, cells),
@@ -104,7 +104,7 @@ class Counts:
 
 
 def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float, float]:
-    """Return a lower and an upper bound on HS(old.own x new.without || old.without x new.own) at `epsilon`.
+    """Return bounds on the hockey-stick divergence of old.own x new.without from old.without x new.own at `epsilon`.
 
     >>> import hushuffle as hs
     >>> counts = Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
@@ -134,8 +134,8 @@ class TrueAmongEach(SearchedCurve):
     """Privacy curve of n people's truthful reports, each kept with some probability, among dummies of each of k values.
 
     `counts` are the distributions of the count of a value that no other person has. If there are only two values,
-    `held` are those of the value that all others have. If each client draws its own dummies, `coins` are the
-    distributions of a count with these dummies.
+    `held` are those of the value that all others have. If the clients draw the dummies, `coins` are the distributions
+    of a value's count with these dummies.
     """
 
     k: int

@@ -1,1 +1,1 @@
-"""The parts of a collection: local randomizers, shufflers, sketches, adversaries, and the protocol that joins them."""
+"""The parts of a collection: local randomizers, shufflers, Bloom filters, adversaries, and the complete protocol."""

@@ -1,4 +1,4 @@
-"""Adversaries, by their knowledge before the release.
+"""Adversaries, which differ in what they know before the release.
 
 Each adversary has a uniform prior for one target's value, sees the release and guesses once (the single-target Bayes
 adversary of quantitative information flow).
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Uninformed:
-    """Knows no value: all datasets are equally likely."""
+    """An adversary that knows no value: a priori, all datasets are equally likely."""
 
     argument = "m"
     phrase = "An adversary who knows no answer"
@@ -30,9 +30,9 @@ class Uninformed:
 
 @dataclass(frozen=True, kw_only=True)
 class Strong(_checks.ByName):
-    """Knows all values but the target's.
+    """An adversary that knows all values except the target's.
 
-    `others` counts the n - 1 known values, shape (k,); None is the worst case over all of them.
+    `others` counts the n - 1 known values, shape (k,); None is the worst case over all such counts.
     """
 
     others: Histogram | None = None
@@ -47,7 +47,7 @@ class Strong(_checks.ByName):
 
 @dataclass(frozen=True, kw_only=True)
 class Informed(_checks.ByName):
-    """Knows the values of m other people and has a uniform prior for the values of the rest.
+    """An adversary that knows the values of m other people and has a uniform prior for all other values.
 
     `known` counts the m known values, shape (k,); None is the worst case. `Informed(m=n-1)` is `Strong()`.
     """
@@ -60,7 +60,7 @@ class Informed(_checks.ByName):
     def __post_init__(self) -> None:
         _checks.integer("m", self.m, low=0)
         if self.known is not None and self.known.total != self.m:
-            _checks.reject("known", f"a histogram of m = {self.m} people", self.known.total)
+            _checks.reject("known", f"a histogram that adds up to m = {self.m} people", self.known.total)
 
     @property
     def phrase(self) -> str:

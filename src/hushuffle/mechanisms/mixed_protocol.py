@@ -12,7 +12,7 @@ from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Shuffler
 
 Part = tuple[int, Mechanism]
-"""The number of people in a group, and the randomizer on each of their devices."""
+"""A group: the number of its people, and the randomizer on the device of each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class MixedProtocol(_checks.ByName):
         group: number of the group (from 0) for whose people guarantees are computed; None: for all people.
 
     Raises:
-        InvalidInputError: no people, groups that are no such pairs, randomizers with different reports, no such group.
+        InvalidInputError: there are no people, `groups` is invalid, reports differ, or no group has number `group`.
 
     Source: docs/theory/pool.md, Corollary 7.
 
@@ -54,11 +54,11 @@ class MixedProtocol(_checks.ByName):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "groups", groups)
         if self.n == 0:
-            _checks.reject("groups", "of at least one person in all", "<no person>")
+            _checks.reject("groups", "groups with at least one person in total", "<no person>")
         first = groups[0][1].layout
         for place, (_, randomizer) in enumerate(groups):
             if randomizer.layout != first:
-                rule = "of randomizers with the same reports, or a report would tell the group"
+                rule = "groups whose randomizers share one set of reports, or a report would reveal its group"
                 hint = f"Those of group 0 are {_told(groups[0][1])}."
                 _checks.reject("groups", rule, f"<group {place}: {_told(randomizer)}>", hint)
             object.__setattr__(self, "shuffler", self.shuffler.fitted(n=self.n, values=randomizer.inputs))
@@ -83,7 +83,7 @@ class MixedProtocol(_checks.ByName):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The groups that have people; groups with the same randomizer are joined."""
+        """The groups that are not empty; groups with the same randomizer are joined."""
         merged: list[Part] = []
         for count, randomizer in self.groups:
             place = next((place for place, (_, other) in enumerate(merged) if other == randomizer), None)
@@ -102,14 +102,14 @@ class MixedProtocol(_checks.ByName):
 
     @property
     def randomizer(self) -> NoReturn:
-        """Refuse: several groups have no common randomizer.
+        """Raise an error, since several groups have no common randomizer.
 
         Raises:
             UnsupportedProtocolError: always; analyses of a single randomizer do not cover several.
         """
         message = (
             "Only dp.epsilon, dp.delta, dp.compose, dp.compose_delta, dp.parallel, dp.profile and dp.to_pld accept "
-            "people with different randomizers, with one report of each person. Use a Protocol of the people with one "
+            "people with different randomizers, with one report per person. For other functions, use one Protocol per "
             "randomizer."
         )
         raise UnsupportedProtocolError(message)
@@ -122,7 +122,7 @@ class MixedProtocol(_checks.ByName):
 
 _MOST_GROUPS: Final = 16
 _SHOWN: Final = 3
-"""Number of a report's columns that an error message lists."""
+"""Largest number of columns of a report that an error message lists."""
 
 
 def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:

@@ -1,4 +1,4 @@
-"""Shares of geometric noise, drawn from a table in units of 2**-128 with a known distance from the exact distribution.
+"""Shares of geometric noise, drawn from a table of probabilities in units of 2**-128.
 
 A geometric number is the sum of h independent numbers with the Polya distribution (negative binomial, 1/h):
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 SCALE: Final = 2**64
-"""Denominator of the ratio: `ratio` / SCALE is the geometric ratio."""
+"""The geometric ratio is `ratio` / SCALE."""
 
 _UNIT: Final = 1 << 224
-"""Weight of the number 0 in the table before normalization."""
+"""Weight of the noise value 0 in the table, before normalization."""
 
 _FAINT: Final = _UNIT >> 120
-"""Numbers with a smaller weight are left out of the table."""
+"""The table excludes noise values with a smaller weight."""
 
 _FINE: Final = 1 << 128
 _DIGITS: Final = Context(prec=60)
 
 MOST: Final = 1 << 20
-"""Maximum number of different numbers in a table."""
+"""Maximum number of noise values in a table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PolyaLaw:
-    """Distribution of each of `shares` independent numbers with a geometric sum: P(sum = a) ~ (ratio/2**64)**a.
+    """Distribution of each of `shares` independent numbers whose sum is geometric: P(sum = a) ~ (ratio/2**64)**a.
 
     The number k is drawn if a uniform 128-bit integer is in [below[k], below[k + 1]). `high` and `low` are the upper
     and lower 64 bits of `below`, shape (numbers,) each. `distance` is an upper bound on the total variation distance
@@ -93,7 +93,7 @@ class PolyaLaw:
 
     @property
     def ties(self) -> float:
-        """The probability (12 digits) that two independent numbers are equal, so that a person's noise is 0."""
+        """The probability (12 digits) that a person's noise is 0, since two independent numbers are equal."""
         places = self.high.astype(np.float64) / SCALE
         chances = np.diff(places, append=1.0)
         return float(chances @ chances)
@@ -150,5 +150,5 @@ def _made(shares: int, ratio: int) -> PolyaLaw:
 
 
 def _too_wide() -> NoReturn:
-    hint = "Take fewer levels, or a larger epsilon: noise of fewer levels."
+    hint = "Use fewer levels, or a larger epsilon, which needs less noise."
     _checks.reject("levels", f"so few that noise has at most {MOST:,} different values", "<more>", hint)

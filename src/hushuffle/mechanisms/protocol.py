@@ -37,7 +37,7 @@ class Protocol(_checks.ByName):
     shuffler: Shuffler
     n: int
     shared: ClassVar[None] = None
-    """Always None here: only a `SplitAndMix` protocol, which has no single report per person, sets `shared`."""
+    """Always None for a `Protocol`. Only `SplitAndMix`, in which a person sends no single report, sets `shared`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.randomizer, Mechanism):
@@ -49,15 +49,15 @@ class Protocol(_checks.ByName):
         fitted = self.shuffler.fitted(n=self.n, values=self.randomizer.inputs)
         object.__setattr__(self, "shuffler", fitted)
         if self.shuffler.reveals is Reveals.SUMS and not self.randomizer.is_vector:
-            hint = "One-hot encodings and reports of a single number can be summed; hashes and sets cannot."
-            _checks.reject("shuffler", f"another for reports of {type(self.randomizer).__name__}", self.shuffler, hint)
+            hint = "Secure aggregation can add one-hot encodings and single numbers, but not hashes and sets."
+            _checks.reject("shuffler", f"one that supports {type(self.randomizer).__name__}", self.shuffler, hint)
 
         if self.shuffler.value_law is not None and not self.truthful:
             hint = "Use RandomizedResponse(k=k, epsilon=math.inf), or BlanketMessages, which also accepts noise."
-            _checks.reject("shuffler", "another where reports are not the values themselves", self.shuffler, hint)
+            _checks.reject("shuffler", "a shuffler that supports randomized reports", self.shuffler, hint)
         if self.shuffler.all_coins and self.randomizer.law().one_hot is None:
             hint = "Random bits of servers (`coins`) need a one-hot encoding: UnaryEncoding."
-            rule = f"one with `coins` = 0 for {type(self.randomizer).__name__}"
+            rule = f"a shuffler with `coins` = 0 for {type(self.randomizer).__name__}"
             _checks.reject("shuffler", rule, self.shuffler, hint)
 
     @property
@@ -80,7 +80,7 @@ class Protocol(_checks.ByName):
 
     @property
     def secret(self) -> Protocol:
-        """The residual protocol against an adversary who colludes with all people except the honest ones."""
+        """The protocol of the honest people alone, against an adversary that colludes with all other people."""
         people, shuffler = self.shuffler.secret(self.n)
         return self if shuffler == self.shuffler and people == self.n else replace(self, n=people, shuffler=shuffler)
 
@@ -98,7 +98,7 @@ class Protocol(_checks.ByName):
         """Run the collection on `values`, shape (n,), integers 0..k-1; `rng` defaults to `secure()`.
 
         Raises:
-            InvalidInputError: not n values, or a value outside the domain.
+            InvalidInputError: `values` does not have n values, or a value is outside the domain.
             UnsupportedProtocolError: only sums are released, no reports.
         """
         source = secure() if rng is None else rng
@@ -109,12 +109,12 @@ class Protocol(_checks.ByName):
         return Transcript(reports=released, people=own.shape[0], dummies=shuffler.dummies)
 
     def sums(self, values: npt.ArrayLike, *, rng: Randomness | None = None) -> Histogram:
-        """Return the sums of the reports on `values`, shape (n,): counts by value, shape (k,).
+        """Run the collection on `values`, shape (n,); return how many reports support each value, shape (k,).
 
-        `estimate` accepts these sums. Behind a shuffler, the analyst can count them from the released reports.
+        `estimate` accepts these counts. Behind a shuffler, the analyst can compute them from the released reports.
 
         Raises:
-            InvalidInputError: not n values, or a value outside the domain.
+            InvalidInputError: `values` does not have n values, or a value is outside the domain.
             UnsupportedProtocolError: the reports cannot be counted.
         """
         source = secure() if rng is None else rng
@@ -128,10 +128,10 @@ class Protocol(_checks.ByName):
         return self.randomizer.randomize(truth, rng=rng)
 
     def with_dummies(self, dummies: int) -> Protocol:
-        """Return the protocol with a random number of dummies replaced by `dummies`, which an observer can count.
+        """Return the protocol with the random number of dummies fixed to `dummies`.
 
         Raises:
-            InvalidInputError: a number that the shuffler never adds.
+            InvalidInputError: the shuffler never adds this number of dummies.
         """
         return replace(self, shuffler=self.shuffler.with_dummies(dummies))
 

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,27 +32,27 @@ MOST_PEOPLE: Final = 10**9
 MOST_COORDINATES: Final = 1024
 
 LARGEST_EPSILON: Final = 40.0
-"""Largest epsilon allowed: e**40 times the rounding error of the noise tables is still negligible."""
+"""Largest allowed epsilon, at which e**40 times the rounding error of the noise tables is still negligible."""
 
 _MOST_MESSAGES: Final = 64
-"""Maximum number of messages of each person that the design tries."""
+"""Largest number of messages per person that the design tries."""
 
 _FAR: Final = 1 << 62
-"""Unsigned numbers above this are reduced to it; every bound is smaller, since residues are below 2**51."""
+"""Larger unsigned numbers are replaced by this number; no bound reaches it, since residues are below 2**51."""
 
 WRAP: Final = 2.0**-40
-"""Upper bound on the probability that the noise in a sum is too large for the modulus."""
+"""Upper bound on the probability that a sum's noise exceeds the modulus."""
 
 _EPS: Final = 2.0**-52
 _BELOW: Final = 1 - 4 * _EPS
-"""Factor that makes a float a lower bound on the exact number (rounds it down)."""
+"""Factor that rounds a float down to a lower bound on the exact number."""
 
 _TRIED: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitAndMix(_checks.ByName):
-    """Noisy sum of n people's numbers: each sends several messages; the error is that of a trusted central party.
+    """Noisy sum of n people's numbers: each sends several messages; the error is as small as with a trusted server.
 
     A number becomes a code 0, 1, ..., `top`. Each client adds a share of the noise (the difference of two Polya
     numbers), splits the result into `messages` residues modulo `modulus`, uniform given their sum, and sends them. A
@@ -68,7 +68,7 @@ class SplitAndMix(_checks.ByName):
         high: the largest number; public. It must be an integer if `levels` is None.
         n: number of people, 2 to 10**9.
         epsilon: epsilon in nats for all of one person's numbers together; up to 40.
-        delta: in (0, 1).
+        delta: the delta of the guarantee, in (0, 1).
         levels: number of equally spaced levels for unbiased stochastic rounding; None: the numbers are integers.
         honest: the fraction of the n people that answer, follow the protocol and do not collude, in (0, 1].
         coordinates: how many numbers each person has, 1 to 1,024. Each coordinate has its own sum and messages.
@@ -76,8 +76,8 @@ class SplitAndMix(_checks.ByName):
             that less noise is needed than without a limit. None: coordinates * (high - low).
 
     Raises:
-        InvalidInputError: an argument out of range; noise too wide for the tables (take fewer levels); a delta that is
-            out of reach with 64 messages per person.
+        InvalidInputError: an argument is out of range, the noise is too wide for the tables (take fewer levels), or
+            `delta` needs more than 64 messages per person.
 
     Source: docs/theory/split-and-mix.md, Theorem 7, Theorem 9 and Theorem 10.
 
@@ -103,6 +103,7 @@ class SplitAndMix(_checks.ByName):
     messages: int = field(init=False, repr=False, compare=False)
     modulus: int = field(init=False, repr=False, compare=False)
     slack: float = field(init=False, repr=False, compare=False)
+    targets: ClassVar[tuple[int, ...]] = (0,)
 
     def __post_init__(self) -> None:
         self._set("n", _checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
@@ -125,10 +126,10 @@ class SplitAndMix(_checks.ByName):
             if self.coordinates == 1:
                 _checks.reject("l1", "left out for one coordinate", self.l1, "Take a smaller high.")
             if not 1 <= self.l1 / self.step < 2**61 / self.top:
-                _checks.reject("l1", f"at least one step, {self.step:g}, and not too large to be counted", self.l1)
+                _checks.reject("l1", f"at least one step, {self.step:g}, and small enough to be counted", self.l1)
         if self.needed < 2:
             _checks.reject(
-                "honest", "so large that at least 2 people are", self.honest, "A single person has no crowd."
+                "honest", "large enough that at least 2 people are honest", self.honest, "A single person has no crowd."
             )
         self._set("noise", PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
         self._set("modulus", 1 << self._bits())
@@ -143,7 +144,7 @@ class SplitAndMix(_checks.ByName):
     def _end(self, name: str) -> float:
         if self.levels is not None:
             return _checks.finite(name, getattr(self, name))
-        hint = "For other numbers say how many levels they are rounded to."
+        hint = "For numbers that are not integers, set levels."
         return _checks.integer(name, getattr(self, name), low=-(2**53), high=2**53, hint=hint)
 
     def _bits(self) -> int:
@@ -152,7 +153,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def shared(self) -> SplitAndMix:
-        """This protocol itself: its release has no description by the distribution of a single report."""
+        """This protocol itself, since the distribution of a single report does not describe its release."""
         return self
 
     @property
@@ -189,7 +190,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def cap(self) -> int:
-        """The largest sum of a person's codes: `l1` in steps, rounded up where numbers are rounded to levels."""
+        """The largest sum of a person's codes: `l1` in steps, rounded up if numbers are rounded to levels."""
         most = self.coordinates * self.top
         if self.l1 is None:
             return most
@@ -198,7 +199,7 @@ class SplitAndMix(_checks.ByName):
 
     @cached_property
     def farthest_pair(self) -> tuple[int, int]:
-        """The sums of codes of two people at the largest L1 distance; no coordinate is above 0 for each of the two."""
+        """The sums of codes of two people at the largest L1 distance, who have no positive coordinate in common."""
         pairs = [
             (min(self.cap, used * self.top), min(self.cap, (self.coordinates - used) * self.top))
             for used in range(self.coordinates, self.coordinates // 2 - 1, -1)
@@ -212,7 +213,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def changes(self) -> float:
-        """Upper bound on the mean number of people (the target included) whose shares of a coordinate change."""
+        """Upper bound on the mean number of people, the target included, whose noise shares the proof changes."""
         mean = self.noise.chance / (1 - self.noise.chance)
         return min(float(self.needed), 1.0 + self.top, 2.0 + math.log(self.top + mean)) * (1 + 8 * _EPS)
 
@@ -228,7 +229,7 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def failure(self) -> float:
-        """The certified delta at epsilon `pure_part`, for what messages reveal beyond their sum; at most `delta`."""
+        """The certified delta at epsilon `pure_part`: what all messages reveal beyond their sum; at most `delta`."""
         drawn = (1 + math.exp(self.pure_part)) * self.rounding
         return min(self.coordinates * self.changes * self.slack * (1 + 8 * _EPS) + drawn, self.delta)
 
@@ -238,12 +239,12 @@ class SplitAndMix(_checks.ByName):
 
     @property
     def margin(self) -> int:
-        """Offset of the decoded range: sums of codes from -margin to modulus - margin - 1 have different residues."""
+        """Largest negative sum that is decoded: a residue stands for a sum from -margin to modulus - margin - 1."""
         return (self.modulus - self.n * self.top) // 2
 
     @property
     def farthest(self) -> float:
-        """The largest change of an accepted sum by a single Sybil client, in the unit of the numbers."""
+        """The largest change of the sum that a single Sybil client can cause, in the unit of the numbers."""
         return self.step * (self.n * self.top + self.noise_reach(self.n))
 
     @property
@@ -264,7 +265,7 @@ class SplitAndMix(_checks.ByName):
     def standard_error(self, people: int | None = None) -> float:
         """Return an upper bound on the standard error of the sum of one coordinate, in the unit of the numbers.
 
-        It covers the noise of the `people` who answer (default: n) and, with `levels`, rounding of worst-case numbers.
+        The bound covers the noise of the `people` who answer (default: n) and, with `levels`, the worst rounding.
         """
         count = self.n if people is None else self.answers(people)
         rounded = 0.0 if self.levels is None else count / 4
@@ -276,8 +277,8 @@ class SplitAndMix(_checks.ByName):
         Raises:
             InvalidInputError: fewer than `needed`, or more than n.
         """
-        missing = "The noise of fewer people is too small. Release nothing."
-        many = "The modulus is for n people. Remove duplicate answers, or build the protocol for more people."
+        missing = "With fewer people the noise is too small for the guarantee. Release nothing."
+        many = "The modulus supports n people. Remove duplicate answers, or build the protocol for more people."
         answered = _checks.integer("people", people, low=0)
         return _checks.integer(
             "people", answered, low=self.needed, high=self.n, hint=missing if answered < self.n else many
@@ -328,7 +329,7 @@ class SplitAndMix(_checks.ByName):
         if self.levels is not None:
             return self.grid.encode(numbers, rng=rng)
         if numbers.size and not np.issubdtype(numbers.dtype, np.integer):
-            hint = "For other numbers say how many levels they are rounded to."
+            hint = "For numbers that are not integers, set levels."
             _checks.reject("values", "an array of integers", f"<{numbers.dtype}>", hint)
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(_FAR))
@@ -336,12 +337,12 @@ class SplitAndMix(_checks.ByName):
         return codes
 
     def shares(self, codes: Integers, *, rng: Randomness) -> Integers:
-        """Return the messages that each client sends, shape (messages, people); keyed randomness repeats them."""
+        """Return each client's messages, shape (messages, people); with keyed randomness, always the same messages."""
         noise = self.noise.draw(rng, codes.size) - self.noise.draw(rng, codes.size)
         return self.split(codes + noise, rng=rng)
 
     def split(self, numbers: Integers, *, rng: Randomness) -> Integers:
-        """Return residues, shape (messages, people): column i is uniform given that its sum is number i."""
+        """Return residues, shape (messages, people): column i adds up to number i and is otherwise uniform."""
         mask = self.modulus - 1
         shares = np.empty((self.messages, numbers.size), dtype=np.int64)
         last = numbers.copy()
@@ -357,7 +358,7 @@ class SplitAndMix(_checks.ByName):
 
         Args:
             values: the numbers of the people who answer, shape (people,), or (people, coordinates) if several.
-            rng: defaults to `secure()`.
+            rng: the random generator; `secure()` by default.
 
         Raises:
             InvalidInputError: fewer people than `needed`, more than n, or values that are not numbers.
@@ -374,13 +375,13 @@ class SplitAndMix(_checks.ByName):
     def describe(self) -> str:
         """Return a one-sentence description of the protocol."""
         several = f"{self.coordinates:,} numbers" if self.coordinates > 1 else "a number"
-        several += "" if self.l1 is None else f" (in all at most {self.l1:g} above {self.low:g})"
+        several += "" if self.l1 is None else f" (in total at most {self.l1:g} above {self.low:g})"
         rounded = "integers" if self.levels is None else f"rounded to {self.levels:,} levels"
         return (
             f"{self.n:,} people: each has {several} from {self.low:g} to {self.high:g} ({rounded}), adds a share of "
             f"discrete Laplace noise and sends {self.messages_per_person:,} messages of {self.bits_per_message} bits, "
-            "uniform but for their sum; a shuffler mixes all messages; "
-            f"{self.needed:,} people must answer and be honest."
+            f"uniform except for their sum; a shuffler mixes all messages; {self.needed:,} people must answer and be "
+            "honest."
         )
 
 
@@ -415,6 +416,6 @@ def _fewest(people: int, modulus: int, most: float) -> tuple[int, float]:
         if distance <= most:
             break
     else:
-        hint = f"{_MOST_MESSAGES} messages of each person are not enough for so few people. Take a larger delta."
-        _checks.reject("delta", "one that can be reached", f"<too small for {people:,} people>", hint)
+        hint = f"{_MOST_MESSAGES} messages per person are not enough for this number of people. Use a larger delta."
+        _checks.reject("delta", "larger for this number of people", f"<too small for {people:,} people>", hint)
     return messages, distance

@@ -45,7 +45,7 @@ def test_reports_of_several_columns_have_their_place_in_the_matrix() -> None:
     reports = pairs.randomize([0, 1, 2, 3, 4, 5, 5], rng=hs.reproducible(1))
     labels: list[Any] = [tuple(report) for report in reports.tolist()]
     assert pairs.counts(reports).counts.tolist() == [labels.count(output) for output in pairs.channel().outputs]
-    with pytest.raises(InvalidInputError, match="`reports` must be reports that the mechanism makes"):
+    with pytest.raises(InvalidInputError, match="`reports` must be possible reports of the mechanism"):
         pairs.counts(np.array([[5, 5]]))
 
 

@@ -202,7 +202,7 @@ def test_helpers() -> None:
 
 
 def test_large_families_have_no_matrix() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="too many reports for a matrix"):
+    with pytest.raises(UnsupportedProtocolError, match="is too large"):
         LocalHashing(k=1000, g=4, epsilon=1.0).channel()
 
 

@@ -209,7 +209,7 @@ def test_a_keyed_record_repeats_a_long_report() -> None:
         ({"k": 5, "epsilon": 0.0, "kind": "optimized"}, r"`epsilon` must be > 0"),
         (
             {"k": 5, "epsilon": 1e-20, "kind": "symmetric"},
-            r"`epsilon` must be large enough for a bit to tell its value",
+            r"`epsilon` must be large enough that a bit depends on its value",
         ),
         ({"k": 5, "epsilon": 1.0, "kind": "OUE"}, r"`kind` must be symmetric or optimized, got kind=OUE"),
     ],

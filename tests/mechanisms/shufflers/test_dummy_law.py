@@ -152,7 +152,7 @@ def test_what_is_refused() -> None:
             hs.DummyLaw.of(wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="`probabilities` must be in"):
         hs.DummyLaw.of({0: Fraction(3, 2), 1: Fraction(-1, 2)})
-    with pytest.raises(InvalidInputError, match="at most 1,048,576 different numbers"):
+    with pytest.raises(InvalidInputError, match="at most 1,048,576 possible numbers"):
         hs.DummyLaw.geometric(mean=10**8)
     with pytest.raises(InvalidInputError, match="`p` must be"):
         hs.DummyLaw.binomial(trials=5, p=1.0)
@@ -162,7 +162,7 @@ def test_what_is_refused() -> None:
 
 def test_too_many_numbers_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dummy_law, "_MOST", 3)
-    with pytest.raises(InvalidInputError, match="at most 3 different numbers"):
+    with pytest.raises(InvalidInputError, match="at most 3 possible numbers"):
         hs.DummyLaw.of(dict.fromkeys(range(4), 0.25))
 
 
@@ -174,7 +174,7 @@ def test_a_scrambler_with_a_random_number() -> None:
     assert scrambler == hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.25, 7: 0.5, 30: 0.25}))
     assert repr(scrambler) == "Scrambler(dummies=DummyLaw.of({0: 0.25, 7: 0.5, 30: 0.25}))"
     assert scrambler.describe() == (
-        "a scrambler adds dummies, their number drawn from a law of its own with mean 11, and releases all "
+        "a scrambler adds a number of dummies drawn from a law of its own with mean 11, and releases all "
         "reports in a uniformly random order"
     )
     assert scrambler.with_dummies(30) == hs.Scrambler(dummies=30)
@@ -183,11 +183,11 @@ def test_a_scrambler_with_a_random_number() -> None:
     with pytest.raises(InvalidInputError, match="`dummies` must be an integer from 4 to 4"):
         hs.Scrambler(dummies=4).with_dummies(8)
     assert hs.UniformShuffle().with_dummies(0) == hs.UniformShuffle()
-    with pytest.raises(UnsupportedProtocolError, match="needs a fixed number of dummies; here it is drawn from a law"):
+    with pytest.raises(UnsupportedProtocolError, match="needs a fixed number of dummies, but it is drawn from a"):
         _ = scrambler.dummies
-    with pytest.raises(InvalidInputError, match="`cap` must be None where the number of dummies is random"):
+    with pytest.raises(InvalidInputError, match="`cap` must be None if the number of dummies is random"):
         hs.Scrambler(dummies=law, cap=5)
-    with pytest.raises(InvalidInputError, match="A random number is a DummyLaw"):
+    with pytest.raises(InvalidInputError, match="For a random number, pass a DummyLaw"):
         hs.Scrambler(dummies=0.5)  # type: ignore[arg-type]
     # A law of one number is that number.
     assert hs.Scrambler(dummies=hs.DummyLaw.of({4: 1.0}), cap=2) == hs.Scrambler(dummies=4, cap=2)

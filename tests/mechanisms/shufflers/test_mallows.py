@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, mallows
 from hushuffle.mechanisms.shufflers.mallows import Distance
@@ -91,7 +91,7 @@ def test_ends_of_theta_are_no_shuffle_and_the_uniform_one() -> None:
 def test_messages_that_do_not_fit_are_refused() -> None:
     shuffler = MallowsShuffle(reference=[1, 0, 2], theta=1.0)
     assert shuffler.people == 3
-    with pytest.raises(InvalidInputError, match=r"`messages` must be as many as the reference has people, 3, got.*4"):
+    with pytest.raises(InvalidInputError, match=r"`messages` must be one per person in the reference, 3, got.*4"):
         shuffler.release(np.arange(4), rng=hs.secure())
 
 
@@ -185,7 +185,7 @@ def test_other_randomizers_and_no_noise() -> None:
 
 def test_the_pure_guarantee_is_attained() -> None:
     protocol = survey(MallowsShuffle(reference=np.arange(30), theta=0.2))
-    bound = divergence(protocol).pure_bound()
+    bound = privacy_curve(protocol).pure_bound()
     assert (bound.kind, bound.upper) == ("exact", protocol.randomizer.local_epsilon)
     assert hs.dp.compose([(protocol, 3)], delta=0.0).upper == pytest.approx(3 * bound.upper)
 

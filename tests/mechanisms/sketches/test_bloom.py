@@ -170,7 +170,7 @@ def test_flipping_a_filter() -> None:
     assert filled([1] * 9).flip(randomizer=hs.BitFlipping(width=1, p=0.49)).bits == 9
     with pytest.raises(InvalidInputError, match="not flipped yet"):
         flipped.flip(randomizer=hs.BitFlipping(width=1, p=p))
-    with pytest.raises(InvalidInputError, match="Join the filters before flipping"):
+    with pytest.raises(InvalidInputError, match="Join the filters first"):
         _ = sketch | flipped
     with pytest.raises(ValueError, match="read-only"):
         sketch.packed[0] = 0

@@ -8,7 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import inscribed
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.dominating import TabulatedCurve, common_step
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import symmetric_law
@@ -272,7 +272,7 @@ class Opaque(SearchedCurve):
 
 def test_a_law_without_known_datasets_still_has_a_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = survey(2, 1.0, 100)
-    monkeypatch.setattr(composition, "divergence", lambda p: Opaque(divergence(p)))
+    monkeypatch.setattr(composition, "privacy_curve", lambda p: Opaque(privacy_curve(p)))
     bound = compose([(protocol, 4)], delta=1e-6)
     alone = hs.dp.epsilon(protocol, delta=1e-6)
     assert bound.lower == pytest.approx(alone.lower, rel=1e-7)
@@ -300,7 +300,7 @@ def test_bad_levels_are_refused() -> None:
 @pytest.mark.parametrize(("k", "n", "epsilon_0"), [pytest.param(2, 500, 1.0, marks=pytest.mark.slow), (3, 200, 2.0)])
 def test_one_round_through_the_lattices_contains_the_ordinary_figure(k: int, n: int, epsilon_0: float) -> None:
     protocol = survey(k, epsilon_0, n)
-    law, known = divergence(protocol), hs.dp.epsilon(protocol, delta=1e-5)
+    law, known = privacy_curve(protocol), hs.dp.epsilon(protocol, delta=1e-5)
     step = common_step([(law, 1)])
     part = TabulatedCurve.of(law, step=step, negligible=1e-8).pair()
     upper = LossSum.of([(part, 1)], tilt=best_tilt([(part, 1)], delta=1e-5)).epsilon_above(1e-5, high=law.pure)

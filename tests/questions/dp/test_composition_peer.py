@@ -16,7 +16,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 import hushuffle as hs
 from hushuffle.curves.composition import Tables
 from hushuffle.curves.dataset_pair import inscribed
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
@@ -82,7 +82,7 @@ def as_theirs(part: LossLattice) -> pld_pmf.PLDPmf:
 def test_dominating_pairs_add_up_to_the_same(rounds: list[tuple[Protocol, int]]) -> None:
     """Their sum of the pairs that the upper end is made of; its transform's absolute error is about 1e-13."""
     delta, times = 1e-5, [count for _, count in rounds]
-    tables = Tables([(divergence(protocol), count) for protocol, count in rounds], delta=delta)
+    tables = Tables([(privacy_curve(protocol), count) for protocol, count in rounds], delta=delta)
     parts = [(profile.pair(), count) for profile, count in tables.curves(times)]
     theirs = sum_of([(as_theirs(part), count) for part, count in parts])
     ours = LossSum.of(parts, tilt=best_tilt(parts, delta=delta)).epsilon_above(delta, high=math.inf)
@@ -95,7 +95,7 @@ def test_dominating_pairs_add_up_to_the_same(rounds: list[tuple[Protocol, int]])
 @pytest.mark.parametrize("times", [2, 7])
 def test_one_pair_of_datasets_on_a_fine_lattice(times: int) -> None:
     """Thirty people, all others at the target's value; both libraries put losses on a grid, from either side."""
-    pair = divergence(shuffled(2, 1.0, 30)).datasets(log_tail=-80.0)[0]
+    pair = privacy_curve(shuffled(2, 1.0, 30)).datasets(log_tail=-80.0)[0]
     step, delta = 2e-5, 1e-5
     ours = LossSum.of([(inscribed(pair, step=step), times)], tilt=10.0).epsilon_below(delta)
     ends = [

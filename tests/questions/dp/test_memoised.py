@@ -246,7 +246,7 @@ def test_a_change_of_a_hashed_value_shows_at_least_as_often_as_its_bucket_change
 
 def test_a_mechanism_without_matrix_has_no_figure_of_changes() -> None:
     bits = hs.BitFlipping(width=40, p=0.1)
-    with pytest.raises(UnsupportedProtocolError, match="Bits of width 40"):
+    with pytest.raises(UnsupportedProtocolError, match="The matrix of reports with 40"):
         hs.dp.change_shows(hs.Protocol(randomizer=bits, shuffler=hs.UniformShuffle(), n=2))
 
 

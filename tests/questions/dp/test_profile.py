@@ -239,7 +239,7 @@ def test_bounds() -> None:
     assert bounds[1].lower == 0.1
     with pytest.raises(ValueError, match="read-only"):
         bounds.lower[0] = 1.0
-    with pytest.raises(InvalidInputError, match="two arrays of one shape, in order"):
+    with pytest.raises(InvalidInputError, match="two arrays of the same shape, with lower <= upper"):
         Bounds(lower=ends[1], upper=ends[0], kind="bracket", unit="")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import HushuffleError
 from oracles import cheap_truths as truths
 
@@ -77,7 +77,7 @@ def test_rounds_seen_with_their_senders(width: int, p: float) -> None:
 )
 def test_one_round_lies_between_cheap_truths(width: int, p: float, n: int) -> None:
     protocol, law = columns(width, p, n), [law_of(width, p)]
-    curve = divergence(protocol)
+    curve = privacy_curve(protocol)
     for epsilon in (0.0, min(300.0, 0.999 * curve.pure)):
         growth = truths.growth_of(epsilon)
         least, most = float(truths.least_delta(law, growth, n - 1)), float(truths.local_delta(law, growth))
@@ -153,7 +153,7 @@ def test_hardly_any_pure_guarantee_is_a_bracket() -> None:
 def test_no_certain_report_in_a_probability_that_vanishes() -> None:
     # p**62 is no float, but not 0.
     wide = columns(62, 2.0**-64, 2)
-    assert divergence(wide).certain == 0
+    assert privacy_curve(wide).certain == 0
     assert math.isfinite(hs.dp.compose([wide] * 2, delta=1e-6).upper)
     with pytest.raises(HushuffleError):
         hs.bloom.published_pair_epsilon(filters=62, bits=2, p=2.0**-64, delta=1e-6)

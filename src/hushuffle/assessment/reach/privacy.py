@@ -9,7 +9,7 @@ from typing import Final
 
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.odds import factor
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.shufflers import UniformShuffle
@@ -24,7 +24,7 @@ _SHUFFLER: Final = "A compromised shuffler that has the key"
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The parameters of a reach study: publishers, bits and hash functions of the Bloom filters, flips, and delta."""
+    """The parameters of a reach study: publishers, size and hash functions of the Bloom filters, flips, and delta."""
 
     names: tuple[str, ...]
     bits: int
@@ -67,7 +67,7 @@ def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
 
 
 def table(design: Design) -> Table:
-    """Return a table of epsilon by relation: one column, one person added, one exchanged, and the paper's pair."""
+    """Return a table of epsilon for datasets that differ in one column, in one added or exchanged person, and so on."""
     column = central(design, touched=1)
     pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
     rows: list[tuple[Cell, ...]] = [("one column of bits", 1, column)]
@@ -76,14 +76,14 @@ def table(design: Design) -> Table:
     if 2 * design.hashes <= design.bits:
         rows.append(("one person exchanged for another", 2 * design.hashes, central(design, touched=2 * design.hashes)))
     rows.append(("the paper's pair only: no guarantee", 1, replace(pair, witness=None)))
-    first = "A person added or removed touches one column, in any of the filters. " if design.hashes == 1 else ""
+    first = "Adding or removing a person changes one column of the filters. " if design.hashes == 1 else ""
     return Table(
         key="privacy",
         title="What the guarantee is for",
         caption=(
-            f"Epsilon at delta = {design.delta:g}. {first}Where several columns change, the upper bound is group "
-            "privacy. The paper's pair (all columns empty, or one of them full) is often the worst, but no guarantee. "
-            "A column has no sender, so no figure is about linking."
+            f"Epsilon at delta = {design.delta:g}. {first}If several columns change, the upper bound follows from "
+            "group privacy. The paper's pair (all columns empty, or one of them full) is often the worst, but this is "
+            "not proven. Columns have no senders, so there are no figures on re-identification."
         ),
         columns=("What changes", "Columns", "Epsilon"),
         rows=tuple(rows),
@@ -91,9 +91,9 @@ def table(design: Design) -> Table:
 
 
 def _central(design: Design) -> Finding:
-    bound, law = central(design), divergence(design.protocol)
+    bound, law = central(design), privacy_curve(design.protocol)
     times = factor(bound.upper) or "any factor"
-    several = f"; group privacy over {design.hashes} columns (upper bound), one column (lower bound)"
+    several = f"; upper bound: group privacy over {design.hashes} columns; lower bound: one column"
     return Finding(
         question="central-dp",
         adversary=_RELEASE,
@@ -133,19 +133,19 @@ def _member(design: Design) -> Finding:
         upper=min(math.nextafter(0.5 + distance / 2, 1.0), 1.0),
         kind="upper",
         unit="probability",
-        sources=divergence(design.protocol).sources,
+        sources=privacy_curve(design.protocol).sources,
     )
     return Finding(
         question="membership",
         adversary=_STRONG,
         sentence=(
-            f"Guesses whether you are in any audience, or in none, right at most {percent(bound.upper, up=True)} of "
-            "the time; 50 % without the release."
+            f"Guesses correctly at most {percent(bound.upper, up=True)} of the time whether you are in any audience or "
+            "in none; 50 % without the release."
         ),
         bound=bound,
         proof=(
-            "1/2 + (total variation distance)/2 for a uniform prior, the distance being delta at epsilon = 0"
-            f"{f', {design.hashes} times that of one column' if design.hashes > 1 else ''}"
+            "1/2 + d/2 for a uniform prior, where the total variation distance d is delta at epsilon = "
+            f"0{f', {design.hashes} times that of one column' if design.hashes > 1 else ''}"
         ),
     )
 
@@ -160,10 +160,10 @@ def _local(design: Design) -> Finding:
         adversary=_SHUFFLER,
         sentence=(
             "Seeing all filters with their columns in order changes the odds that you are in any audience by at most "
-            f"{times}: only the flips protect you there."
+            f"{times}. Only the flipped bits protect you in this case."
             if times
             else "Seeing all filters with their columns in order practically reveals your audiences."
         ),
         bound=Bound.exact(whole, unit="nats", sources=local.sources),
-        proof=f"{design.filters} x {design.hashes} bits of one person, each flipped with the implemented p, rounded up",
+        proof=f"{design.filters} x {design.hashes} bits per person, flipped with the implemented p, rounded up",
     )

@@ -1,7 +1,7 @@
 """Families of public hash functions {0..k-1} -> {0..g-1} whose collision probability is known exactly.
 
-A hash function is stored as a row of integers. A family draws hash functions and applies them. For every value, it
-counts the (hash, bucket) pairs that support the value: those whose hash sends the value to the bucket.
+A hash function is stored as a row of integers. A family draws hash functions and applies them. A (hash, bucket) pair
+supports a value if the hash sends the value to the bucket; the family counts the supporting pairs of every value.
 
 Source: docs/theory/estimation.md, Theorems 3 and 4.
 """
@@ -24,17 +24,17 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 _STEP: Final = 1 << 20
-"""Minimum number of preimages computed in one step."""
+"""Smallest number of preimages that one step computes."""
 
 
 class HashFamily(ABC):
-    """A family of hash functions from k values to g buckets; `draw` gives each function with equal probability."""
+    """A family of hash functions from k values to g buckets; `draw` draws each function with equal probability."""
 
     k: int
     g: int
 
     triples: tuple[Fraction, Fraction] | None = None
-    """Lower and upper bound on the probability that three different values share a bucket (values 0, 1, 2: upper)."""
+    """Bounds on the probability that three values share a bucket: lower, and upper (attained by values 0, 1, 2)."""
 
     @property
     @abstractmethod
@@ -123,7 +123,7 @@ class BinaryHashes(HashFamily):
         return result
 
     def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
-        """1[h(x) = y] = (1/g) sum over s of (-1)**(s.y) (-1)**((M's).x): g signs each, one Walsh-Hadamard transform."""
+        """Count by one Walsh-Hadamard transform: 1[h(x) = y] = (1/g) sum over s of (-1)**(s.y) (-1)**((M's).x)."""
         cells = 1 << self.places
         sketch = np.zeros(cells, dtype=np.int64)
         sketch[0] = buckets.size
@@ -185,7 +185,7 @@ class AffineHashes(HashFamily):
         return (hashes[:, 0] * values + hashes[:, 1]) % self.prime % self.g
 
     def supporters(self, hashes: Integers, buckets: Integers) -> Integers:
-        """Enumerate preimages: u**-1 (y + i g - v) mod P for the i with y + i g < P, those below k."""
+        """Count preimages of all buckets: u**-1 (y + i g - v) mod P for i with y + i g < P, if below k."""
         counts = np.zeros(self.k, dtype=np.int64)
         inverse, shift = self._inverses(hashes[:, 0]), hashes[:, 1]
         rounds = -(-self.prime // self.g)

@@ -1,4 +1,4 @@
-"""`Mechanism`: a local randomizer, given by a sampler, the columns of its reports, and the distribution of a report."""
+"""`Mechanism`: a local randomizer, defined by a sampler, the layout of its reports and a report's distribution."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mechanism(_checks.ByName, ABC):
 
     A new mechanism is a subclass in its own file. It implements the abstract methods, and `supports` if frequencies
     can be estimated from the number of reports that support each value. Analyses, estimates and files use `law` and
-    `layout`. If they are slow, or the matrix is too large, override the closed forms of `ReportLaw`.
+    `layout`. If analyses are slow, or the matrix is too large, override the closed forms of `ReportLaw`.
     """
 
     sources: tuple[Citation, ...] = ()
@@ -43,7 +43,7 @@ class Mechanism(_checks.ByName, ABC):
     """The keys of the mechanism in a specification; None if a specification cannot describe it."""
 
     besides_epsilon: str = ""
-    """Name of the parameter that stays the same if another epsilon is tried, such as "number of buckets"."""
+    """Name of the parameter that stays fixed while epsilon varies, such as "number of buckets"."""
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class Mechanism(_checks.ByName, ABC):
     @property
     @abstractmethod
     def local_epsilon(self) -> float:
-        """epsilon_0 in nats of the mechanism as implemented, rounded up; math.inf for no noise."""
+        """The local epsilon (nats) of the implemented mechanism, rounded up; math.inf without noise."""
 
     @property
     @abstractmethod
@@ -113,7 +113,7 @@ class Mechanism(_checks.ByName, ABC):
         return self.inputs if self.law().support is not None else self.channel().matrix.shape[1]
 
     def counts(self, reports: Integers) -> Histogram:
-        """Return how many reports support each value, shape (counted,); counts of disjoint reports add up.
+        """Return how many reports support each value, shape (counted,); counts of several batches can be added.
 
         If reports do not support values, return how often each possible report occurs.
         """
@@ -127,7 +127,7 @@ class Mechanism(_checks.ByName, ABC):
         return Histogram(counts=counts)
 
     def likelihoods(self, reports: Integers, values: Integers) -> npt.NDArray[np.float64]:
-        """Return Q(report | value) up to a factor per report, shape (values.size, reports.shape[0])."""
+        """Return Q(report | value), up to one unknown factor per report, shape (values.size, reports.shape[0])."""
         support = self.law().support
         if support is not None:
             return np.where(self.supports(reports, values), support.inside, support.outside).astype(np.float64)
@@ -156,7 +156,7 @@ class Mechanism(_checks.ByName, ABC):
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any], k: int | None) -> Iterator[Problem]:
-        """Yield the problems of a specification's `table`, other than types and limits of single values.
+        """Yield the problems of the mechanism's table in a specification.
 
         `k` is None while the number of values is not known.
         """
@@ -182,14 +182,14 @@ class Mechanism(_checks.ByName, ABC):
             UnsupportedProtocolError: the mechanism has no parameter epsilon.
         """
         if self.chosen_epsilon is None:
-            message = f"{type(self).__name__} has no `epsilon` to choose; randomized response has one."
+            message = f"{type(self).__name__} has no parameter `epsilon`, unlike randomized response."
             raise UnsupportedProtocolError(message)
         changed: Any = dataclasses.replace(self, epsilon=epsilon)  # type: ignore[type-var]
         return changed  # type: ignore[no-any-return]
 
 
 def symmetric_law(mechanism: Mechanism, *, for_what: str) -> Symmetric:
-    """Return the report distribution of a symmetric mechanism (all values and all reports treated alike).
+    """Return the report distribution of a symmetric mechanism, which treats all values and all reports alike.
 
     Raises:
         UnsupportedProtocolError: the mechanism is not symmetric.
@@ -201,7 +201,7 @@ def symmetric_law(mechanism: Mechanism, *, for_what: str) -> Symmetric:
 
 
 def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
-    """Return the probabilities that link counts of supporting reports to frequencies.
+    """Return the probabilities by which frequencies are estimated from counts of supporting reports.
 
     Raises:
         UnsupportedProtocolError: the mechanism's reports do not support values.
@@ -213,7 +213,7 @@ def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
 
 
 def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers, rng: Randomness) -> Integers:
-    """Draw a report for each value by applying `step` to blocks of values (under a keyed stream to all at once)."""
+    """Draw a report for each value by applying `step` to blocks of values, or to all at once if `rng` is keyed."""
     if not rng.sequential:
         return step(values, rng)
     reports = np.empty_like(values)
@@ -232,9 +232,9 @@ def _places(reports: Integers, outputs: tuple[Hashable, ...]) -> Integers:
     try:
         return np.array([columns[label] for label in labels], dtype=np.int64)
     except KeyError:
-        _checks.reject("reports", "reports that the mechanism makes", "<another>")
+        _checks.reject("reports", "possible reports of the mechanism", "<another>")
 
 
 def _refuse(mechanism: Mechanism, *, for_what: str, needs: str) -> NoReturn:
-    message = f"{for_what} needs {needs}, which {type(mechanism).__name__} does not offer."
+    message = f"{for_what} needs {needs}, but the mechanism is {type(mechanism).__name__}."
     raise UnsupportedProtocolError(message)

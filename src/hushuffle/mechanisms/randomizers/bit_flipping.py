@@ -1,4 +1,4 @@
-"""Bit flipping: several bits at once, each flipped with the same probability (randomized Bloom filters)."""
+"""Bit flipping: every bit of a value is flipped with the same probability, as in randomized Bloom filters."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class BitFlipping(Mechanism):
 
     Args:
         width: number of bits, 1 to 62.
-        p: in (0, 1/2); at 1/2 reports would not depend on the values at all.
+        p: the probability of a flip, in (0, 1/2).
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: docs/theory/randomizers.md, Theorem 15.
 
@@ -52,11 +52,11 @@ class BitFlipping(Mechanism):
     threshold: int = field(init=False, repr=False, compare=False)
     table = Table(
         kind="bit-flipping",
-        about="Every bit of the publishers' Bloom filters is flipped with probability p: for a reach study.",
+        about="For reach studies: every bit of the publishers' Bloom filters is flipped with probability p.",
         settings={
             "p": Setting(
                 type="number",
-                about="Probability of a flip; left out, about the least that meets targets.epsilon.",
+                about="Probability that a bit is flipped (default: about the least that meets targets.epsilon).",
                 limits={"gt": 0, "lt": 0.5},
                 optional=True,
             ),
@@ -68,7 +68,7 @@ class BitFlipping(Mechanism):
         chance = _checks.probability("p", self.p, low_open=True)
         threshold = math.ceil(Fraction(chance) * SCALE)
         if 2 * threshold >= SCALE:
-            _checks.reject("p", "< 1/2", chance, "At p = 1/2 reports are independent of values.")
+            _checks.reject("p", "< 1/2", chance, "At p = 1/2, reports are independent of values.")
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "p", chance)
         object.__setattr__(self, "threshold", threshold)
@@ -145,7 +145,7 @@ class BitFlipping(Mechanism):
 
 
 def packed_coins(threshold: int, size: int, rng: Randomness) -> npt.NDArray[np.uint64]:
-    """Return `size` words of 64 Bernoulli trials each, every bit 1 with probability threshold / 2**64 exactly.
+    """Return `size` words of 64 Bernoulli trials each; every bit is 1 with probability threshold / 2**64 exactly.
 
     A trial succeeds if U < threshold for a uniform 64-bit U. Each random word gives one binary digit of U to 64
     trials, from the top digit down, until each of the 64 trials is decided.

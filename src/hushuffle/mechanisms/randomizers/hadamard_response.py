@@ -1,4 +1,4 @@
-"""Hadamard response: the report is one of K numbers, more likely from the half assigned to the person's value."""
+"""Hadamard response: a report is one of K numbers, more likely from the half that belongs to the person's value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST: Final = 2**27 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class HadamardResponse(Mechanism):
-    """Report a number from 0 to K - 1; numbers in the half of the person's value are e**epsilon times as likely.
+    """Report a number from 0 to K - 1; those in the half that belongs to the value are e**epsilon times as likely.
 
     K is the smallest power of two above k; y is in the half of x if y and x + 1 have an even number of binary ones in
     common (+1 in row x + 1, column y of Sylvester's Hadamard matrix). All k counts are one Walsh-Hadamard transform.
@@ -45,7 +45,7 @@ class HadamardResponse(Mechanism):
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (y is always in the half of the person's value).
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+        InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.
 
     Source: Acharya, Sun, Zhang 2019; docs/theory/randomizers.md, Theorem 11.
 
@@ -61,19 +61,19 @@ class HadamardResponse(Mechanism):
     sources = (ACHARYA,)
     table = Table(
         kind="hadamard-response",
-        about="Hadamard response, for many categories: a report is one short number, more likely of the own half.",
+        about="Hadamard response, for many categories: a report is a number, more likely from half of the numbers.",
         settings={
-            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats: a number up to 40, or "inf".'),
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
         },
     )
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
-        hint = "math.inf means that reports always belong to the own value."
+        hint = "math.inf means that every report supports the person's own value."
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(2, epsilon)
         if threshold == 0:
-            hint = "Reports would not depend on the values at all."
+            hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", "large enough for theta >= 2**-64", epsilon, hint)
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon", epsilon)
@@ -120,14 +120,14 @@ class HadamardResponse(Mechanism):
     def describe(self) -> str:
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
         return (
-            f"every person reports one of {self.outputs:,} numbers, of the half that belongs to the own of {self.k:,} "
-            f"values with probability {float(self.law().response.truth):.4g} (Hadamard response, {noise})"
+            f"every person reports one of {self.outputs:,} numbers; it is in the half that supports the person's own "
+            f"of {self.k:,} values with probability {float(self.law().response.truth):.4g} (Hadamard response, {noise})"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Halves(ReportLaw):
-    """Report distribution: with probability `theta` uniform on the half of the K reports of the value, else on all K.
+    """Report distribution: uniform on the value's half of the K reports with probability `theta`, else on all K.
 
     Rows x + 1 and y + 1 of the Hadamard matrix differ in half of the columns; three rows are independent, or one of
     them is the product of the two others.
@@ -172,7 +172,7 @@ class Halves(ReportLaw):
     def channel(self) -> Channel:
         outputs = 1 << self.k.bit_length()
         if self.k * outputs > LARGEST_MATRIX:
-            message = f"Hadamard response of {self.k:,} values: a matrix would have {self.k * outputs:,} entries."
+            message = f"Hadamard response of {self.k:,} values: the matrix is too large ({self.k * outputs:,} entries)."
             raise UnsupportedProtocolError(message)
         inside = _halves(np.arange(outputs), np.arange(1, self.k + 1)[:, None])
         law = self.response
@@ -182,7 +182,7 @@ class Halves(ReportLaw):
         return Blanket.uniform(1 - self.theta, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the single class of pairs: rows 1 and 2; others have these rows, their product or another."""
+        """Return report distributions for the only class of pairs of values: matrix rows 1 and 2, and other rows."""
         held, law = min(self.k, 4), self.response
         inside = _halves(np.arange(8), np.arange(1, held + 1)[:, None])
         return (
@@ -197,7 +197,7 @@ class Halves(ReportLaw):
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return bounds on the capacity: the upper one is a single bit's; both are tighter if there is a matrix."""
+        """Return bounds on the capacity. They use the matrix if there is one; else the upper bound is that of a bit."""
         try:
             return super().capacity(people)
         except UnsupportedProtocolError:
@@ -207,12 +207,12 @@ class Halves(ReportLaw):
         return self._named([Fraction(1)] * min(_checks.integer("people", people, low=1), 3))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """Assign rows 1, 2, 3 to the three people of largest prior: every report is in the half of some of them."""
+        """The three likeliest people have the values of rows 1, 2, 3: each report is in the half of one of them."""
         totals = [prior.likeliest(people)[1] for people in range(4)]
         return self._named([after - before for before, after in pairwise(totals)]), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Half of the reports distinguish two values, with the same probabilities as randomized response."""
+        """Return (eta, True), since half of the reports distinguish two values, as binary randomized response does."""
         return self.response.contraction()[0] / 2, True
 
     def _named(self, weights: list[Fraction]) -> Fraction:

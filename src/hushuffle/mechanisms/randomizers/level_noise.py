@@ -1,4 +1,4 @@
-"""Noise added to levels: nearby levels are more likely reports than distant ones; noise is clamped to the range."""
+"""Noise added to levels: levels near the true level are reported more often than distant levels."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class DiscreteLaplace(LevelNoise):
         epsilon: epsilon_0 in nats, 0.001 to 40.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: Ghosh, Roughgarden, Sundararajan 2009; docs/theory/numbers.md, Theorem 6.
 
@@ -118,7 +118,7 @@ class DiscreteLaplace(LevelNoise):
     table = Table(
         kind="discrete-laplace",
         numbers=True,
-        about="Noise for numbers: a two-sided geometric number of levels is added, inside the bounds.",
+        about="Noise for numbers: a report is the level plus two-sided geometric noise, clipped to the bounds.",
         settings=_SETTINGS,
     )
 
@@ -132,7 +132,7 @@ class DiscreteLaplace(LevelNoise):
 
     def describe(self) -> str:
         return (
-            f"every person reports one of {self.levels:,} levels, the own one with a two-sided geometric number added "
+            f"every person reports one of {self.levels:,} levels: the person's level plus two-sided geometric noise "
             f"(discrete Laplace, local epsilon {self.local_epsilon:.4g})"
         )
 
@@ -148,7 +148,7 @@ class RoundedGaussian(LevelNoise):
         epsilon: epsilon_0 in nats, 0.001 to 40.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: docs/theory/numbers.md, Theorem 6.
 
@@ -162,7 +162,7 @@ class RoundedGaussian(LevelNoise):
     table = Table(
         kind="rounded-gaussian",
         numbers=True,
-        about="Noise for numbers: a normal number is added and rounded to a level, inside the bounds.",
+        about="Noise for numbers: a report is the level plus rounded normal noise, clipped to the bounds.",
         settings=_SETTINGS,
     )
 
@@ -192,6 +192,6 @@ class RoundedGaussian(LevelNoise):
 
     def describe(self) -> str:
         return (
-            f"every person reports one of {self.levels:,} levels, the own one with normal noise of {self.sigma:.4g} "
-            f"levels added (rounded Gaussian, local epsilon {self.local_epsilon:.4g})"
+            f"every person reports one of {self.levels:,} levels: the person's level plus normal noise of "
+            f"{self.sigma:.4g} levels (rounded Gaussian, local epsilon {self.local_epsilon:.4g})"
         )

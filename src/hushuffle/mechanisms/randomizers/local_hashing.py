@@ -1,4 +1,4 @@
-"""Local hashing: every report has a fresh public hash function, and randomized response on the value's bucket."""
+"""Local hashing: a report consists of a fresh public hash function and a randomized bucket of the value."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class LocalHashing(Mechanism):
     Args:
         k: number of values, 2 to 2**27.
         g: number of buckets, 2 to 2 * 10**9; default: `best_fast_g`.
-        epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the bucket is always truthful; `BlanketMessages` can
-            protect it, about as many as for g values).
+        epsilon: epsilon_0 in nats, > 0. `math.inf` is allowed: the bucket is then always truthful, and about as many
+            `BlanketMessages` as for g values can protect it.
         family: "auto", "binary" or "affine".
 
     Raises:
-        InvalidInputError: an argument out of range, or "binary" for a g that is not a power of two or is above 2**16.
+        InvalidInputError: an argument is out of range, or the family is "binary" but g is no power of two <= 2**16.
 
     Source: Wang, Blocki, Li, Jha 2017 (optimized local hashing); docs/theory/blanket.md, Theorem 5;
     docs/theory/estimation.md, Theorem 2; docs/theory/histograms.md, Theorem 9 (without noise).
@@ -82,22 +82,17 @@ class LocalHashing(Mechanism):
     besides_epsilon = "number of buckets"
     table = Table(
         kind="local-hashing",
-        about=(
-            "Local hashing, for many categories: a fresh public hash to g buckets, randomized response on the bucket."
-        ),
+        about=("Local hashing, for many categories: randomized response on the value's bucket under a fresh hash."),
         settings={
             "epsilon": Setting(
                 type="epsilon",
-                about=(
-                    'Local privacy loss in nats: a number up to 40, or "inf" to report the bucket as it is '
-                    "(then give g)."
-                ),
+                about=('Local privacy loss in nats; "inf": no noise, which needs g.'),
             ),
             "g": Setting(
                 type="integer",
                 about=(
-                    "Number of buckets; left out, about the best for rare categories at this epsilon that is fast to "
-                    "count."
+                    "Number of buckets (default: the power of two up to 256 that is best for rare categories, or the "
+                    "best number if larger)."
                 ),
                 limits={"ge": 2, "le": _LARGEST_BUCKET},
                 optional=True,
@@ -108,13 +103,13 @@ class LocalHashing(Mechanism):
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST_VALUE)
-        hint = "math.inf means that the bucket is truthful."
+        hint = "math.inf means that reports have the true bucket."
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
         chosen = self.best_fast_g(epsilon) if self.g is BEST and not math.isinf(epsilon) else self.g
         g = _checks.integer("g", chosen, low=2, high=_LARGEST_BUCKET)
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(g, epsilon)
         if threshold == 0:
-            hint = "Reports would not depend on the values at all."
+            hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at g={g}", epsilon, hint)
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "g", g)
@@ -249,8 +244,8 @@ class LocalHashing(Mechanism):
         if self.threshold == SCALE:
             return f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets (no noise)"
         return (
-            f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets, "
-            f"the bucket randomized (local hashing, local epsilon {self.local_epsilon:.4g})"
+            f"every person reports a fresh hash of one of {self.k:,} values to {self.g:,} buckets, with a randomized "
+            f"bucket (local hashing, local epsilon {self.local_epsilon:.4g})"
         )
 
 
@@ -302,7 +297,7 @@ class Hashed(ReportLaw):
     def channel(self) -> Channel:
         k, g, law = self.values, self.response.k, self.response
         if self.hashes.size * g * k > LARGEST_MATRIX:
-            message = f"Local hashing with {self.hashes.size:,} hashes has too many reports for a matrix."
+            message = f"The matrix of local hashing with {self.hashes.size:,} hash functions is too large."
             raise UnsupportedProtocolError(message)
         hashes, values = list(self.hashes.every()), np.arange(k)
         rows = np.array([self.hashes.buckets(np.tile(np.array(h), (k, 1)), values) for h in hashes])
@@ -315,7 +310,7 @@ class Hashed(ReportLaw):
         return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the single class of pairs: whether a report supports the first, the second and a third value.
+        """Return the only class of pairs; report classes: is the first, the second, a third value supported?
 
         The blanket is a fresh hash function with a uniform bucket. If the family gives no probability that three
         values share a bucket, the classes distinguish only the two values of the pair.
@@ -364,7 +359,7 @@ class Hashed(ReportLaw):
         return self.response.named(prior, most=self.values), self.collision == 0
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Reports of two values differ in distribution only if the hash sends the values to different buckets."""
+        """Return eta of the response on buckets times the probability that two values have different buckets."""
         return (1 - self.collision) * self.response.contraction()[0], True
 
 

@@ -24,7 +24,7 @@ from hushuffle.randomness import SCALE, Randomness
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatrixRandomizer(Mechanism):
-    """Report y with probability Q(y|x) from a matrix Q of the caller; values are row numbers, reports column numbers.
+    """Report column y of a given matrix Q with probability Q(y|x); the value x is a row number.
 
     Every probability is rounded to a multiple of 2**-64 (zero stays zero). The sampler, `channel()`, `local_epsilon`
     and the dummies use the rounded matrix. Dummies are drawn from the blanket, so a channel without a blanket (every
@@ -48,11 +48,11 @@ class MatrixRandomizer(Mechanism):
     weights: tuple[tuple[int, ...], ...] = field(repr=False)
     table = Table(
         kind="matrix",
-        about="Your own probabilities: a row for each category, in it the probability of each report.",
+        about="Your own mechanism: a matrix with one row per category, and in it the probability of each report.",
         settings={
             "matrix": Setting(
                 type="matrix",
-                about="One list for each category: the probabilities of the reports, in all 1. This or file.",
+                about="One list per category: probabilities of the reports, with sum 1; 20,000 numbers at most. This or file.",
                 optional=True,
             ),
             "file": Setting(
@@ -140,7 +140,7 @@ class MatrixRandomizer(Mechanism):
 def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
     """Return integers proportional to `row` with sum 2**64: rounded down, and the remainder added to the largest.
 
-    Equal entries stay equal (but for the largest ones), so a symmetric channel stays symmetric.
+    Equal entries stay equal, except for the largest entry, so a symmetric channel stays symmetric.
     """
     exact = [Fraction(entry) for entry in row.tolist()]
     total = sum(exact)
@@ -168,7 +168,7 @@ class _Cuts:
         return cls(ends=np.array(ends, dtype=np.uint64), last=np.array(last, dtype=np.int64))
 
     def search(self, rows: Integers, words: npt.NDArray[np.uint64]) -> Integers:
-        """Return the report of each word by bisection: the number of its row's cumulative weights <= the word."""
+        """Return the report that each random word selects: the number of cumulative weights of its row <= the word."""
         low, high = np.zeros(words.size, dtype=np.int64), self.last[rows]
         for _ in range(int(self.last.max()).bit_length()):
             middle = (low + high) >> 1

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def is_processing(noisier: ReportLaw, law: ReportLaw) -> bool:
-    """Return whether post-processing turns reports and dummies of `law` into those of `noisier`, without the value.
+    """Return whether post-processing provably turns reports and dummies of `law` into those of `noisier`.
 
     False means that no such post-processing exists, or that there is no proof of it.
 
@@ -27,7 +27,7 @@ def is_processing(noisier: ReportLaw, law: ReportLaw) -> bool:
 
 
 def averages_to_dummies(law: ReportLaw) -> bool:
-    """Return whether the report of a uniform value is proven to have the distribution of a dummy.
+    """Return whether a report of a uniformly random value provably has the same distribution as a dummy.
 
     Source: docs/theory/more-and-less.md, Theorem 3.
     """

@@ -27,8 +27,8 @@ from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, thresh
 class RandomizedResponse(Mechanism):
     """Report the true value with probability theta, else a uniform draw from the k values.
 
-    theta = (e**epsilon - 1)/(k + e**epsilon - 1), rounded down to a multiple of 2**-64, so the
-    implemented mechanism is never less private than asked for; `local_epsilon` is the implemented one.
+    theta = (e**epsilon - 1)/(k + e**epsilon - 1) is rounded down to a multiple of 2**-64, so the implemented
+    mechanism is at least as private as `epsilon` demands; `local_epsilon` is its exact local epsilon.
     The true value is reported with probability mu = theta + (1 - theta)/k, each other value with
     nu = (1 - theta)/k. With `epsilon=math.inf` the true value is always reported, without noise.
 
@@ -37,7 +37,7 @@ class RandomizedResponse(Mechanism):
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed.
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+        InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.
 
     Source: Warner 1965 (k = 2), Kairouz, Bonawitz, Ramage 2016.
 
@@ -53,18 +53,16 @@ class RandomizedResponse(Mechanism):
     sources = (WARNER, KAIROUZ)
     table = Table(
         kind="randomized-response",
-        about="k-ary randomized response: the truth with some probability, else any category.",
+        about="k-ary randomized response, for few categories: the truth with some probability, else any category.",
         settings={
             "epsilon": Setting(
                 type="epsilon",
-                about=(
-                    'Local privacy loss in nats: a number up to 40, or "inf" for no noise. This or truth_probability.'
-                ),
+                about=('Local privacy loss in nats; "inf": no noise. This or truth_probability.'),
                 optional=True,
             ),
             "truth_probability": Setting(
                 type="number",
-                about="Probability that the true category is reported, more than 1/k. This or epsilon.",
+                about="Probability of reporting the true category, above 1/k. Set either this or epsilon.",
                 limits={"gt": 0, "le": 1},
                 optional=True,
             ),
@@ -78,7 +76,7 @@ class RandomizedResponse(Mechanism):
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon)
         if threshold == 0:
-            hint = "Reports would not depend on the values at all."
+            hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}", epsilon, hint)
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon", epsilon)
@@ -97,7 +95,7 @@ class RandomizedResponse(Mechanism):
         if truth == 1:
             return cls(k=size, epsilon=math.inf)
         if not truth * size > 1:
-            _checks.reject("p", f"> 1/k = {1 / size:.6g}", truth, "At p = 1/k reports are independent of values.")
+            _checks.reject("p", f"> 1/k = {1 / size:.6g}", truth, "At p = 1/k, reports are independent of values.")
         with localcontext(Context(prec=40)):
             exact = Decimal(truth)
             return cls(k=size, epsilon=float((exact * (size - 1) / (1 - exact)).ln()))

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _WIDEST_MATRIX: Final = 12
 
 LARGEST_MATRIX: Final = 20_000
-"""Maximum number of entries of the matrix of a mechanism with many reports."""
+"""Largest number of matrix entries for a mechanism with many different reports."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blanket:
-    """The privacy blanket, common to the reports of all values: weight gamma and distribution omega, shape (outputs,).
+    """The privacy blanket, the common part of all values' report distributions: weight gamma, distribution omega.
 
     Q(.|x) = gamma omega + (1 - gamma) (a remainder that depends on x), gamma <= sum_y min_x Q(y|x).
     """
@@ -48,12 +48,12 @@ class Blanket:
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Probabilities of support: a report supports the true value with `true`, any other with `false`.
+    """A report supports the true value with probability `true`, and each other value with probability `false`.
 
     `dummy`: probability that a dummy supports a given value. `inside`, `outside`: likelihoods of a report given a value
-    that it supports, or does not support, up to a common factor of the report. `told`: probability that the report is
-    drawn as a dummy conditioned on supporting the true value; otherwise it is an unconditioned dummy. `disjoint`: a
-    dummy supports a fixed number of values, drawn without replacement.
+    that the report supports, or does not support, up to a factor that depends only on the report. `told`: probability
+    that a report is truthful, with the distribution of dummies that support the true value; else it is drawn as a
+    dummy. `disjoint`: a dummy supports a fixed number of values, drawn without replacement.
     """
 
     true: float
@@ -67,7 +67,7 @@ class Support:
 
 @dataclass(frozen=True, kw_only=True)
 class OneHot:
-    """k bits, one per value: the true value's bit is 1 with probability `kept`, every other with `raised` < `kept`."""
+    """k bits, one per value: the true value's bit is 1 with probability `kept`, other bits with `raised` < `kept`."""
 
     k: int
     kept: Fraction
@@ -87,7 +87,7 @@ class ReportLaw(ABC):
       about the value of a known sender (guessing).
     - `support`: how reports count towards frequencies (estimation, linkage, guessing after a shuffle).
     - `symmetric`: k-ary randomized response. `bucket`: randomized response on a public hash of the value. `flipped`:
-      bits that are flipped independently. `one_hot`: a bit for each value, randomized independently.
+      independent flips of all bits. `one_hot`: one independently randomized bit for each value.
     """
 
     sources: tuple[Citation, ...] = (SHANNON, BLAHUT, ARIMOTO)
@@ -132,7 +132,7 @@ class ReportLaw(ABC):
 
     @property
     def support(self) -> Support | None:
-        """The probabilities that link counts of supporting reports to frequencies."""
+        """The probabilities by which frequencies are estimated from counts of supporting reports; else None."""
         return None
 
     @property
@@ -161,7 +161,7 @@ class ReportLaw(ABC):
         return Blanket(weight=weight, law=shared / weight if weight else shared)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return report distributions and pairs that cover every ordered pair of values, up to renaming."""
+        """Return report distributions for pairs of values; every ordered pair equals one of them, up to renaming."""
         matrix, blanket = self._matrix(), self.blanket()
         return (
             ValueLaws(
@@ -177,8 +177,8 @@ class ReportLaw(ABC):
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return bounds (bits) on I(person; report), maximized over the assignments of values to `people` people.
 
-        If the bounds are equal, the capacity is exact. The lower bound is 0 if no better one is known. With fewer
-        people than values, the upper bound is the capacity of all rows.
+        If the bounds are equal, the capacity is exact. A lower bound of 0 is trivial. With fewer people than values,
+        the upper bound is the capacity of all rows.
         """
         lower, upper = capacity_ends(self._matrix())
         most = min(Decimal(upper), log2(Fraction(people)))
@@ -295,7 +295,7 @@ class Symmetric(ReportLaw):
         return Blanket.uniform(self.gamma, self.k)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the single class of pairs: a report is the first value, the second, a third, or another value."""
+        """Return the only class of pairs; a report is the first value, the second value, a third, or another one."""
         held, rest = min(self.k, 3), np.array([1.0] * min(self.k, 3) + [self.k - 3.0] * (self.k > 3))
         rows = float(self.lie) * np.tile(rest, (held, 1))
         np.fill_diagonal(rows, float(self.truth))
@@ -311,7 +311,7 @@ class Symmetric(ReportLaw):
         )
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
-        """Return mu log2(mu/a) + (j-1) nu log2(nu/a), j = min(people, k), a = (mu + (j-1) nu)/j: exact.
+        """Return the exact capacity, mu log2(mu/a) + (j-1) nu log2(nu/a), j = min(people, k), a = (mu + (j-1) nu)/j.
 
         The j values are equally likely. Each of them then has the same divergence from the mean report (the k - j other
         reports have equal probabilities under all j values), which is the condition for capacity.
@@ -331,7 +331,7 @@ class Symmetric(ReportLaw):
         return bits, bits
 
     def gain(self, people: int) -> Fraction:
-        """Return j mu + (k-j) nu, j = min(people, k): exact.
+        """Return the exact gain, j mu + (k-j) nu, where j = min(people, k).
 
         Source: C. Braun, K. Chatzikokolakis, C. Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
@@ -356,7 +356,7 @@ class Symmetric(ReportLaw):
         return self.truth * mass + (self.k - named) * self.lie * prior.largest
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return (mu - nu)**2/(mu + nu), the contraction of two inputs, which is that of all inputs."""
+        """Return eta = (mu - nu)**2/(mu + nu); it is the same for two values and for all values."""
         return self.theta**2 / (self.truth + self.lie), True
 
 
@@ -377,7 +377,7 @@ class Bits(ReportLaw):
 
     def channel(self) -> Channel:
         if self.width > _WIDEST_MATRIX:
-            message = f"Bits of width {self.width}: a matrix would have 2**{2 * self.width} entries."
+            message = f"The matrix of reports with {self.width} bits is too large: 2**{2 * self.width} entries."
             raise UnsupportedProtocolError(message)
         flip = float(self.flip)
         bit, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
@@ -386,7 +386,7 @@ class Bits(ReportLaw):
         return Channel(matrix=matrix)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return a pair of values for each Hamming distance; complementing and exchanging bits gives all others."""
+        """Return a pair of values for each Hamming distance; all other pairs follow by complements and exchanges."""
         return tuple(self._at_distance(h) for h in range(1, self.width + 1))
 
     def _at_distance(self, h: int) -> ValueLaws:

@@ -30,7 +30,7 @@ class RoundedResponse(Mechanism):
         high: the largest number; public.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1 and Theorem 2.
 

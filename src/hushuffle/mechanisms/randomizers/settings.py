@@ -11,24 +11,24 @@ from hushuffle.errors import InvalidInputError, Problem
 
 
 class Best(int):
-    """Marks a number that the specification leaves out, so that the mechanism takes the best number."""
+    """Stands for a number that the specification omits; the mechanism then computes the best number."""
 
 
 BEST: Final = Best()
 
 LARGEST_EPSILON: Final = 40.0
-"""Largest finite epsilon: exp(-40) is 4e-18, so reports would practically always be truthful; no noise is "inf"."""
+"""Largest finite epsilon: exp(-40) is 4e-18, so reports are practically always truthful; use "inf" for no noise."""
 
 SILENT: Final = "Reports would not depend on the answers."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A key of a specification: an epsilon (up to 40, or "inf"), a number or an integer; `limits`: ge, gt, le, lt.
+    """A key of a mechanism in a specification: an epsilon (up to 40, or "inf"), a number or an integer.
 
-    The value may also be a word from `choices`, a matrix of probabilities, or the name of a file with a matrix, which
-    replaces the name before the mechanism is built. `tried`: further numbers, below the number of categories, that the
-    search for the best mechanism tries.
+    `limits` has bounds ge, gt, le or lt. The value may also be a word from `choices`, a matrix of probabilities, or the
+    name of a file with a matrix, which replaces the name before the mechanism is built. `tried`: further numbers, below
+    the number of categories, that the search for the best mechanism tries.
     """
 
     type: Literal["epsilon", "number", "integer", "choice", "matrix", "file"]
@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """The table [randomizer] of one mechanism: a description (`about`), its keys, and two alternative keys (`either`).
+    """One mechanism's table [randomizer] in a specification: `about` describes it, `either` has two alternative keys.
 
     `numbers`: the mechanism is for ordered values and distinguishes near values less than distant values.
     """
@@ -80,7 +80,7 @@ class Table:
                 yield Problem(key="randomizer", rule=rule, value="both" if given else "neither", hint=hint)
 
     def given(self, raw: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the settings in a table; None if a setting is missing or has a wrong type."""
+        """Return the mechanism's settings in a specification's table; None if one is missing or has a wrong type."""
         present = {name: raw[name] for name in self.settings if raw.get(name) is not None}
         complete = all(setting.optional or name in present for name, setting in self.settings.items())
         fitting = all(self.settings[name].fits(value) for name, value in present.items())
@@ -90,11 +90,11 @@ class Table:
 
 
 def refused(error: InvalidInputError, table: Table) -> Problem:
-    """Convert an error of a mechanism into a problem of the key that the error names."""
+    """Convert an error that a mechanism raises into a problem of the key that the error names."""
     problem = error.problem
     if problem.key in table.settings:
         return replace(problem, key=f"randomizer.{problem.key}")
-    rule = f"must be another mechanism here: its {problem.key} {problem.rule}"  # how many values there are
+    rule = f"must be a mechanism that fits these data: its {problem.key} {problem.rule}"  # how many values there are
     return replace(problem, key="randomizer", rule=rule)
 
 

@@ -1,4 +1,4 @@
-"""Square wave: numbers are binned, and places near the person's bin are reported more often than distant places."""
+"""Square wave: a person's number falls in a bin, and places near this bin are reported more often than others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LARGEST: Final = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class SquareWave(Mechanism):
-    """Report a place near the person's bin with probability theta, else any; near ones are e**epsilon times as likely.
+    """Report a place near the person's bin with probability theta, else a uniformly random place.
 
     Bins are numbered 0..bins-1 in order, places 0..bins + 2 width - 1. The places near bin x are x..x + 2 width, so
     that the range of places exceeds that of the bins by `width` on each side. theta is rounded down to a multiple of
@@ -39,7 +39,7 @@ class SquareWave(Mechanism):
         width: largest distance of a near place in bins, 0 (randomized response) to (bins - 2)/2; default: `best_width`.
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+        InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.
 
     Source: Li, Wang, Lopuhaa-Zwakenberg, Skoric, Li 2020, section 5; docs/theory/numbers.md, Theorem 5.
 
@@ -58,14 +58,12 @@ class SquareWave(Mechanism):
     table = Table(
         kind="square-wave",
         numbers=True,
-        about="Square wave for numbers: a place near the own level with some probability, else any place.",
+        about="Square wave for numbers: a report is a place near the level with some probability, else any.",
         settings={
-            "epsilon": Setting(
-                type="epsilon", about='Local privacy loss in nats: a number up to 40, or "inf" for no noise.'
-            ),
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "width": Setting(
                 type="integer",
-                about="How many levels on either side are near; left out, as many as say most about numbers.",
+                about="Number of near levels on either side (default: the most informative one, Li et al. 2020).",
                 limits={"ge": 0},
                 optional=True,
             ),
@@ -77,7 +75,7 @@ class SquareWave(Mechanism):
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no noise.")
         most = (bins - 2) // 2
         width = self.best_width(bins, epsilon) if self.width is None else self.width
-        width = _checks.integer("width", width, low=0, high=most, hint="A wider wave would cover all bins.")
+        width = _checks.integer("width", width, low=0, high=most, hint="A larger width would cover all bins.")
         threshold = SCALE
         if math.isfinite(epsilon):
             threshold = threshold_for_truth(bins + 2 * width, epsilon, size=2 * width + 1)
@@ -108,7 +106,7 @@ class SquareWave(Mechanism):
 
     @property
     def near(self) -> int:
-        """Number of places that are near a bin."""
+        """Number of places that count as near a bin: 2 width + 1."""
         assert self.width is not None
         return 2 * self.width + 1
 
@@ -148,14 +146,14 @@ class SquareWave(Mechanism):
     def describe(self) -> str:
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
         return (
-            f"every person reports a place near the own one of {self.bins:,} levels with probability "
+            f"every person reports a place near their own of {self.bins:,} levels with probability "
             f"{self.threshold / SCALE:.4g}, else any of {self.places:,} places (square wave, {noise})"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waves(ReportLaw):
-    """Report distribution: with probability `theta` one of the `near` places from the bin's number on, else any."""
+    """Report distribution: one of the `near` places near the bin with probability `theta`, else any place."""
 
     bins: int
     near: int

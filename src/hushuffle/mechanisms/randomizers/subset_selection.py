@@ -1,4 +1,4 @@
-"""Subset selection: a report is a set of w of the k values that contains the true value more likely than others."""
+"""Subset selection: a report is a set of w of the k values, which is more likely to contain the true value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LARGEST_SET: Final = 1001
 
 
 class SetReports(Mechanism):
-    """Reports are sets of values: the first by randomized response, the others drawn uniformly from the other values.
+    """A report is a set of values: randomized response selects the first value, a uniform draw all further values.
 
     A report is the sorted row of its values, shape (n, size), or a single value, shape (n,), if `size` is 1.
     """
@@ -53,11 +53,11 @@ class SetReports(Mechanism):
     @property
     @abstractmethod
     def coin(self) -> int:
-        """The true value comes first with probability `coin` / 2**64, else a random one."""
+        """The first value is the true value with probability `coin` / 2**64, else a random value."""
 
     @property
     def others_only(self) -> bool:
-        """Whether the random value is never the true one."""
+        """Whether the random first value is never the true value."""
         return False
 
     @property
@@ -69,7 +69,7 @@ class SetReports(Mechanism):
 
     @property
     def local_epsilon(self) -> float:
-        """ln((mu + d nu)/((d + 1) nu)), for d + 1 values in a report; 0 if a report has all values."""
+        """The local epsilon ln((mu + d nu)/((d + 1) nu)) if a report has d + 1 values; 0 if it has all values."""
         law, d = self.first, self.size - 1
         if self.size == self.inputs:
             return 0.0
@@ -158,7 +158,7 @@ class SubsetSelection(SetReports):
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (the true value is always in the set).
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon so small that theta < 2**-64.
+        InvalidInputError: an argument is out of range, or `epsilon` is so small that theta < 2**-64.
 
     Source: Ye, Barg 2018; docs/theory/randomizers.md, Theorem 1.
 
@@ -176,12 +176,12 @@ class SubsetSelection(SetReports):
     besides_epsilon = "size of the sets"
     table = Table(
         kind="subset-selection",
-        about="Subset selection, for tens to hundreds of categories: a report names w of them, mostly the own one too.",
+        about="Subset selection, for tens to hundreds of categories: a report lists w, often with the true category.",
         settings={
-            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats: a number up to 40, or "inf".'),
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
             "w": Setting(
                 type="integer",
-                about="How many categories a report names, fewer than there are; left out, the best for rare ones.",
+                about="Number of categories in a report, below their total (default: the best for rare ones).",
                 limits={"ge": 1, "le": LARGEST_SET},
                 optional=True,
             ),
@@ -196,7 +196,7 @@ class SubsetSelection(SetReports):
         )
         threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=w)
         if threshold == 0:
-            hint = "Reports would not depend on the values at all."
+            hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}, w={w}", epsilon, hint)
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "w", w)
@@ -247,7 +247,7 @@ class SubsetSelection(SetReports):
 
 @dataclass(frozen=True, kw_only=True)
 class Sets(ReportLaw):
-    """Report distribution: with probability `own` a uniform set of w values with the true value, else one without it.
+    """Report distribution: a uniform set of w values with the true value (probability `own`), or without it.
 
     C(k - 1, w - 1) sets have the true value, each `own`/`beside` times as likely as a set without it. The blanket is
     a uniform set; its weight gamma is the largest that the sets without the true value allow.
@@ -270,7 +270,7 @@ class Sets(ReportLaw):
 
     @property
     def beside(self) -> Fraction:
-        """The likelihood of a set without the true value, in the unit in which that of a set with it is `own`."""
+        """The likelihood of a set without the true value, if the likelihood of a set with it is `own`."""
         return (1 - self.own) * self.w / (self.k - self.w) if self.w < self.k else Fraction(1)
 
     @property
@@ -308,7 +308,7 @@ class Sets(ReportLaw):
         return Blanket.uniform(self.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the single class of pairs: whether a report has the first, the second and a third value."""
+        """Return the only class of pairs; report classes: is the first, the second, a third value in the set?"""
         held = min(self.k, 3)
         classes = [has for has in product((True, False), repeat=held) if 0 <= self.w - sum(has) <= self.k - held]
         share = [self._share(self.k - held, self.w - sum(has)) for has in classes]
@@ -350,14 +350,14 @@ class Sets(ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """The likeliest people have different values; the best guess is the likeliest person whose value is in the set.
+        """In the worst case the likeliest people have different values; guess the likeliest whose value is in the set.
 
-        If the likeliest person overall is the better guess, it is that person.
+        If the likeliest person overall is the better guess, the adversary names that person.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Only sets with exactly one of two values distinguish these values, as in randomized response."""
+        """Return (eta, True), since only sets with exactly one of two values distinguish these values."""
         with_own, with_other = (part * (self.k - self.w) / (self.k - 1) for part in (self.own, self.beside))
         return (with_own - with_other) ** 2 / (with_own + with_other) if self.w < self.k else Fraction(0), True
 

@@ -1,4 +1,4 @@
-"""Sampling and flooding of targets: a message may go to a random target, and further messages go to other targets."""
+"""Sampling and flooding: a message goes to the true or a random target, and further messages go to other targets."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class TargetSampling(SetReports):
 
     Args:
         targets: number of targets T, >= 2.
-        sigma: in [0, 1]; at most (T - 1)/T in the exclusive convention, where every target is equally likely.
+        sigma: the probability of a random target, in [0, 1]; at most (T - 1)/T with "exclusive".
         flood: number of further messages, 0 to T - 1 (a broadcast), at most 1000.
         convention: "uniform" or "exclusive".
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (sampling and flooding); docs/theory/traffic.md, Theorem 1.
 
@@ -55,7 +55,7 @@ class TargetSampling(SetReports):
     sources = (LADJEL,)
     table = Table(
         kind="target-sampling",
-        about="The categories are targets of messages: with some probability a message goes to a random one.",
+        about="Messages go to targets (the categories), and with some probability to a random target.",
         settings={
             "sigma": Setting(
                 type="number",
@@ -64,13 +64,13 @@ class TargetSampling(SetReports):
             ),
             "flood": Setting(
                 type="integer",
-                about="To how many further targets a message goes as well; left out, to none.",
+                about="Number of further targets that get a message (default: 0).",
                 limits={"ge": 0, "le": LARGEST_SET - 1},
                 optional=True,
             ),
             "convention": Setting(
                 type="choice",
-                about='Whether the random target may be the own one ("uniform"; left out) or not ("exclusive").',
+                about='Whether the random target may be the own one ("uniform", the default) or not ("exclusive").',
                 choices=get_args(Convention),
                 optional=True,
             ),
@@ -87,7 +87,7 @@ class TargetSampling(SetReports):
         threshold = math.floor(SCALE * (1 - Fraction(sigma)))
         if self.convention == "exclusive" and threshold * targets < SCALE:
             if sigma > math.nextafter((targets - 1) / targets, 1):
-                hint = "Above this the true target would be the least likely."
+                hint = "Above this limit, the true target would be the least likely."
                 _checks.reject("sigma", f"at most (T - 1)/T = {(targets - 1) / targets:.6g} if exclusive", sigma, hint)
             threshold = -(-SCALE // targets)
         object.__setattr__(self, "targets", targets)

@@ -1,4 +1,4 @@
-"""Unary (one-hot) encoding: a bit for each value, set for the true value; every bit is randomized independently."""
+"""Unary (one-hot) encoding: only the true value's bit is 1, and then every bit is randomized independently."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WORD: Final = 63
 """Number of bits in a column of reports."""
 
 _BLOCK: Final = 1 << 13
-"""Records per step: the working arrays stay in the processor's cache."""
+"""Number of records per step: the arrays of a step fit into the processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,11 @@ class UnaryEncoding(Mechanism):
     Args:
         k: number of values, 2 to 2**16.
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (no bit of another value is ever set).
-        encoding: "symmetric" or "optimized", as in a specification; "optimized" by default.
-        kind: another name of `encoding`.
+        encoding: "symmetric" or "optimized"; "optimized" by default.
+        kind: another name of the argument `encoding`.
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon so small that q would be p.
+        InvalidInputError: an argument is out of range, or `epsilon` is so small that q would equal p.
 
     Source: Erlingsson, Pihur, Korolova 2014 (RAPPOR); Wang, Blocki, Li, Jha 2017 (optimized unary encoding);
     docs/theory/randomizers.md, Theorem 6.
@@ -77,16 +77,14 @@ class UnaryEncoding(Mechanism):
     besides_epsilon = "encoding"
     table = Table(
         kind="unary-encoding",
-        about="Unary (one-hot) encoding: a report has a bit for each category, every one randomized on its own.",
+        about="Unary (one-hot) encoding: a report has one bit per category, and each bit is randomized independently.",
         settings={
-            "epsilon": Setting(
-                type="epsilon", about='Local privacy loss in nats of a whole report: a number up to 40, or "inf".'
-            ),
+            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats of a whole report; "inf": no noise.'),
             "encoding": Setting(
                 type="choice",
                 about=(
-                    'What is done to the bits: "symmetric", all flipped alike as in basic RAPPOR, or "optimized", the '
-                    "best for rare categories; left out, the latter."
+                    'How bits are flipped: "symmetric", all alike as in basic RAPPOR, or "optimized", the best for '
+                    "rare categories (the default)."
                 ),
                 choices=get_args(Kind),
                 optional=True,
@@ -103,8 +101,8 @@ class UnaryEncoding(Mechanism):
         object.__setattr__(self, "encoding", self.kind)
         threshold = _threshold(epsilon / 2 if self.kind == "symmetric" else epsilon)
         if 2 * threshold >= SCALE:
-            hint = "Reports would not depend on the values at all."
-            _checks.reject("epsilon", "large enough for a bit to tell its value", epsilon, hint)
+            hint = "With this epsilon, reports would not depend on the values at all."
+            _checks.reject("epsilon", "large enough that a bit depends on its value", epsilon, hint)
         object.__setattr__(self, "k", k)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "threshold", threshold)
@@ -197,9 +195,9 @@ class UnaryEncoding(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OneHotReports(OneHot, ReportLaw):
-    """Report distribution of independent bits, of which the true value's bit is more likely 1 than the others.
+    """Report distribution of independent bits; the true value's bit is more likely 1 than any other bit.
 
-    The blanket is k bits that are 1 with probability `raised` each, its weight (1 - kept)/(1 - raised).
+    In the blanket all k bits are 1 with probability `raised` each; its weight is (1 - kept)/(1 - raised).
 
     Source: docs/theory/randomizers.md, Theorem 6, Theorem 7 and Theorem 8.
     """
@@ -220,12 +218,12 @@ class OneHotReports(OneHot, ReportLaw):
 
     @property
     def inside(self) -> Fraction:
-        """The likelihood of a report given a value whose bit is set, up to a factor of the report."""
+        """The likelihood of a report given a value whose bit is set, up to a factor that depends only on the report."""
         return self.kept * (1 - self.raised)
 
     @property
     def outside(self) -> Fraction:
-        """The likelihood of the same report given a value whose bit is not set."""
+        """The likelihood of a report given a value whose bit is not set, up to the same factor as `inside`."""
         return self.raised * (1 - self.kept)
 
     @property
@@ -271,7 +269,7 @@ class OneHotReports(OneHot, ReportLaw):
         return (np.arange(1 << self.k) >> np.arange(self.k)[:, None] & 1).astype(np.bool_)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the single class of pairs: whether the bits of the first, the second and a third value are set."""
+        """Return the only class of pairs; report classes: is the first, the second, a third value's bit set?"""
         held = min(self.k, 3)
         bits = np.array(list(product((True, False), repeat=held))).T
         return (
@@ -304,14 +302,14 @@ class OneHotReports(OneHot, ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """The likeliest people have different values; the best guess is the likeliest person whose bit is set.
+        """In the worst case the likeliest people have different values; guess the likeliest whose bit is set.
 
-        If the likeliest person overall is the better guess, it is that person.
+        If the likeliest person overall is the better guess, the adversary names that person.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Only reports with exactly one of two bits set distinguish these values, as in randomized response."""
+        """Return (eta, True), since only reports with exactly one of two values' bits set distinguish the values."""
         return (self.kept - self.raised) ** 2 / (self.inside + self.outside), True
 
     def _named(self, blocks: list[tuple[Fraction, int]], largest: Fraction) -> Fraction:

@@ -25,8 +25,8 @@ class ValueLaws:
     other people's reports. `complete`: the ratios to the other rows are constant too, and every value without a row
     is equivalent to a row, for the pair and for the blanket where the pair's two probabilities are equal.
     `groups`: the rows of each group of people's values, if there are several randomizers.
-    `also`: the same rows under another distribution of the public part of a report; some values' distributions may be
-    mixtures of these two.
+    `also`: the same rows under another distribution of the public part of a report; a value's distribution may be a
+    mixture of both.
     """
 
     rows: npt.NDArray[np.float64]
@@ -42,12 +42,12 @@ class ValueLaws:
 def different_pairs(
     matrix: npt.NDArray[np.float64], *others: npt.NDArray[np.float64], symmetries: Iterable[Permutation] = ()
 ) -> tuple[tuple[int, int], ...]:
-    """Return ordered pairs of rows, one of each class of pairs that are equal up to renaming reports and other rows.
+    """Return ordered pairs of rows, one from each class of pairs that are equal up to a renaming of reports and rows.
 
     Two pairs are equivalent if each other row of the first pair matches an other row of the second pair: the multisets
     of the reports' probabilities (under the pair, the minimum over all rows, and that row) are equal. `others` are the
     rows of people with other randomizers, which must match in the same way. `symmetries` are permutations of the
-    values that may amount to a renaming of reports; of each orbit under those that do, one pair is compared.
+    values that may amount to a renaming of reports; each valid permutation saves comparisons of equal pairs.
 
     >>> different_pairs(np.full((4, 4), 0.1) + 0.6 * np.eye(4))
     ((0, 1),)
@@ -98,7 +98,7 @@ def orbits(values: int, symmetries: Sequence[Permutation]) -> Iterator[tuple[int
 
 
 def ring_symmetries(values: int) -> tuple[Permutation, ...]:
-    """Return the rotation by one (noise on a ring) and the reversal (noise on a line) of `values` values."""
+    """Return two permutations of `values` values: the rotation by one (noise on a ring), the reversal (on a line)."""
     return np.roll(np.arange(values), -1), np.arange(values)[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Shufflers, which release the messages in a random order."""
+"""Shufflers, which release the people's messages in a random order."""
 
 from hushuffle.mechanisms.shufflers.augmented_shuffle import AugmentedShuffle
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
@@ -9,6 +9,7 @@ from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
+from hushuffle.mechanisms.shufflers.source import Source, Trials
 from hushuffle.mechanisms.shufflers.uniform import NoShuffle, UniformShuffle
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "Scrambler",
     "SecureAggregation",
     "Shuffler",
+    "Source",
+    "Trials",
     "UniformShuffle",
     "sample_mallows",
 ]

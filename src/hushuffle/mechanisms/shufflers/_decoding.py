@@ -25,7 +25,7 @@ _LONG: Final = 1 << 18
 """Minimum length of a list for the compiled algorithm (compilation takes about a second per process)."""
 
 _LEAF: Final = 64
-"""Places per leaf of the compiled algorithm: the counts of a leaf fit into a line of the processor's cache."""
+"""Number of places per leaf in the compiled algorithm: a leaf's counts fit into one line of the processor's cache."""
 
 
 def decode(code: Integers) -> Integers:
@@ -41,8 +41,8 @@ def decode(code: Integers) -> Integers:
 def by_merging(code: Integers) -> Integers:
     """Return the list of items with these inversion counts, computed with NumPy only.
 
-    A block of consecutive items is kept in its final relative order, each item with its gap: how many of the
-    items before the block precede it. Two neighbouring blocks become one by a merge.
+    Each block of consecutive items is a list in its final relative order. The gap of an item is the number of items
+    that come before the block and precede the item. Neighbouring blocks are merged in pairs.
 
     >>> by_merging(np.array([0, 1, 0, 2])).tolist()
     [1, 3, 0, 2]
@@ -82,7 +82,7 @@ def _merge(items: Integers, gaps: Integers, size: int) -> None:
 
 @cache
 def accelerator() -> Callable[..., None] | None:
-    """Return the compiled `_walk`, or None where Numba is not installed."""
+    """Return the compiled `_walk`, or None if Numba is not installed."""
     if importlib.util.find_spec("numba") is None:
         return None
     numba: Any = importlib.import_module("numba")
@@ -91,7 +91,7 @@ def accelerator() -> Callable[..., None] | None:
 
 
 def by_walking(code: Integers, *, walk: Callable[..., None] | None = None) -> Integers:
-    """Return the list, computed from the last item to the first: item i takes the free place number i - code[i].
+    """Return the same list as `decode`, from the last item to the first: item i takes free place number i - code[i].
 
     >>> by_walking(np.array([0, 1, 0, 2])).tolist()
     [1, 3, 0, 2]

@@ -1,19 +1,19 @@
 """Sampling from Mallows distributions centred at the identity: P(tau) proportional to e**(-theta d(tau, identity)).
 
-Kendall: d counts inversions. Items 0, 1, 2, ... are inserted one after the other; that V_i of the earlier ones come
-after item i has probability proportional to q**v, v = 0..i, q = e**-theta, independently (the inversions add up and
-every permutation has one such code). The binary digits of a variable with P(v) proportional to q**v on 0..2**K - 1
-are independent, and digit k is 1 with probability 1/(1 + e**(theta 2**k)). So V_i is drawn digit by digit, for the
+Kendall: d counts inversions. Items 0, 1, 2, ... are inserted one after the other; V_i earlier items come after item i.
+The V_i are independent, P(V_i = v) is proportional to q**v for v = 0..i, q = e**-theta, since inversions add up and
+every permutation has one such code. The binary digits of a variable with P(v) proportional to q**v on 0..2**K - 1 are
+independent, and digit k is 1 with probability 1/(1 + e**(theta 2**k)). So V_i is drawn digit by digit, for the
 smallest K with 2**K > i, and redrawn until it is at most i (each draw succeeds with probability >= 1/2).
 
 Hamming: d counts displaced items. With x = e**theta - 1, e**(theta [i fixed]) = 1 + x [i fixed]; multiplied out over i,
 this gives the sampler: draw F with P(F = f) proportional to x**f / f! for f = 0..n (a Poisson distribution truncated
-at n), freeze F uniformly chosen items, and permute all other items uniformly (some may keep their places).
+at n), keep F uniformly chosen items in place, and permute all other items uniformly (some may keep their places).
 
-Accuracy. Every Bernoulli trial has its probability to within 2**-80 (a draw is repeated with probability <= 1/2), and
-the distribution of F is within total variation 2**-100. So the distribution of the permutation is within
-n (log2(n) + 1) 2**-78 of the stated one: 1e-15 for ten million people. An inverse distribution function in floats
-would have an error of about 1e-16 n per draw, in total 1e-16 n**2.
+Accuracy. The probability of every Bernoulli trial is accurate to 2**-80 (a draw is repeated with probability <= 1/2),
+and the total variation distance of F from its exact distribution is at most 2**-100. So that of the permutation is at
+most n (log2(n) + 1) 2**-78, which is 1e-15 for ten million people. An inverse distribution function in floats would
+have an error of about 1e-16 n per draw, in total 1e-16 n**2.
 
 Source: docs/theory/order.md, Theorems 8 and 9; D. E. Knuth, The Art of Computer Programming 3, section 5.1.1
 (inversion tables); the digits and the frozen items are argued above.
@@ -36,19 +36,19 @@ from hushuffle.randomness import SCALE, Randomness
 Integers = npt.NDArray[np.int64]
 
 _DIGITS: Final = 80
-"""Bits of a probability: a trial compares 16 random bits with its first 16 bits, and if equal 64 more bits."""
+"""Number of bits of a probability: a trial compares 16 random bits with the first 16, and if equal 64 more."""
 
 _PRECISION: Final = 80
-"""Decimal digits for the logarithms from which thresholds and weights are computed."""
+"""Number of decimal digits of the logarithms for thresholds and weights."""
 
 CERTAIN: Final = 300.0
-"""From this theta on, all items are frozen, except with probability n**2 e**-600."""
+"""If theta is at least this, no item moves, except with probability n**2 e**-600."""
 
 _BLOCK: Final = 1 << 16
-"""Items drawn at a time: small enough to stay in the processor's cache."""
+"""Number of items that are drawn in one step, so that they fit into the processor's cache."""
 
 _FAINT: Final = 1 << 20
-"""Weights below this are left out, in units of 2**-200 of the largest weight."""
+"""Smaller weights are ignored; the unit is 2**-200 of the largest weight."""
 
 
 def kendall(n: int, theta: float, rng: Randomness) -> Integers:
@@ -100,7 +100,7 @@ def _coins(limit: int, size: int, rng: Randomness) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=64)
 def digit_limits(theta: float, digits: int) -> tuple[int, ...]:
-    """Return floor(2**80 / (1 + e**(theta 2**k))) for k = 0..digits-1, up to the last that is not 0."""
+    """Return floor(2**80 / (1 + e**(theta 2**k))) for k = 0..digits-1, without zeros at the end."""
     limits: list[int] = []
     with localcontext(_context(theta)):
         for digit in range(digits):
@@ -123,7 +123,7 @@ def hamming(n: int, theta: float, rng: Randomness) -> Integers:
 
 
 def frozen(n: int, theta: float, rng: Randomness) -> int:
-    """Draw the number of frozen items, 0..n."""
+    """Draw the number of items that are kept in place, 0..n."""
     if theta >= CERTAIN:
         return n
     first, cumulative = frozen_law(n, theta)
@@ -134,7 +134,7 @@ def frozen(n: int, theta: float, rng: Randomness) -> int:
 
 @lru_cache(maxsize=16)
 def frozen_law(n: int, theta: float) -> tuple[int, tuple[int, ...]]:
-    """Return (first, cumulative integer weights): P(F <= first + j) is cumulative[j] / cumulative[-1].
+    """Return the distribution of F, the items kept in place: P(F <= first + j) = cumulative[j] / cumulative[-1].
 
     Weights are proportional to x**f / f!, x = e**theta - 1. Rounding and omitted weights change the distribution by at
     most 2**-160 in total (n <= 10**9; theta below 300).

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
 
 MOST = 1 << 31
-"""Maximum mean number of dummies in a release."""
+"""Largest average number of dummies in a release."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class PerValue(Shuffler):
     def dummies(self) -> int:
         if self.counts is None:
             message = (
-                "This needs a number of dummies that are uniform over the values; here each value gets a number of its "
-                "own."
+                "This calculation needs uniformly random dummies, but this shuffler draws a separate number of dummies "
+                "for each value."
             )
             raise UnsupportedProtocolError(message)
         return int(self.counts.sum())
@@ -80,12 +80,12 @@ class PerValue(Shuffler):
         return np.concatenate([reports, placed])
 
     def known(self, number: int | None) -> int:
-        """Return `number`, the people or values of the protocol, after checking that it is present.
+        """Return `number`, which is the protocol's number of people or of values, after checking that it is present.
 
         Raises:
             UnsupportedProtocolError: the shuffler belongs to no protocol.
         """
         if number is None:
-            message = "The number of dummies depends on n and k. Read it from `Protocol(...).shuffler`."
+            message = "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."
             raise UnsupportedProtocolError(message)
         return number

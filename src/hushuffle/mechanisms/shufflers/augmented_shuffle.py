@@ -14,6 +14,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.shufflers._per_value import PerValue
 from hushuffle.mechanisms.shufflers.dummy_law import SCALE, DummyLaw
 from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
+from hushuffle.mechanisms.shufflers.source import Source
 
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
@@ -27,7 +28,7 @@ _HAIR: Final = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentedShuffle(PerValue):
-    """Keeps each report with probability `kept`, adds to each of the k values a random number of dummies, and shuffles.
+    """Keeps each report with probability `kept`, adds a random number of dummies of each of the k values, and shuffles.
 
     People send their values as they are, encrypted so that the shuffler cannot read them:
     `RandomizedResponse(k=k, epsilon=math.inf)`. Privacy rests on a shuffler that samples, adds dummies and keeps both
@@ -39,7 +40,7 @@ class AugmentedShuffle(PerValue):
         kept: the probability that a report is kept, in (0, 1]; rounded down to a multiple of 2**-64.
 
     Raises:
-        InvalidInputError: a number out of range, or more than 2**31 dummies on average.
+        InvalidInputError: a number is out of range, or there are more than 2**31 dummies on average.
 
     Source: Murakami, Sei, Eriguchi 2025; docs/theory/histograms.md, Theorem 5 and Corollary 6.
 
@@ -76,6 +77,10 @@ class AugmentedShuffle(PerValue):
         return cls(each=GeometricDummies(ratio=ratio), kept=retention)
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        return (Source(count=self.each, each=True),)
+
+    @property
     def value_law(self) -> DummyLaw | GeometricDummies:
         return self.each
 
@@ -88,6 +93,6 @@ class AugmentedShuffle(PerValue):
         law = self.each
         share = "all reports" if self.kept == 1 else f"each report with probability {self.kept:.6g}"
         return (
-            f"a shuffler keeps {share}, adds to each value a random number of dummies with mean {law.mean:,.6g}, and "
+            f"a shuffler keeps {share}, adds for each value a random number of dummies with mean {law.mean:,.6g}, and "
             "releases all in a uniformly random order"
         )

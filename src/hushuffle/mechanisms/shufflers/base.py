@@ -16,6 +16,7 @@ from hushuffle.errors import UnsupportedProtocolError
 if TYPE_CHECKING:
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
     from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
+    from hushuffle.mechanisms.shufflers.source import Source
     from hushuffle.randomness import Randomness
 
 
@@ -25,22 +26,27 @@ class Reveals(Enum):
     SENDERS = "senders"
     """Position i is person i's report."""
     MULTISET = "multiset"
-    """Only how often each report occurs; the order is uniformly random."""
+    """The release reveals only how often each report occurs; its order is uniformly random."""
     CAPPED_MULTISET = "capped multiset"
-    """How often each report occurs; dummies were added only to reports below a cap."""
+    """The release reveals how often each report occurs; dummies were added only to reports below a cap."""
     NOISY_ORDER = "noisy order"
-    """A random order that stays close to a public reference order."""
+    """The release has a random order near a public reference order."""
     SUMS = "sums"
-    """Only the sum of all people's vectors; no report is released."""
+    """The release is only the sum of all people's vectors, without reports."""
 
 
 class Shuffler(_checks.ByName, ABC):
-    """Takes the reports in the senders' order, adds dummies, and releases all messages in another order."""
+    """A shuffler takes the reports in the senders' order, adds dummies, and releases all messages in another order."""
 
     @property
     @abstractmethod
     def reveals(self) -> Reveals:
         """What the release reveals about the senders of the reports."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of messages that are independent of all values and secret, if all people are honest."""
+        return ()
 
     @property
     def dummies(self) -> int:
@@ -78,18 +84,18 @@ class Shuffler(_checks.ByName, ABC):
         return sums
 
     def with_dummies(self, dummies: int) -> Shuffler:
-        """Return the shuffler with its random number of dummies replaced by `dummies`."""
+        """Return the shuffler with its random number of dummies fixed to `dummies`."""
         _checks.integer("dummies", dummies, low=self.dummies, high=self.dummies)
         return self
 
     def drawn(self, rng: Randomness) -> Shuffler:
-        """Return the shuffler of a single release, with its random number of dummies drawn."""
+        """Return the shuffler for a single release: its random number of dummies is drawn and then fixed."""
         law = self.dummy_law
         return self if law is None else self.with_dummies(law.draw(rng))
 
     @property
     def value_law(self) -> DummyLaw | GeometricDummies | None:
-        """The distribution of the number of dummies of a value if it is drawn per value, else None."""
+        """The distribution of each value's number of dummies if the shuffler draws it for each value, else None."""
         return None
 
     @property
@@ -98,7 +104,7 @@ class Shuffler(_checks.ByName, ABC):
         return 1.0
 
     def thinned(self, reports: npt.NDArray[Any], *, rng: Randomness) -> npt.NDArray[Any]:
-        """Return the sample of reports that the shuffler keeps, shape (n,) or packed."""
+        """Return a random sample of the reports: each report is kept with probability `kept`."""
         del rng
         return reports
 
@@ -112,14 +118,14 @@ class Shuffler(_checks.ByName, ABC):
 
     @property
     def placed(self) -> npt.NDArray[np.int64] | None:
-        """The dummies, shape (dummies,), if the shuffler has drawn them; None: dummies are drawn from the blanket."""
+        """The dummies, shape (dummies,), if the shuffler has drawn them; None: they are drawn from the blanket."""
         return None
 
     @property
     def tossed(self) -> tuple[int, float] | None:
-        """Number of the clients' Bernoulli trials for dummies (per value, if drawn by value), and their probability.
+        """Number of all clients' Bernoulli trials, and their probability; each success adds one dummy.
 
-        None: clients add no dummies. Each success adds one dummy, so many clients protect even truthful reports.
+        None: clients add no dummies. If dummies are drawn for each value, the number is that of one value's trials.
         """
         return None
 
@@ -135,34 +141,22 @@ class Shuffler(_checks.ByName, ABC):
 
     @property
     def best_own_messages(self) -> float:
-        """The largest `own_messages` up to which additional messages improve privacy."""
+        """The largest mean number of a person's additional messages up to which more messages improve privacy."""
         return self.most_own_messages
 
     @property
     def most_messages(self) -> int:
-        """Maximum number of messages that a person may send in addition to the report; more are refused."""
+        """Maximum number of messages that the shuffler accepts from a person in addition to the report."""
         return 0
 
     def with_own_messages(self, number: float) -> Shuffler:
-        """Return the shuffler with a mean of `number` additional messages of each person.
+        """Return the shuffler if each person sends `number` additional messages on average.
 
         Raises:
             UnsupportedProtocolError: people send no additional messages.
         """
         del number
-        message = f"With {type(self).__name__} people send one report each; BlanketMessages makes them send more."
-        raise UnsupportedProtocolError(message)
-
-    def divided(self, batches: int) -> Shuffler:
-        """Return the shuffler for one of `batches` batches, whose releases together form the release of all reports.
-
-        Each batch has an equal share (rounded down) of the dummies or random bits that the shuffler adds.
-
-        Raises:
-            UnsupportedProtocolError: its randomness cannot be divided.
-        """
-        del batches
-        message = f"There is no bound for several reports of one person where {self.describe()}."
+        message = f"{type(self).__name__} supports one message per person. Use BlanketMessages for additional messages."
         raise UnsupportedProtocolError(message)
 
     def secret(self, n: int) -> tuple[int, Shuffler]:
@@ -170,10 +164,10 @@ class Shuffler(_checks.ByName, ABC):
         return n, self
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse numbers of people and values that do not fit this shuffler."""
+        """Raise an error if the number of people or of values does not fit this shuffler."""
 
     def fitted(self, *, n: int, values: int) -> Shuffler:
-        """Return the shuffler for n people and `values` values, or refuse them."""
+        """Return the shuffler for n people and `values` values, or raise an error if they do not fit."""
         self.check(n=n, values=values)
         return self
 
@@ -184,7 +178,7 @@ class Shuffler(_checks.ByName, ABC):
         return np.concatenate([reports, draw(self.dummies)]) if self.dummies else reports
 
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Return `messages`, the n reports followed by the dummies, in released order, same shape."""
+        """Return `messages` in released order; `messages` has the n reports followed by the dummies."""
         return messages[rng.permutation(messages.shape[0])]
 
     def _with(self, **known: object) -> Self:

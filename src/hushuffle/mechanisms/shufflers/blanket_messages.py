@@ -1,20 +1,16 @@
-"""Blanket messages: every client sends its report and data-independent messages."""
+"""Blanket messages: every client sends its report and further messages that do not depend on its value."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw
-
-if TYPE_CHECKING:
-    pass
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
+from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 MOST_TRIALS = 10_000
 """Maximum number of blanket messages of a person."""
@@ -22,7 +18,7 @@ MOST_TRIALS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class BlanketMessages(Shuffler):
-    """Each client sends its report and up to `trials` *blanket messages*, each with probability `p`.
+    """Each client sends its report and, in each of `trials` trials, a *blanket message* with probability `p`.
 
     A blanket message is drawn from the randomizer's blanket, independently of the client's value: for randomized
     response it is uniform over the k values. The shuffler releases all messages in a uniformly random order and adds
@@ -37,7 +33,7 @@ class BlanketMessages(Shuffler):
             protect an honest person against all others together. Error figures assume that all people are honest.
 
     Raises:
-        InvalidInputError: a number out of range.
+        InvalidInputError: a number is out of range.
 
     Source: Luo, Wang, Yi 2022 (almost a single message); Li, Liu, Feng, Huang, Hu, Liu, Ren, Qin 2020 (dummy points,
     p = 1); docs/theory/histograms.md, Theorem 2, Corollary 3 and Theorem 9.
@@ -71,6 +67,11 @@ class BlanketMessages(Shuffler):
         return Reveals.MULTISET
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        number, p = self.tossed
+        return (Source(count=Trials(number=number, p=p), from_people=True),)
+
+    @property
     def tossed(self) -> tuple[int, float]:
         return (self.coins, self.p) if self.number is None else (self.number, 1.0)
 
@@ -94,19 +95,19 @@ class BlanketMessages(Shuffler):
         if self.honest == 1:
             return n, self
         if self.number is not None:
-            message = "A fixed number of messages does not determine how many come from honest people."
+            message = "With a fixed number of messages, the number from honest people is unknown."
             raise UnsupportedProtocolError(message)
         return honest_people(self.honest, n), replace(self, honest=1.0)
 
     @property
     def coins(self) -> int:
-        """Number of Bernoulli trials of all people together.
+        """Number of Bernoulli trials for blanket messages of all people together.
 
         Raises:
             UnsupportedProtocolError: the shuffler belongs to no protocol, so the number of people is missing.
         """
         if self.people is None:
-            message = "The number of messages depends on n. Read it from `Protocol(...).shuffler`."
+            message = "The number of messages depends on n. Use the `shuffler` of a `Protocol`, which knows n."
             raise UnsupportedProtocolError(message)
         return self.people * self.trials
 
@@ -121,8 +122,8 @@ class BlanketMessages(Shuffler):
         law = self._whole
         if law.numbers.size > 1:
             message = (
-                f"This needs a fixed number of dummies; here it is drawn {law.words}. Fix it "
-                "with protocol.with_dummies(...)."
+                f"This needs a fixed number of dummies, but the shuffler draws it {law.words}. Fix it with "
+                "protocol.with_dummies(...)."
             )
             raise UnsupportedProtocolError(message)
         return int(law.numbers[0])
@@ -139,10 +140,6 @@ class BlanketMessages(Shuffler):
     def with_dummies(self, dummies: int) -> Shuffler:
         low, high = (0, self.coins) if self.number is None else (self.number, self.number)
         return self._with(number=_checks.integer("dummies", dummies, low=low, high=high))
-
-    def divided(self, batches: int) -> Shuffler:
-        """Return this shuffler, since the people of a batch send its messages; a fixed total of messages is divided."""
-        return self if self.number is None else self._with(number=self.number // batches)
 
     def describe(self) -> str:
         several = f"up to {self.trials:,} additional blanket messages, each"
@@ -161,15 +158,3 @@ def honest_people(share: float, n: int) -> int:
     (900, 1)
     """
     return max(1, math.floor(Fraction(str(share)) * n))
-
-
-@lru_cache(maxsize=32)
-def binomial_dummies(trials: int, p: float) -> DummyLaw:
-    """Return the distribution of the number of successes, also for p = 0 and p = 1.
-
-    >>> binomial_dummies(5, 1.0).mean
-    5.0
-    """
-    if p in (0.0, 1.0):
-        return DummyLaw.of({round(trials * p): 1.0})
-    return DummyLaw.binomial(trials=trials, p=p)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -30,20 +31,20 @@ LARGEST: Final = 10**9
 """Maximum number of dummies."""
 
 _MOST: Final = 1 << 20
-"""Maximum number of different numbers of dummies in a distribution."""
+"""Largest number of possible values in a distribution of the number of dummies."""
 
 _UNIT: Final = 1 << 160
-"""The weight of the likeliest number before weights are rounded to multiples of 2**-64."""
+"""The weight of the most likely number, before weights are rounded to multiples of 2**-64."""
 
 _LEAST: Final = _UNIT >> 72
-"""A number with a smaller weight is left out."""
+"""The distribution excludes numbers with a smaller weight."""
 
 _DIGITS: Final = Context(prec=80)
 _SUM: Final = 1e-9
 _SHOWN: Final = 12
 
 FEW: Final = 12
-"""Up to so many different numbers of dummies, bounds on a mean use the function at each number."""
+"""Bounds on a mean evaluate the function at every possible number of dummies, if there are at most this many."""
 
 _EPS: Final = 2.0**-52
 _CANDIDATES: Final = 33
@@ -51,7 +52,7 @@ _CANDIDATES: Final = 33
 
 @dataclass(frozen=True, repr=False)
 class DummyLaw:
-    """How many dummies a scrambler adds, drawn anew for each release and independently of all values.
+    """Distribution of the number of dummies of a scrambler, drawn anew for each release, independently of all values.
 
     An observer can count the released messages, so the drawn number is public; delta is the mean over this number.
     Constructors: `binomial`, `geometric`, `discrete_laplace` and `of`.
@@ -77,7 +78,7 @@ class DummyLaw:
         """Return the distribution of the number of successes among `trials` trials of probability `p`, in (0, 1).
 
         Raises:
-            InvalidInputError: an argument out of range, or more than 2**20 different numbers.
+            InvalidInputError: an argument is out of range, or there are more than 2**20 different numbers.
         """
         count = _checks.integer("trials", trials, low=1, high=LARGEST)
         chance = _checks.probability("p", p, low_open=True, high_open=True)
@@ -89,7 +90,7 @@ class DummyLaw:
         weights = [*reversed(down), *up[1:]]
         return cls._made(
             f"binomial(trials={count}, p={chance!r})",
-            f"from a binomial law ({count:,} trials, p = {chance:g})",
+            f"from a binomial distribution ({count:,} trials, p = {chance:g})",
             range(mode - len(down) + 1, mode + len(up)),
             weights,
         )
@@ -112,13 +113,13 @@ class DummyLaw:
         """Return the distribution P(d) proportional to e**(-|d - center|/scale), for d from 0 to 2 center.
 
         Raises:
-            InvalidInputError: an argument out of range, or more than 2**20 different numbers.
+            InvalidInputError: an argument is out of range, or there are more than 2**20 different numbers.
         """
         middle = _checks.integer("center", center, low=0, high=LARGEST // 2)
         width = _checks.positive("scale", scale)
         share = int(_DIGITS.exp(_DIGITS.divide(Decimal(-1), Decimal(width))) * _UNIT)
         side = _until_faint(lambda weight, _: weight * share // _UNIT, 0, middle)
-        words = f"from a discrete Laplace law (scale {width:g}, cut at 0 and {2 * middle:,})"
+        words = f"from a discrete Laplace distribution (scale {width:g}, cut at 0 and {2 * middle:,})"
         numbers = range(middle - len(side) + 1, middle + len(side))
         text = f"discrete_laplace(center={middle}, scale={width!r})"
         return cls._made(text, words, numbers, [*reversed(side), *side[1:]])
@@ -128,7 +129,7 @@ class DummyLaw:
         """Return the distribution with the given probability of each number of dummies; they sum to 1.
 
         Raises:
-            InvalidInputError: no probabilities, one that is negative, a sum that is not 1, or a number out of range.
+            InvalidInputError: a probability is negative, their sum is not 1, or a number is out of range.
 
         >>> import hushuffle as hs
         >>> hs.DummyLaw.of({0: 0.5, 100: 0.5}).mean
@@ -188,12 +189,22 @@ class DummyLaw:
         return float(self.numbers @ self.probabilities)
 
     @property
+    def fewest(self) -> int:
+        """The smallest possible number of dummies."""
+        return int(self.numbers[0])
+
+    @property
+    def random(self) -> bool:
+        """Whether more than one number of dummies is possible."""
+        return self.numbers.size > 1
+
+    @property
     def endless(self) -> None:
-        """There is a largest number."""
+        """None, since the distribution has a largest number."""
         return None
 
     def masses(self) -> tuple[npt.NDArray[np.float64], float]:
-        """Return the probabilities of the smallest number and all up to the largest; nothing is left out."""
+        """Return the probabilities of all numbers from the smallest to the largest, and 0, the omitted probability."""
         mass = np.zeros(int(self.numbers[-1] - self.numbers[0]) + 1)
         mass[self.numbers - self.numbers[0]] = self.probabilities
         return mass, 0.0
@@ -204,7 +215,7 @@ class DummyLaw:
         return float((self.numbers - self.mean) ** 2 @ self.probabilities)
 
     def reached(self, chance: float) -> int:
-        """Return the smallest number that is reached with probability at most `chance`.
+        """Return the smallest number d such that P(number of dummies >= d) is at most `chance`.
 
         >>> import hushuffle as hs
         >>> hs.DummyLaw.of({0: 0.5, 4: 0.25, 9: 0.25}).reached(0.3)
@@ -219,7 +230,7 @@ class DummyLaw:
 
     @property
     def middle(self) -> int:
-        """The median."""
+        """The median of the number of dummies."""
         return int(self.numbers[np.searchsorted(self.below, np.uint64(SCALE // 2), side="right") - 1])
 
     def __contains__(self, number: object) -> bool:
@@ -255,8 +266,8 @@ class DummyLaw:
     ) -> tuple[float, float, tuple[int, ...]]:
         """Return bounds on the mean of a decreasing function of the number of dummies, and the numbers evaluated.
 
-        See `mean_between`. Up to 12 possible numbers are all evaluated. Of more, numbers are added until the width of
-        the bracket is about `share` of the upper bound, or `most` are evaluated.
+        See `mean_between`. Up to 12 possible numbers are all evaluated. If there are more, evaluation stops when the
+        width of the bracket is about `share` of the upper bound, or `most` numbers are evaluated.
 
         Args:
             ends: returns certified lower and upper bounds, finite and >= 0, of the function at a number of dummies.
@@ -293,8 +304,8 @@ class DummyLaw:
     def mean_between(self, numbers: Sequence[int], ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
         """Return bounds on the mean of a decreasing function of the number of dummies, from values at `numbers`.
 
-        `numbers` are possible, ascending, and include the smallest and the largest possible number. Between two,
-        the upper bound uses the function at the smaller number, the lower bound at the larger number.
+        `numbers` are possible, ascending, and include the smallest and the largest possible number. For a number
+        between two of them, the upper bound uses the value at the smaller number, the lower bound at the larger.
 
         >>> import hushuffle as hs
         >>> law = hs.DummyLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
@@ -344,5 +355,17 @@ def _until_faint(step: Callable[[int, int], int], start: int, end: int) -> list[
 
 
 def _too_many(name: str) -> None:
-    hint = "Use a narrower distribution: the number of dummies protects, not its randomness."
-    _checks.reject(name, f"a law of at most {_MOST:,} different numbers", "<more>", hint)
+    hint = "Use a narrower distribution: the number of dummies protects, the variance does not."
+    _checks.reject(name, f"a distribution with at most {_MOST:,} possible numbers", "<more>", hint)
+
+
+@lru_cache(maxsize=32)
+def binomial_dummies(trials: int, p: float) -> DummyLaw:
+    """Return the distribution of the number of successes, also for p = 0 and p = 1.
+
+    >>> binomial_dummies(5, 1.0).mean
+    5.0
+    """
+    if p in (0.0, 1.0):
+        return DummyLaw.of({round(trials * p): 1.0})
+    return DummyLaw.binomial(trials=trials, p=p)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from hushuffle import _checks
 from hushuffle.mechanisms.shufflers._per_value import PerValue
 from hushuffle.mechanisms.shufflers.base import Shuffler
-from hushuffle.mechanisms.shufflers.blanket_messages import binomial_dummies, honest_people
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw
+from hushuffle.mechanisms.shufflers.blanket_messages import honest_people
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
+from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class FakesPerValue(PerValue):
             protect an honest person against all others together. Error figures assume that all people are honest.
 
     Raises:
-        InvalidInputError: a number out of range, or more than 2**31 fake reports on average.
+        InvalidInputError: a number is out of range, or there are more than 2**31 fake reports on average.
 
     Source: docs/theory/histograms.md, Theorem 4.
 
@@ -45,7 +46,7 @@ class FakesPerValue(PerValue):
         object.__setattr__(self, "honest", _checks.probability("honest", self.honest))
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse a number of people for which the distribution of fake reports is too large."""
+        """Raise an error if the table of the distribution of fake reports is too large for the number of people."""
         del values
         if n > LARGEST:
             _checks.reject("n", f"at most {LARGEST:,} people", n)
@@ -77,17 +78,17 @@ class FakesPerValue(PerValue):
         return (n, self) if self.honest == 1 else (honest_people(self.honest, n), replace(self, honest=1.0))
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        number, p = self.tossed
+        return (Source(count=Trials(number=number, p=p), each=True, from_people=True),)
+
+    @property
     def tossed(self) -> tuple[int, float]:
         return self.known(self.people), self.p
 
     @property
     def value_law(self) -> DummyLaw:
         return binomial_dummies(self.known(self.people), self.p)
-
-    def divided(self, batches: int) -> Shuffler:
-        """Return this shuffler, since the people of a batch send its fake reports."""
-        del batches
-        return self
 
     def describe(self) -> str:
         trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"

@@ -1,4 +1,4 @@
-"""The Mallows shuffle: a random order that stays close to a public reference order."""
+"""The Mallows shuffle, which releases reports in a random order near a public reference order."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def sample_mallows(
         n: number of items, 1 to 10**9.
         theta: dispersion, >= 0; math.inf is allowed.
         distance: "kendall" or "hamming".
-        rng: `secure()` unless given.
+        rng: the random generator; `secure()` by default.
 
     Raises:
-        InvalidInputError: an argument out of range, another distance, or keyed randomness.
+        InvalidInputError: an argument is out of range, `distance` is unknown, or randomness is keyed.
 
     Source: docs/theory/order.md, Theorems 8 and 9; Mallows 1957; Doignon, Pekec, Regenwetter 2004 (repeated insertion).
 
@@ -58,21 +58,21 @@ def sample_mallows(
     level, law = dispersion(theta), _LAWS[checked_distance(distance)]
     source = secure() if rng is None else rng
     if not source.sequential:
-        hint = "Shuffle with secure(); only the randomizer may be keyed."
+        hint = "Use secure() for the shuffle; only the randomizer may use keyed randomness."
         _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
     return np.arange(size, dtype=np.int64) if level == math.inf else law(size, level, source)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MallowsShuffle(Shuffler):
-    """Releases the reports in a random order near a public reference order; records move mostly among neighbours.
+    """Releases the reports in a random order near a public reference order; most reports move only a few positions.
 
     A permutation tau is drawn from the Mallows distribution centred at the identity (`sample_mallows`), independently
     of the reports, and position reference[i] gets the report of person reference[tau[i]]:
     z[reference[i]] = y[reference[tau[i]]].
 
     Privacy rests on this convention. The orders reference o tau and reference disagree on as many pairs of *people* as
-    tau has inversions. Any exchange of reports within a group therefore changes the probability of a release by a
+    tau has inversions. So any exchange of reports within a group of people changes the probability of a release by a
     factor of at most e**(theta Delta), with Delta the sensitivity of the group
     (`hushuffle.order.kendall_sensitivity`). Composing the indices in the other order would break the guarantee.
 
@@ -106,7 +106,7 @@ class MallowsShuffle(Shuffler):
 
     @property
     def reveals(self) -> Reveals:
-        """A noisy order; at theta = 0 only how often each report occurs, at theta = inf the senders."""
+        """A noisy order, except at theta = 0 (how often each report occurs) and at theta = inf (the senders)."""
         if self.theta == 0:
             return Reveals.MULTISET
         return Reveals.SENDERS if self.theta == math.inf else Reveals.NOISY_ORDER
@@ -117,7 +117,7 @@ class MallowsShuffle(Shuffler):
         return self.reference.size
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse a number of people that differs from that of the reference."""
+        """Raise an error if the number of people differs from the length of the reference order."""
         del values
         if n != self.people:
             hint = "reference[rank] is the person of that rank; every person occurs once."
@@ -127,12 +127,12 @@ class MallowsShuffle(Shuffler):
         """Return `messages`, shape (n, ...), in released order.
 
         Raises:
-            InvalidInputError: not as many messages as people in the reference (dummies have no place in it), or
-                keyed randomness.
+            InvalidInputError: the numbers of messages and of people in the reference differ (there are no dummies), or
+                randomness is keyed.
         """
         if messages.shape[0] != self.people:
-            hint = "Its reference order has a place for each person once, and none for dummies."
-            _checks.reject("messages", f"as many as the reference has people, {self.people}", messages.shape[0], hint)
+            hint = "Its reference order has exactly one place for each person, and no places for dummies."
+            _checks.reject("messages", f"one per person in the reference, {self.people}", messages.shape[0], hint)
         tau = sample_mallows(self.people, theta=self.theta, distance=self.distance, rng=rng)
         released = np.empty_like(messages)
         released[self.reference] = messages[self.reference[tau]]
@@ -168,9 +168,9 @@ def dispersion(theta: float) -> float:
 
 
 def checked_distance(distance: str) -> Distance:
-    """Return the name of a distance that can be sampled."""
+    """Return `distance` if it is the name of a distance that can be sampled, else raise an error."""
     if distance not in get_args(Distance):
-        hint = "Spearman's distances have no sampler of proven accuracy: their constants are permanents."
+        hint = "No sampler of proven accuracy exists for Spearman's distances."
         _checks.reject("distance", "'kendall' or 'hamming'", repr(distance), hint)
     return "hamming" if distance == "hamming" else "kendall"
 

@@ -12,17 +12,18 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
+from hushuffle.mechanisms.shufflers.source import Source
 
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Scrambler(Shuffler):
-    """Adds `dummies` reports drawn from the randomizer's blanket, then releases all messages in uniform order.
+    """Adds `dummies` reports drawn from the randomizer's blanket, then releases all messages in a random order.
 
     Args:
-        dummies: number of dummy reports, >= 0; or a `DummyLaw` from which each release draws it.
-        cap: the most messages that one target may get, dummies included: the number of people n, or None.
-            Each dummy is then uniform over the targets below the cap, one after the other. The number of dummies is
-            fixed then.
+        dummies: number of dummy reports, >= 0; or a `DummyLaw` from which each release draws the number.
+        cap: None, or the number of people n: the maximum number of messages, dummies included, for one target.
+            With a cap, the dummies are drawn one after the other, uniform over the targets below the cap. Their
+            number must then be fixed.
 
     Source: docs/theory/traffic.md, Theorems 2 and 3; docs/theory/more-and-less.md, Theorem 8.
 
@@ -39,12 +40,12 @@ class Scrambler(Shuffler):
     def __init__(self, *, dummies: int | DummyLaw, cap: int | None = None) -> None:
         number = dummies
         if not isinstance(dummies, DummyLaw):
-            hint = "A random number is a DummyLaw, for example DummyLaw.binomial(trials=100, p=0.5)."
+            hint = "For a random number, pass a DummyLaw, for example DummyLaw.binomial(trials=100, p=0.5)."
             number = _checks.integer("dummies", dummies, low=0, hint=hint)
         elif dummies.numbers.size == 1:
             number = int(dummies.numbers[0])
         elif cap is not None:
-            _checks.reject("cap", "None where the number of dummies is random", cap)
+            _checks.reject("cap", "None if the number of dummies is random", cap)
         object.__setattr__(self, "_dummies", number)
         object.__setattr__(self, "cap", None if cap is None else _checks.integer("cap", cap, low=1))
 
@@ -52,11 +53,16 @@ class Scrambler(Shuffler):
     def dummies(self) -> int:
         if isinstance(self._dummies, DummyLaw):
             message = (
-                f"This needs a fixed number of dummies; here it is drawn {self._dummies.words}. Fix it "
-                "with protocol.with_dummies(...)."
+                f"This needs a fixed number of dummies, but it is drawn {self._dummies.words}. Fix it with "
+                "protocol.with_dummies(...)."
             )
             raise UnsupportedProtocolError(message)
         return self._dummies
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        law = self.dummy_law
+        return Source.dummies(self.dummies) if law is None else (Source(count=law),)
 
     @property
     def dummy_law(self) -> DummyLaw | None:
@@ -70,17 +76,12 @@ class Scrambler(Shuffler):
             _checks.reject("dummies", f"a number that occurs in {law!r}", dummies)
         return Scrambler(dummies=int(dummies))
 
-    def divided(self, batches: int) -> Shuffler:
-        """Return the scrambler with a share of the minimum number of dummies (more dummies only add privacy)."""
-        law = self.dummy_law
-        return Scrambler(dummies=(self.dummies if law is None else int(law.numbers[0])) // batches)
-
     @property
     def reveals(self) -> Reveals:
         return Reveals.MULTISET if self.cap is None else Reveals.CAPPED_MULTISET
 
     def check(self, *, n: int, values: int) -> None:
-        """Refuse a cap other than n, and more dummies than there is room for under it."""
+        """Raise an error if the cap is not n, or if there are more dummies than the cap allows."""
         if self.cap is None:
             return
         if self.cap != n:
@@ -98,7 +99,7 @@ class Scrambler(Shuffler):
         if self.cap is None:
             return super().complete(reports, draw=draw)
         if reports.ndim != 1:
-            _checks.reject("cap", "None where a report is more than one number", self.cap)
+            _checks.reject("cap", "None if a report is more than one number", self.cap)
         accepted, missing = reports, self.dummies
         while missing:
             # A dummy for a full target is redrawn, so accepted dummies are uniform over the targets below the cap.
@@ -111,7 +112,7 @@ class Scrambler(Shuffler):
         limit = "" if self.cap is None else f" (at most {self.cap:,} messages for each target)"
         order = "releases all reports in a uniformly random order"
         if isinstance(self._dummies, DummyLaw):
-            return f"a scrambler adds dummies, their number drawn {self._dummies.describe()}, and {order}"
+            return f"a scrambler adds a number of dummies drawn {self._dummies.describe()}, and {order}"
         return f"a scrambler adds {self._dummies:,} dummies{limit} and {order}"
 
     def __repr__(self) -> str:

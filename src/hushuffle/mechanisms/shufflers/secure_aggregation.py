@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
@@ -25,9 +26,9 @@ MOST_SERVERS: Final = 100
 class SecureAggregation(Shuffler):
     """Releases only the sums of the reports' vectors, as Prio and DAP do.
 
-    A one-hot encoding is a vector of bits. A report of one number is sent as the vector with a 1 in its place: the sums
-    are then the counts of the reports, which a uniform shuffle reveals too. Reports of several numbers (hashes, sets)
-    are not vectors and are refused.
+    A one-hot encoding is a vector of bits. A report y that is one number is sent as a vector whose entry y is 1; the
+    sums are then the counts of the reports, which a uniform shuffle also reveals. Reports of several numbers (hashes,
+    sets) are not vectors and are refused.
 
     Servers may add noise: each server adds `coins` fair random bits to each sum. Guarantees hold against all
     servers except the `honest` ones, which keep their random bits secret. Noise needs a one-hot encoding.
@@ -38,7 +39,7 @@ class SecureAggregation(Shuffler):
         honest: number of servers that keep their random bits secret, 0 to `servers`.
 
     Raises:
-        InvalidInputError: a number out of range.
+        InvalidInputError: a number is out of range.
 
     Source: Corrigan-Gibbs, Boneh 2017 (Prio); Dwork, Kenthapadi, McSherry, Mironov, Naor 2006 (noise of several
     servers); docs/theory/secure-sums.md, Theorem 1 and Theorem 8.
@@ -59,6 +60,10 @@ class SecureAggregation(Shuffler):
         object.__setattr__(self, "honest", _checks.integer("honest", self.honest, low=0, high=self.servers))
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        return (Source(count=Trials(number=self.secret_coins, p=0.5), each=True),) if self.secret_coins else ()
+
+    @property
     def all_coins(self) -> int:
         """Number of random bits that all servers add to each sum."""
         return self.coins * self.servers
@@ -67,10 +72,6 @@ class SecureAggregation(Shuffler):
     def secret_coins(self) -> int:
         """Number of the random bits in each sum that honest servers keep secret."""
         return self.coins * self.honest
-
-    def divided(self, batches: int) -> Shuffler:
-        """Return the aggregation of a batch, with a share of the secret random bits as noise in the batch's sums."""
-        return SecureAggregation(coins=self.secret_coins // batches, servers=1, honest=1)
 
     def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
         heads = np.zeros(sums.size, dtype=np.int64)
@@ -85,7 +86,7 @@ class SecureAggregation(Shuffler):
         return Reveals.SUMS
 
     def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
-        """Refuse: no message is released.
+        """Raise an error, since secure aggregation releases no message.
 
         Raises:
             UnsupportedProtocolError: always.
@@ -96,8 +97,8 @@ class SecureAggregation(Shuffler):
 
     def describe(self) -> str:
         noise = (
-            f", each with {self.coins:,} fair random bits of each of {self.servers:,} servers, "
-            f"{self.honest:,} of which keep them secret"
+            f", each with {self.coins:,} fair random bits from each of {self.servers:,} servers, {self.honest:,} of "
+            "which keep them secret"
             if self.coins
             else ""
         )

@@ -25,10 +25,6 @@ class UniformShuffle(Shuffler):
     def describe(self) -> str:
         return "a shuffler releases the reports in a uniformly random order"
 
-    def divided(self, batches: int) -> Shuffler:
-        del batches
-        return self
-
 
 @dataclass(frozen=True, kw_only=True)
 class NoShuffle(Shuffler):

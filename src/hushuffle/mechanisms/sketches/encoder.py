@@ -28,7 +28,7 @@ _LEAST_KEY: Final = 32
 
 @dataclass(frozen=True, kw_only=True)
 class BloomEncoder:
-    """Encodes identifiers as a Bloom filter: keyed hash functions send each identifier to h of m bits.
+    """Encodes identifiers as a Bloom filter: h keyed hash functions send each identifier to positions among m bits.
 
     BLAKE2b computes the positions under a key derived from `key`, m and h. Without the key no adversary can test
     whether an identifier is in a filter, so the analyst must not have the key. Text is encoded as UTF-8 and an integer
@@ -42,7 +42,7 @@ class BloomEncoder:
         hashes: number h of hash functions, 1 to 255.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: J.-P. Aumasson and others, BLAKE2 (2013).
 
@@ -74,7 +74,7 @@ class BloomEncoder:
         return self.encode_chunks([identifiers])
 
     def encode_chunks(self, chunks: Iterable[Identifiers]) -> BloomFilter:
-        """Return the Bloom filter of all chunks together; only one chunk is in memory at a time."""
+        """Return one Bloom filter for the identifiers of all chunks; only one chunk is in memory at a time."""
         columns = np.zeros(self.bits, dtype=np.bool_)
         for chunk in chunks:
             for positions in self._positions(_as_bytes(chunk)):
@@ -151,7 +151,7 @@ def _as_bytes(identifiers: Identifiers) -> pl.Series:
             "identifiers",
             rule,
             f"<dtype {kind.base_type().__name__}>",
-            "Cast them to text in one way for all publishers.",
+            "Convert them to text in the same way for all publishers.",
         )
     empty = int((series.bin.size() == 0).sum())
     if empty:

@@ -1,4 +1,4 @@
-"""`BloomFilter`: a publisher's bit-packed sketch; and bit patterns, the columns of several filters as integers."""
+"""`BloomFilter` stores a publisher's filter in packed bits; `align` turns several filters into bit patterns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FlipsBits(Protocol):
 
 
 class Design(TypedDict):
-    """The parameters that must be equal for all publishers, so that bit i of all filters has the same meaning."""
+    """The parameters that all publishers must share, so that bit i has the same meaning in all their filters."""
 
     bits: int
     hashes: int
@@ -39,20 +39,20 @@ class Design(TypedDict):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BloomFilter:
-    """m bits; bit i is set if a hash function sends one of the publisher's identifiers to i.
+    """A publisher's Bloom filter of m bits; bit i is set if a hash function sends one of its identifiers to i.
 
-    `BloomEncoder.encode` returns one. For two filters of the same design (m, hash functions, key), `|` gives the filter
-    of the union of their identifiers. A flipped filter is a random release and cannot be joined.
+    `BloomEncoder.encode` returns such a filter. For two filters of the same design (m, hash functions, key), `|` gives
+    the filter of the union of their identifiers. A flipped filter is a random release, for which `|` raises an error.
 
     Args:
         bits: m, 1 to 2**31 - 1.
         hashes: number h of hash functions, 1 to 255.
         key_check: 16 hexadecimal digits; equal for equal keys, and public.
-        packed: the bits, shape (ceil(m/8),), most significant bit first, the last byte filled up with zeros.
+        packed: the bits in bytes, shape (ceil(m/8),), most significant bit first; zeros fill the last byte.
         threshold: every bit has been flipped with probability threshold / 2**64; 0 for a filter not flipped.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: B. H. Bloom (1970).
 
@@ -109,7 +109,7 @@ class BloomFilter:
     def __or__(self, other: BloomFilter) -> BloomFilter:
         same_design(self, other)
         if self.is_flipped or other.is_flipped:
-            hint = "Join the filters before flipping, flip once."
+            hint = "Join the filters first, and then flip the bits once."
             _checks.reject("other", "not flipped, as this filter is", "<a flipped filter>", hint)
         return replace(self, packed=self.packed | other.packed)
 
@@ -123,7 +123,7 @@ class BloomFilter:
             InvalidInputError: the filter has been flipped already, or `rng` is keyed.
         """
         if self.is_flipped:
-            _checks.reject("filter", "not flipped yet", "<a flipped filter>", "Release the flipped filter as it is.")
+            _checks.reject("filter", "not flipped yet", "<a flipped filter>", "Release it without a second flip.")
         packed = randomizer.flip_packed(self.packed, rng=secure() if rng is None else rng)
         packed[-1] &= 0xFF ^ self._padding
         return replace(self, packed=packed, threshold=randomizer.threshold)
@@ -139,7 +139,7 @@ def same_design(first: BloomFilter, other: BloomFilter) -> None:
         expected, actual = (f"<{f.bits} bits, {f.hashes} hashes>" for f in (first, other))
         _checks.reject("filter", f"of the same design, {expected}", actual, "All publishers agree on one design.")
     if first.key_check != other.key_check:
-        hint = "With different keys the publishers' identifiers do not match."
+        hint = "With different keys, the filters of the publishers do not match."
         _checks.reject("filter", "made with the same key", "<another key check>", hint)
 
 
@@ -154,7 +154,7 @@ def align(filters: Sequence[BloomFilter]) -> npt.NDArray[np.int64]:
     those of flipped filters are reports.
 
     Raises:
-        InvalidInputError: no filter, more than 62 filters, different designs, or different flip probabilities.
+        InvalidInputError: there are no filters or more than 62; or designs or flip probabilities differ.
 
     >>> import hushuffle as hs
     >>> encoder = hs.BloomEncoder(bits=1000, key=bytes(32))  # a key for this example only
@@ -175,13 +175,13 @@ def align(filters: Sequence[BloomFilter]) -> npt.NDArray[np.int64]:
 
 
 def logo_counts(filters: Sequence[BloomFilter]) -> Histogram:
-    """Return how many columns show each bit pattern, shape (2**k,), k <= 20: all that shuffled columns reveal.
+    """Return how many columns show each bit pattern, shape (2**k,), k <= 20; shuffled columns reveal no more.
 
     Raises:
-        InvalidInputError: as for `align`; more than 20 filters; or filters that are not flipped.
+        InvalidInputError: for the reasons of `align`, or there are more than 20 filters, or a filter is not flipped.
     """
     if len(filters) > MOST_COUNTED:
-        hint = "Align the filters, and estimate for fewer publishers at a time."
+        hint = "Pass the filters of fewer publishers at a time."
         _checks.reject("filters", f"at most {MOST_COUNTED} filters", f"<{len(filters)} filters>", hint)
     logos = align(filters)
     if not filters[0].is_flipped:

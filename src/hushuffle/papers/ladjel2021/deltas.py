@@ -1,4 +1,4 @@
-"""The reduction of epsilon by a scrambler if delta is small but positive: the traffic paper's figure 7."""
+"""The traffic paper's figure 7: how much a scrambler reduces epsilon if delta is small but positive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
@@ -212,7 +212,7 @@ def _errors(samples: int) -> list[float]:
     """Return the relative errors of Algorithm 2 against the exact sum, one for each seed."""
     n, sigma, d, epsilon = 500, 0.2, 50, 1.6
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
-    exact = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=d), n=n)).upper(epsilon)
+    exact = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=d), n=n)).upper(epsilon)
     estimates = (
         published.simulated_delta(TARGETS_OF, n, sigma, d, epsilon=epsilon, samples=samples, seed=seed)
         for seed in range(1, _SEEDS + 1)

@@ -1,4 +1,4 @@
-"""Every output of a small scrambler with its exact probability: the traffic paper's figure 6, without simulation."""
+"""The traffic paper's figure 6, without simulation: exact probabilities of all outputs of a small scrambler."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Pair:
 
     @classmethod
     def of(cls, own: Sequence[int], *, sigma: float, dummies: int) -> Pair:
-        """Return the pair in which one message of target 0 goes to the last target instead.
+        """Return the pair of inputs in which one source's true target changes from target 0 to the last target.
 
-        `own` counts the sources by own target. Messages are added one after the other; an output is how many
-        messages each target gets, its first T - 1 entries here.
+        `own` counts the sources by true target in the first input. An output is the number of messages of each target,
+        for the first T - 1 targets.
         """
         targets, total = len(own), sum(own) + dummies
         lie = sigma / targets
@@ -64,7 +64,7 @@ class Pair:
         return np.asarray(np.abs(np.log(self.first) - np.log(self.second)))
 
     def delta(self, epsilon: float) -> float:
-        """Return the larger of the divergences in both directions."""
+        """Return delta at epsilon: the larger of the divergences in both directions."""
         growth = math.exp(epsilon)
         pairs = ((self.first, self.second), (self.second, self.first))
         return max(float(np.maximum(a - growth * b, 0.0).sum()) for a, b in pairs)
@@ -93,7 +93,7 @@ def _step(law: Floats, row: Sequence[float]) -> Floats:
 
 
 def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sigma: float, dummies: int) -> Report:
-    """Return the study of each of `inputs`, counts of sources by own target; the first is drawn in full."""
+    """Return the study of `inputs`: each counts the sources by true target. The chart of the first has all outputs."""
     pairs = {}
     for place, (name, own) in enumerate(inputs.items()):
         request.tell(name, place / len(inputs))

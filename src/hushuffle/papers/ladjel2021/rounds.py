@@ -44,7 +44,7 @@ def iteration_study(
     dummies: Sequence[int] = (0, 50, 200, 500),
     batches: Sequence[int] = (20, 50, 100, 300, 600),
 ) -> Report:
-    """Return figures 8e and 8f, conditional on public centroids: each of `people` points takes part in every round."""
+    """Return figures 8e and 8f, if centroids are public: each of `people` points takes part in every round."""
     load = {s: [(100, s, d) for d in dummies] for s in rates}
     node = {s: [(n, s, 50) for n in batches] for s in rates}
     figures: Figures = {}
@@ -181,7 +181,7 @@ def grouping_study(
     dummies: Sequence[int] = (0, 50, 150, 400, 1000),
     most: int = 4,
 ) -> Report:
-    """Return figure 9: whole plans of 1 to `most` grouping sets, `used` arriving records per set, batches of `n`."""
+    """Return figure 9: plans of 1 to `most` grouping sets, with `used` arriving records per set and batches of `n`."""
     rows, ratios, low = [], [], 0
     lines: dict[str, list[Series]] = {name: [] for name in _WAYS}
     for sets in range(1, most + 1):

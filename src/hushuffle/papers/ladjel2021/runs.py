@@ -1,4 +1,4 @@
-"""Runs of plans over data: aggregates on generated records, k-means on MNIST with the Rand index (beside figure 8)."""
+"""Runs of plans on data: aggregates on generated records, and k-means on MNIST with the Rand index (see figure 8)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SCALES: Final = (50.0, 100.0, 200.0)
 def generated_study(
     request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
 ) -> Report:
-    """Return one aggregate run for each size, distribution and rate: 4 grouping attributes of 20 intervals."""
+    """Return a study with an aggregate run for each size, distribution and rate: 4 attributes of 20 intervals."""
     sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in _COLUMNS)
     functions: Any = ("count", "avg", "min", "max")
     query = GroupingQuery(grouping_sets=sets, values=("x",), functions=functions, partitions=20)
@@ -148,7 +148,7 @@ def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
 
 
 def digits(request: Request, *, images: int | None = None, **sizes: Any) -> Report:
-    """Return k-means on MNIST: K = 10, I = 10, Rand index on the test images; on the first `images` if given."""
+    """Return the study of k-means on MNIST (or its first `images`): K = 10, I = 10, Rand index on test images."""
     folder = request.folder("mnist")
     train, test = (load_digits(folder, part=part) for part in ("train", "t10k"))
     first = [Digits(images=part.images[:images], labels=part.labels[:images]) for part in (train, test)]
@@ -165,7 +165,7 @@ def digits_study(
     rates: Sequence[float] = _RATES,
     scales: Sequence[float] = _SCALES,
 ) -> Report:
-    """Return Rand indices without sampling, with sampling, and with noisy public centroids, for several starts."""
+    """Return the study of Rand indices without sampling, with sampling and with noisy centroids, for several starts."""
     images, training = (part.images.astype(np.float32) / 255 for part in (train, test))
     size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
     public = {s: k_means(variant="public-centroids", sigma=s, **size) for s in rates}

@@ -1,4 +1,4 @@
-"""Savings by the exact sum over the ranges of Table I: dummies or sampling for epsilon <= 1 at delta = 1e-4."""
+"""Table I: how many dummies (or how much sampling) the exact sum saves, for epsilon <= 1 at delta = 1e-4."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DUMMIES: Final = (0, 50, 200, 400)
 
 @dataclass(frozen=True, kw_only=True)
 class Needed:
-    """The least dummies (or thousandths of sampling) by each method; infinite if no number in the range suffices."""
+    """The least number of dummies (or thousandths of sigma) by each method; infinite if none in the range suffices."""
 
     exact: float
     bennett: float
@@ -53,10 +53,10 @@ class Needed:
 
 
 def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples: int, seed: int) -> Needed:
-    """Return the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
+    """Return for each method the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
 
-    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. Algorithm 2 runs at
-    epsilon = 1.
+    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. The simulation is Algorithm 2
+    at epsilon = 1.
     """
 
     def simulated(x: int) -> bool:
@@ -95,7 +95,7 @@ def savings_study(
     dummies: Sequence[int] = _DUMMIES,
     samples: int = SAMPLES,
 ) -> Report:
-    """Return the dummies needed for each batch and rate, and the sampling needed for each batch and dummies."""
+    """Return the study of the necessary dummies (by batch and sigma) and the necessary sigma (by batch and dummies)."""
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
     by_dummies: dict[tuple[int, float], Needed] = {}
@@ -279,7 +279,7 @@ _SAVINGS: Final = (
 
 
 def ranges(request: Request) -> Report:
-    """Return Table I: the corners of its ranges, with their epsilon and their costs."""
+    """Return Table I: epsilon and costs at the corners of its parameter ranges."""
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
     rows: list[tuple[Cell, ...]] = []

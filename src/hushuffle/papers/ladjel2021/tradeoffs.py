@@ -1,4 +1,4 @@
-"""Privacy against network load, load of a node, consents and utility: the traffic paper's figures 8a to 8d."""
+"""The traffic paper's figures 8a to 8d: privacy against network load, load of a node, consents and utility."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BATCHES: Final = (10, 20, 50, 100, 200, 300, 400, 600)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting: `sources` in batches of up to `n`, sampling rate, dummies; one cluster of an aggregate."""
+    """One cluster of an aggregate: `sources` in batches of up to `n`, with a sampling rate and dummies."""
 
     sources: int
     n: int
@@ -47,7 +47,7 @@ class Setting:
 
     @classmethod
     def for_used(cls, used: int, *, n: int, sigma: float, dummies: int) -> Setting:
-        """Return the setting in which `used` records arrive in expectation."""
+        """Return the setting with enough sources that `used` records arrive in expectation."""
         sources = sources_needed(used, TargetSampling(targets=TARGETS_OF, sigma=sigma))
         return cls(sources=sources, n=n, sigma=sigma, dummies=dummies)
 
@@ -73,12 +73,12 @@ class Setting:
 
     @property
     def formula(self) -> Bound:
-        """Epsilon by Theorem 4 with Bennett's inequality, corrected."""
+        """Epsilon by Theorem 4 with Bennett's inequality, corrected: an upper bound."""
         return bennett(self.batch, self.sigma, self.dummies)
 
     @property
     def printed(self) -> float:
-        """Epsilon by Theorem 4 with Bennett's inequality, as printed."""
+        """Epsilon by Theorem 4 with Bennett's inequality, as printed: no bound."""
         return as_printed(self.batch, self.sigma, self.dummies)
 
 
@@ -104,7 +104,7 @@ def aggregate_study(
     dummies: Sequence[int] = _DUMMIES,
     steps: int = 9,
 ) -> Report:
-    """Return figures 8a to 8d: the four trade-offs if `used` records arrive, with one grouping set."""
+    """Return figures 8a to 8d: four trade-offs for one grouping set, if `used` records arrive in expectation."""
     smallest, many = 100, max(batches)
     request.tell("network load", 0.0)
     load = {

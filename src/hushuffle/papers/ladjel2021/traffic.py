@@ -1,4 +1,4 @@
-"""The epsilon of one scrambler by every formula, and helpers that the studies on traffic share."""
+"""The epsilon of one scrambler by every formula, and common functions of the studies on traffic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
@@ -58,12 +58,12 @@ def as_printed(n: int, sigma: float, dummies: int, delta: float = DELTA) -> floa
 def meets(n: int, sigma: float, dummies: int, *, epsilon: float) -> bool:
     """Return whether the certified delta at `epsilon` is at most 1e-4."""
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
-    law = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
+    law = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
     return law.near(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA
 
 
 def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> Series:
-    """Return the line through bounds or plain numbers, without infinite points.
+    """Return the line of a chart through bounds or plain numbers, without infinite points.
 
     >>> drawn("line", [1, 2], [0.5, math.inf]).x
     (1.0,)
@@ -74,7 +74,7 @@ def drawn(label: str, x: Sequence[float], figures: Iterable[Bound | float]) -> S
 
 
 def least(holds: Callable[[int], bool], most: int) -> int | None:
-    """Return the smallest integer in 0..most from which on `holds` is true; None if there is none.
+    """Return the smallest integer in 0..most at and above which `holds` is true; None if there is none.
 
     >>> least(lambda n: n * n >= 10, 50), least(lambda n: n > 50, 50)
     (4, None)
@@ -185,7 +185,7 @@ def cap_study(
     dummies: Sequence[int] = (0, 1, 2, 5, 10, 20, 30, 50, 60, 70, 80, 90, 95, 99),
     batches: Sequence[int] = (51, 60, 80, 100, 150, 200, 300, 500, 700, 1000),
 ) -> Report:
-    """Return figure 5: pure epsilon with a cap, for batches of `n` (a, b) and for `batches` with 50 dummies (c)."""
+    """Return figure 5: pure epsilon of a capped scrambler, for `n` sources (a, b); by `batches` for 50 dummies (c)."""
     request.tell("against sigma", 0.0)
     middle, most = dummies[len(dummies) // 2], dummies[-1]
     by_sigma = {d: _three_lines("", rates, [(n, s, d) for s in rates]) for d in (middle, most)}

@@ -1,8 +1,8 @@
-"""Shuffled and flipped Bloom filters: central privacy, its calibration, and signal to noise.
+"""Bloom filters with flipped bits and shuffled columns: central epsilon, its calibration, and signal-to-noise ratios.
 
-`epsilon` holds for all datasets; `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` hold only for the
-datasets in their descriptions. The `evaluate_privacy_for_...` functions simulate, as in the technical details of the
-buffling package. Signal-to-noise ratios are in `snr`.
+`epsilon` holds for all datasets. `published_pair_epsilon`, `pair_epsilon` and `filling_epsilon` hold only for the
+datasets in their descriptions. The `evaluate_privacy_for_...` functions simulate epsilon, as described in the technical
+details of the buffling package. Signal-to-noise ratios are in `snr`.
 """
 
 from hushuffle.questions.bloom import transition as snr

@@ -21,10 +21,10 @@ _MARGIN: Final = 3e-6
 
 @dataclass(frozen=True, kw_only=True)
 class FlipProbability:
-    """The smallest flip probability p whose epsilon on the chosen `basis` meets the target, with two epsilons at p.
+    """The smallest flip probability p for which epsilon meets the target, with two epsilons at p.
 
-    `certified` holds for what one person touches (all `hashes` columns) and all datasets; `pair` for one column and the
-    published pair of datasets only. With basis "pair" the promise may be broken by other datasets: see `certified`.
+    `certified` is epsilon over all datasets that differ in one person (up to `hashes` columns). `pair` is epsilon of
+    the published pair of datasets, which differ in one column. With basis "pair", other datasets may exceed the target.
     """
 
     p: float
@@ -43,13 +43,13 @@ def estimate_flip_prob(
 ) -> FlipProbability:
     """Return the smallest flip probability whose epsilon is at most `epsilon` at `delta`, to about 1e-6 of it.
 
-    By bracketing on p, deterministic: no simulation. What is returned was evaluated: on the basis "certified" the
-    upper bound of the certified figure is at most the target. That no smaller p does rests on epsilon falling as p
-    grows (more flips are a post-processing), and is up to the width of the bracket.
+    The search brackets p; it is deterministic. With basis "certified", the certified upper bound of epsilon at the
+    returned p was computed and is at most the target. No smaller p meets the target, up to the width of the bracket,
+    because epsilon falls as p grows (more flips are a post-processing).
 
     Args:
         filters: number of filters.
-        bits: number of bits of each.
+        bits: number of bits of each filter.
         epsilon: the target in nats, > 0.
         delta: in (0, 1).
         hashes: number of hash functions (columns that one person touches).

@@ -22,21 +22,20 @@ _ONE_COLUMN: Final = "one column of bits changes, their number fixed: one person
 
 
 def epsilon(*, filters: int, bits: int, p: float, delta: float, hashes: int = 1) -> Bound:
-    """Return a certified bracket of epsilon (nats) of flipped filters whose columns are shuffled.
+    """Return a certified bracket of epsilon (nats) for Bloom filters with flipped bits and shuffled columns.
 
-    `filters` Bloom filters of `bits` bits over the same hash functions; column i holds bit i of each. Every bit is
-    flipped with probability p, the columns are put in random order, everything is released. Neighbours differ in what
-    one person touches: up to `hashes` columns, in any of the filters. That is a person added or removed, and
-    with `hashes=1` a single column; replacing a person touches twice as many.
+    All filters have `bits` bits and the same hash functions; column i contains bit i of every filter. Every bit is
+    flipped with probability p, the columns are put in random order, and all of them are released. Relation: add or
+    remove one person, who changes up to `hashes` columns, in any of the filters. Replacing a person changes up to twice
+    as many columns.
 
-    For one hash function this is `dp.epsilon` of the protocol `BitFlipping(width=filters, p=p)`, `UniformShuffle()`,
-    n = bits: for one filter over all datasets, for several with the explicit pair of datasets at the lower bound
-    as the witness. For more, the upper bound is group privacy: HS at eps over h columns is at most the sum over
-    i < h of e**(i eps/h) HS at eps/h over one column; the lower bound is that of one column, since hash functions can
-    agree.
+    For one hash function this is `dp.epsilon` of a uniform shuffle of n = `bits` reports of `BitFlipping(width=filters,
+    p=p)`. For h > 1 hash functions the upper bound follows from group privacy: the divergence HS at eps over h columns
+    is at most the sum over i < h of e**(i eps/h) HS at eps/h over one column. The lower bound is that of one column,
+    since all hash functions can have the same value.
 
     Args:
-        filters: number of filters, 1 to 62 (beyond 24 the upper bound is the plain privacy blanket's, far above).
+        filters: number of filters, 1 to 62; with more than 24 the upper bound, a plain privacy blanket, is loose.
         bits: number of bits of each filter.
         p: probability of a flip, in (0, 1/2); rounded up to a multiple of 2**-64, as `BitFlipping` does.
         delta: in [0, 1).
@@ -78,8 +77,8 @@ def guarantee(*, filters: int, bits: int, p: float, delta: float, hashes: int = 
 def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -> Bound:
     """Return epsilon (nats) of one pair of datasets: all columns 0...0, against one of them at 1...1.
 
-    The paper takes this pair for the worst. It often is, or nearly; it is no guarantee. Both directions, up to a
-    relative 1e-3 of delta that the bracket shows.
+    The paper takes this pair for the worst. It often is, or nearly, but the result is no guarantee. The result is the
+    larger epsilon of the two directions; the bracket includes a relative error of delta of up to 1e-3.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -96,9 +95,10 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
 
 
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:
-    """Return epsilon (nats) of one pair of datasets: one column at `target[0]` or `target[1]`, all others at `others`.
+    """Return epsilon (nats) of two datasets: a column is `target[0]` or `target[1]`; all other columns are `others`.
 
-    Bit patterns are integers 0 to 2**filters - 1. Both directions. No guarantee: other datasets can be worse.
+    Bit patterns are integers 0 to 2**filters - 1. The result is the larger epsilon of the two directions. It is no
+    guarantee: other datasets can have a larger epsilon.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -121,10 +121,10 @@ def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tup
 
 
 def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
-    """Return epsilon of ONE filter with a given number of ones and its neighbours. This is no privacy guarantee.
+    """Return epsilon between ONE filter with `ones` ones and its neighbours with a bit changed. This is no guarantee.
 
-    Exact up to rounding, over both directions of changing a 0 or a 1. It depends on the private data, so that
-    choosing p by it, or publishing it, reveals data. Its unit is "nats, this dataset only".
+    Exact up to rounding. The result depends on the private data: publishing it, or choosing p by it, reveals data. Its
+    unit is "nats, this dataset only".
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -147,9 +147,9 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 
 
 def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
-    """Return an upper bound of the divergence at epsilon = `level` over up to `several` columns: group privacy.
+    """Return an upper bound on delta at epsilon = `level` if a person changes up to `several` columns (group privacy).
 
-    `upper` returns the upper bound of one column at any epsilon.
+    `upper` maps any epsilon to the upper bound on delta for one changed column.
     """
     each = level / several * (1 - 1e-15)
     return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)

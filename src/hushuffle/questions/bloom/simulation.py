@@ -1,6 +1,6 @@
 """The likelihood ratio of one flipped filter by hypergeometric functions: the published helpers, corrected.
 
-With y_d ones before and y after flipping, f(y|y_d) the law of Bin(y_d, q) + Bin(m - y_d, p), and z = (q/p)**2,
+A filter has y_d ones before and y after flipping; f(y|y_d) is the pmf of Bin(y_d, q) + Bin(m - y_d, p); z = (q/p)**2;
 
     R(y) = f(y|y_d + 1)/f(y|y_d) = (p/q) E[z**xi_1]/E[z**xi_2],
     xi_1 ~ hypergeometric(m, y_d + 1, y),  xi_2 ~ hypergeometric(m, y_d, y).
@@ -36,10 +36,10 @@ _DEEPEST: Final = 1 << 22
 def ratio_of_hypergeometric_mgf(
     *, count_input_ones: int, count_output_ones: npt.ArrayLike, p: float, bits: int
 ) -> Floats:
-    """Return E[z**xi_1]/E[z**xi_2] for each output count, z = ((1-p)/p)**2; the likelihood ratio is p/(1-p) times it.
+    """Return E[z**xi_1]/E[z**xi_2] for each output count; the likelihood ratio is p/(1-p) times this number.
 
-    By Gauss' continued fraction where y_d + y < m, and elsewhere by the reflection R(y|y_d) = 1/R(m - y|m - y_d - 1):
-    the formula as printed has 0/0 there.
+    Here z = ((1-p)/p)**2. Where y_d + y < m, Gauss' continued fraction gives the result. Elsewhere the printed formula
+    is 0/0, and the result is from the reflection R(y|y_d) = 1/R(m - y|m - y_d - 1).
 
     Args:
         count_input_ones: y_d, from 0 to bits - 1.
@@ -77,9 +77,9 @@ def evaluate_gauss_continued_fraction(
 ) -> Floats:
     """Return 2F1(a+1, b; c+1; z)/2F1(a, b; c; z), shapes broadcast, for integers a < 0, b <= 0 and c >= 1, and z >= 0.
 
-    1/(1 + k_0 z/(1 + k_1 z/(1 + ...))), all k_i >= 0 here, and 0 from some i on. Cut off at depth T and at T + 1 it
-    lies on either side of the value, so T is doubled until these two agree to `tolerance`. It grows like the square
-    root of m near half-full filters: no fixed T is right.
+    The result is 1/(1 + k_0 z/(1 + k_1 z/(1 + ...))) with all k_i >= 0, and 0 from some i on. The fractions cut off at
+    depths T and T + 1 bracket it, so T is doubled until they agree to `tolerance`. No fixed T suffices: near half-full
+    filters, the necessary T grows like the square root of m.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -149,9 +149,9 @@ class SimulatedEpsilon:
 def evaluate_privacy_for_one_bloom_filter(
     *, count_input_ones: int, bits: int, p: float, delta: float, n_simu: int = 100_000, seed: int = 0
 ) -> SimulatedEpsilon:
-    """Return the simulated epsilon of one filter with `count_input_ones` ones against one with one more.
+    """Return the simulated epsilon between a filter with `count_input_ones` ones and a filter with one more.
 
-    Compare `filling_epsilon`, exact, and `epsilon`, the worst over all datasets.
+    `filling_epsilon` is the exact value for one dataset; `epsilon` is the largest over all datasets.
 
     Args:
         count_input_ones: ones before flipping, from 0 to bits - 1.
@@ -159,7 +159,7 @@ def evaluate_privacy_for_one_bloom_filter(
         p: probability of a flip, in (0, 1/2).
         delta: in (0, 1).
         n_simu: number of draws in each direction, at least 2.
-        seed: of the (non-private) simulation.
+        seed: seed of the simulation, which reads no private data.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -188,7 +188,7 @@ def evaluate_privacy_for_bloom_filter(
 ) -> SimulatedEpsilon:
     """Return the simulated epsilon of several filters for the published pair: all columns 0...0, or one of them 1...1.
 
-    Compare `published_pair_epsilon`, exact, and `epsilon`, which holds for all pairs. Arguments as in
+    `published_pair_epsilon` is the exact value for this pair; `epsilon` holds for all pairs. The arguments are those of
     `evaluate_privacy_for_one_bloom_filter`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Columns of several Bloom filters: their transition probabilities, and the signal-to-noise ratio of a change."""
+"""Transition probabilities of a flipped column of Bloom filters, and the signal-to-noise ratio of a changed column."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.flipped_pairs import AllAlike
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
@@ -34,7 +34,7 @@ _RARE = 1e-7
 
 
 def columns(filters: int, bits: int, p: float) -> Protocol:
-    """Return the protocol of `bits` columns of `filters` bits each, which are flipped and shuffled."""
+    """Return the protocol that flips the bits of `bits` columns of `filters` bits each, and shuffles the columns."""
     width = _checks.integer("filters", filters, low=1, high=62)
     return Protocol(
         randomizer=BitFlipping(width=width, p=p),
@@ -45,7 +45,7 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
 
 def law_of(filters: int, bits: int, p: float) -> PrivacyCurve:
     """Return the privacy curve over all pairs of datasets that differ in one column."""
-    return divergence(columns(filters, bits, p))
+    return privacy_curve(columns(filters, bits, p))
 
 
 def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[int, int]) -> AllAlike:
@@ -70,7 +70,7 @@ WIDEST = 10
 def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """Return P[i, j], the probability that bit pattern i becomes bit pattern j, shape (2**k, 2**k), k <= 10.
 
-    P[i, j] = p**H q**(k - H), H the Hamming distance of i and j, q = 1 - p. Symmetric.
+    P[i, j] = p**H q**(k - H) with H the Hamming distance of i and j, and q = 1 - p. P is symmetric.
 
     Args:
         filters: k, 1 to 10.
@@ -96,8 +96,8 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
 def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """Return pi[y, z], the probability that a bit pattern with y ones becomes one with z ones, shape (k+1, k+1).
 
-    pi[y, .] is the law of Bin(y, q) + Bin(k - y, p): a matrix of transitions, its rows sum to 1. (The double sum
-    printed by buffling also adds up the C(k, y) bit patterns with y ones, so that its row y sums to C(k, y).)
+    pi[y, .] is the distribution of Bin(y, q) + Bin(k - y, p), so every row sums to 1. (The double sum printed by
+    buffling also adds up the C(k, y) bit patterns with y ones, so its row y sums to C(k, y).)
 
     Args:
         filters: k, 1 to 10.
@@ -144,10 +144,10 @@ class LargestRatio:
 
 
 def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
-    """Return counts of bit patterns d_i proportional to (1 - s)**|i|, |i| the number of ones, shape (2**k,).
+    """Return how many of the m columns have each bit pattern i, proportional to (1 - s)**|i|, shape (2**k,).
 
-    Of all m columns: s = 0 is uniform, s = 1 has all columns at bit pattern 0 (empty filters). In between each filter
-    has a one with probability (1 - s)/(2 - s), independently. Counts are real numbers with sum m.
+    |i| is the number of ones in i. At s = 0 the counts are uniform; at s = 1 all filters are empty. In between, every
+    bit of a column is 1 with probability (1 - s)/(2 - s), independently. Counts are real numbers with sum m.
 
     Args:
         filters: k, 1 to 10.
@@ -157,7 +157,7 @@ def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: this family is ours; the technical details of buffling name none.
+    Source: chosen here; the technical details of buffling name no family of counts.
 
     >>> skewed_counts(2, bits=9, skewness=0.5).tolist()
     [4.0, 2.0, 2.0, 1.0]
@@ -172,8 +172,8 @@ def skewed_counts(filters: int, *, bits: int, skewness: float) -> Array:
 def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
     """Return the signal-to-noise ratio of every change j -> i of one column, shape (2**k, 2**k); symmetric.
 
-    SNR = max over c of (a.c)**2 / (c.B c) = a.B^+ a: the squared shift of the mean of c.x against its variance, where
-    x are the released counts, a = P (e_i - e_j) and B = diag(P d) - P diag(d) P their covariance.
+    SNR = max over c of (a.c)**2 / (c.B c) = a.B^+ a: the squared shift of the mean of c.x, divided by the variance of
+    c.x. Here x are the released counts, B = diag(P d) - P diag(d) P is their covariance, and a = P (e_i - e_j).
 
     Args:
         counts: d, columns by bit pattern before flipping, shape (2**k,), >= 0, not all 0; k <= 10.
@@ -198,7 +198,7 @@ def ratios(counts: npt.ArrayLike, *, p: float) -> Array:
 
 
 def largest(counts: npt.ArrayLike, *, p: float) -> LargestRatio:
-    """Return the largest signal-to-noise ratio and where it is attained (ties up to 1e-9, relative).
+    """Return the largest signal-to-noise ratio and all changes that attain it up to a relative 1e-9.
 
     Arguments and errors as for `ratios`.
 
@@ -214,10 +214,10 @@ def largest(counts: npt.ArrayLike, *, p: float) -> LargestRatio:
 
 
 def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) -> Array:
-    """Return the c that attains the ratio of one change j -> i, shape (2**k,): B c = a, scaled.
+    """Return the weights c of the counts that attain the signal-to-noise ratio of a change j -> i, shape (2**k,).
 
-    c is fixed up to a factor and a constant: here its sum is 0, its Euclidean length 1, and a.c > 0. For d = m e_0
-    and 0 -> 2**k - 1 it is (q/p)**(2|i| - k) + constant.
+    c solves B c = a (see `ratios`), up to a factor and a constant; here its sum is 0, its Euclidean length 1, and a.c >
+    0. For d = m e_0 and 0 -> 2**k - 1, c_i is proportional to (q/p)**(2|i| - k) + constant.
 
     Args:
         counts: d, columns by bit pattern before flipping, shape (2**k,).
@@ -243,7 +243,7 @@ def coefficients(counts: npt.ArrayLike, *, p: float, change: tuple[int, int]) ->
 
 
 def ratio_from_empty(filters: int, *, bits: int, p: float) -> float:
-    """Return the closed-form signal-to-noise ratio of 0 -> 2**k - 1 for d = m e_0: ((p**2/q + q**2/p)**k - 1)/m.
+    """Return the signal-to-noise ratio ((p**2/q + q**2/p)**k - 1)/m: all filters empty, and one column becomes 1...1.
 
     Args:
         filters: k, 1 to 10.

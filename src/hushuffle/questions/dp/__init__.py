@@ -2,10 +2,10 @@
 
 `epsilon` and `delta` return certified brackets; `certificate` returns a bracket with the data to check it.
 `compose` and `parallel` combine rounds; `per_person` describes a round with several reports of each person.
-`waves` is for repeated collections with memoised reports, and `change_shows` for the visibility of changes in them.
-`profile` returns the whole privacy curve, and bounds for tests and guesses. `calibrate` solves for a parameter.
-Three members give no guarantee: `approximate` is fast, `instance` is for one given dataset, and `published` has bounds
-of the literature for comparison.
+`waves` is for repeated collections with memoised reports. `change_shows` returns the probability that a changed value
+is visible in such collections. `explain` returns the theorems behind a figure. `profile` returns the whole privacy
+curve. `calibrate` solves for a parameter. Two members give no guarantee: `approximate` is fast, and `instance` is for
+one given dataset. `published` has bounds of the literature, for comparison.
 """
 
 from hushuffle.questions.dp import published
@@ -16,10 +16,12 @@ from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsil
 from hushuffle.questions.dp.certificate import certificate
 from hushuffle.questions.dp.composition import compose, compose_delta, parallel
 from hushuffle.questions.dp.curve import profile
+from hushuffle.questions.dp.explanation import Explanation, explain
 from hushuffle.questions.dp.memoised import change_shows, waves
 
 __all__ = [
     "Calibration",
+    "Explanation",
     "approximate",
     "calibrate",
     "certificate",
@@ -28,6 +30,7 @@ __all__ = [
     "compose_delta",
     "delta",
     "epsilon",
+    "explain",
     "from_pld",
     "information",
     "instance",

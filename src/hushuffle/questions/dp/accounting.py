@@ -1,4 +1,4 @@
-"""Conversion between rounds and the privacy loss distributions of the library dp-accounting."""
+"""Convert rounds of collection to privacy loss distributions of the library dp-accounting, and back."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
 def from_pld(pld: Any) -> Release:
     """Return a pessimistic `PrivacyLossDistribution` of dp-accounting as a round for `dp.compose` and `dp.profile`.
 
-    Upper bounds that include it are as tight as the distribution; lower bounds use only the other rounds. Its relation
-    must be that of the other rounds: replace one person's value.
+    Upper bounds of a composition with this round are as tight as the distribution; lower bounds use only the other
+    rounds. The distribution must have the relation of the other rounds: replace one person's value.
 
     Raises:
-        InvalidInputError: `pld` is not such a distribution, or it is optimistic, which gives no guarantee.
+        InvalidInputError: `pld` is not a `PrivacyLossDistribution`, or it is optimistic, which gives no guarantee.
 
     Source: Zhu, Dong, Wang 2022, Theorem 10.
 

@@ -25,14 +25,14 @@ _HINT: Final = "Ask dp.epsilon (or dp.compose) for a certified figure."
 
 
 def information(protocol: Protocol) -> float:
-    """Return mu**2 = I*/n of the pair of Gaussians that approximates the worst-case privacy curve for large n.
+    """Return mu**2 = I*/n, where the curve of mu-GDP approximates the worst-case privacy curve for large n.
 
-    I* = max over values a, b of the target and x of all others of sum_y (Q_a - Q_b)(y)**2/Q_x(y). Dummies, whose
-    number and distribution the adversary knows, count like other reports. The result is infinite if a report that
-    distinguishes a from b never comes from another person or a dummy.
+    I* = max over values a, b of the target and x of all others of sum_y (Q_a - Q_b)(y)**2/Q_x(y). The
+    adversary knows the number and distribution of dummies, which count like other reports. The result is infinite if no
+    other person or dummy ever sends a report that distinguishes a from b.
 
     Raises:
-        UnsupportedProtocolError: no analysis for this randomizer, or a shuffler that does more than mix the reports.
+        UnsupportedProtocolError: no analysis for this randomizer, or for this shuffler.
 
     Source: docs/theory/curves.md, Remark 5.
 
@@ -46,7 +46,7 @@ def information(protocol: Protocol) -> float:
 
 
 def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
-    """Return an approximation of the smallest epsilon (nats), that of a pair of Gaussians, within milliseconds.
+    """Return an approximation of the smallest epsilon (nats) within milliseconds: the epsilon of a pair of Gaussians.
 
     It can be above or below the true epsilon, so it is not a guarantee, and `Guarantee` does not accept it. In all
     tested cases it was within 4 % of the certified epsilon, and within 0.1 % in most cases with n = 100,000.

@@ -1,4 +1,4 @@
-"""Search for the randomizer of least error for n people by convex programs; its epsilon is certified afterwards."""
+"""Search by convex programs for the randomizer with the smallest error for n people; then certify its epsilon."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _HAIR: Final = 1e-9
 class Design:
     """A randomizer designed for n people, its certified central epsilon, and its error.
 
-    `bound` is central epsilon at `delta` under a uniform shuffle of n people, its upper bound at most `epsilon`.
-    `error`: for "shares" and "distribution" a standard error (root mean square over the shares, or over the k - 1
-    sums of the first shares) of least squares, over the randomness of n people with evenly spread values; for other
-    losses the expected loss of one report, mean over the values.
+    `bound` is central epsilon at `delta` after a uniform shuffle of n people; its upper bound is at most `epsilon`.
+    `error`: for "shares" and "distribution" the standard error of least squares for n people with evenly spread values
+    (the root mean square over the k shares, or over the k - 1 cumulative shares). For other losses it is the expected
+    loss of one report, averaged over the values.
     """
 
     randomizer: MatrixRandomizer
@@ -69,10 +69,10 @@ class Design:
     loss: str | Floats
 
     def error_of(self, randomizer: Mechanism) -> float:
-        """Return the error of another randomizer for the same n people; infinite if its reports do not suffice.
+        """Return the error of another randomizer for the same n people; infinite if shares cannot be estimated from it.
 
         Raises:
-            InvalidInputError: it is for other values, or its reports are not those of a matrix of losses.
+            InvalidInputError: its number of values is not k, or its number of reports does not fit the losses.
             UnsupportedProtocolError: its matrix is too large.
         """
         k = self.randomizer.inputs

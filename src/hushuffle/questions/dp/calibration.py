@@ -9,7 +9,7 @@ from typing import Final, Literal, get_args
 
 from hushuffle import _checks
 from hushuffle.curves.composition import rounds_meet, upper_near
-from hushuffle.curves.person import person_curve
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
@@ -40,9 +40,9 @@ _FAR: Final = 50.0
 class Calibration:
     """A solved parameter: a value that meets the target, and a neighbouring value that misses it.
 
-    `value` meets the target: `bound`, central epsilon at `delta` of `protocol`, has its upper bound at or below
-    `epsilon`. `beyond`, within 0.01 % of `value` (or the next integer), misses the target with `beyond_bound`, which is
-    None outside the range of the parameter. `protocol` contains the value (unless the parameter is "rounds").
+    `bound` is central epsilon of `protocol` at `delta`, with the parameter at `value`; its upper bound is at most the
+    target `epsilon`. `beyond`, within 0.01 % of `value` (or the next integer), misses the target: its epsilon is
+    `beyond_bound`, or None outside the parameter's range. `protocol` contains `value`, except for "rounds".
     """
 
     parameter: Parameter
@@ -69,13 +69,13 @@ def calibrate(
     rounds: int = 1,
     progress: Progress | None = None,
 ) -> Calibration:
-    """Return the extreme value of one parameter for which the certified central epsilon is at most `epsilon`.
+    """Return the least private value of one parameter for which the certified central epsilon is at most `epsilon`.
 
-    This is the largest local epsilon, the smallest n, the smallest number of dummies or of additional messages, or the
-    largest number of rounds. Everything else is as in `protocol`. The certified upper bound at the returned value was
-    evaluated and meets the target. The value is optimal up to 0.01 % and the width of the brackets, if the divergence
-    grows with the local epsilon (a smaller one is a post-processing) and falls with n (one more report can be given to
-    the adversary). This is proven for k-ary randomized response under a uniform shuffle, and assumed elsewhere.
+    The value is the largest local epsilon, the smallest n, the smallest number of dummies or of additional messages, or
+    the largest number of rounds. Everything else is as in `protocol`. The certified upper bound at the returned value
+    was computed and meets the target. The value is optimal up to 0.01 % and the width of the brackets, if the
+    divergence grows with the local epsilon (a smaller one is a post-processing) and falls with n (one more report can
+    be given to the adversary). This is proven for k-ary randomized response and a uniform shuffle, otherwise assumed.
 
     Args:
         protocol: the collection; its own value of the parameter is where the search starts.
@@ -154,11 +154,11 @@ class _Wanted:
     tell: Progress
 
     def excess(self, protocol: Protocol) -> float:
-        """Return the `excess` of a protocol over this target."""
+        """Return the `excess` of `protocol` at this target; at most 0 if the protocol meets the target."""
         return excess(protocol, self.epsilon, self.delta, reports_per_person=self.reports, rounds=self.rounds)
 
     def bound(self, protocol: Protocol, rounds: int | None = None) -> Bound:
-        """Return the certified central epsilon of a protocol."""
+        """Return the certified central epsilon of all rounds of `protocol`."""
         return compose([(central.per_person(protocol, reports=self.reports), rounds or self.rounds)], delta=self.delta)
 
 
@@ -194,8 +194,8 @@ def with_local_epsilon(protocol: Protocol, epsilon: float) -> Protocol:
 
 
 def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_person: int = 1, rounds: int = 1) -> float:
-    """Return ln(certified upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: <= 0 meets the target."""
-    law = person_curve(protocol, reports_per_person)
+    """Return ln(upper bound on delta at `epsilon` / `delta`), clipped to [-50, 50]: at most 0 meets the target."""
+    law = privacy_curve(protocol, reports_per_person)
     if rounds * law.pure <= epsilon:
         return -_FAR
     alone = rounds == reports_per_person == 1
@@ -206,7 +206,7 @@ def excess(protocol: Protocol, epsilon: float, delta: float, *, reports_per_pers
 
 
 def smallest_people(excess_at: Callable[[int], float], *, start: int, target: float) -> tuple[int, int]:
-    """Return (n, m): n meets the target (excess <= 0); m < n, within 0.01 % or 1, misses it (m = 0 if n = 1).
+    """Return (n, m): n people meet the target; m < n people, within 0.01 % or 1 of n, miss it (m = 0 if n = 1).
 
     Raises:
         InvalidInputError: not even 10**9 people are enough.
@@ -269,7 +269,7 @@ def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
 
 def _refuse_fine(protocol: Protocol, wanted: _Wanted) -> None:
     """Refuse a delta below the error of drawing the number of messages, which no epsilon can meet."""
-    parts = person_curve(protocol, wanted.reports).parts
+    parts = privacy_curve(protocol, wanted.reports).parts
     lost = wanted.rounds * sum(times * part.floor for part, times in parts)
     if lost >= wanted.delta:
         hint = "The number of messages is drawn in parts of 2**-64. With p = 1 it is not drawn."
@@ -278,7 +278,7 @@ def _refuse_fine(protocol: Protocol, wanted: _Wanted) -> None:
 
 def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
     target, level = wanted.epsilon, wanted.delta
-    ((part, each),) = person_curve(protocol, wanted.reports).parts
+    ((part, each),) = privacy_curve(protocol, wanted.reports).parts
     together = rounds_meet(part, epsilon=target, delta=level, most=each * MOST_PEOPLE)
 
     followed = _Followed(lambda times: -1.0 if together(int(times) * each) else 1.0, "rounds", wanted.tell)
@@ -355,7 +355,7 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
 
 
 def narrowed(excess_at: Callable[[float], float], good: float, bad: float, *, whole: bool) -> tuple[float, float]:
-    """Narrow (good, bad), where only `good` meets the target, by false position and bisection in turn."""
+    """Narrow the interval from `good`, which meets the target, to `bad`, which misses it."""
     ends = {True: (good, excess_at(good)), False: (bad, excess_at(bad))}
     turn = 0
     while True:

@@ -1,4 +1,4 @@
-"""Central differential privacy: delta at a given epsilon, epsilon at a given delta, and one given dataset."""
+"""Central differential privacy: delta at a given epsilon, epsilon at a given delta, and epsilon of a given dataset."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, in_order
 from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
-from hushuffle.curves.mixture import Mixture
-from hushuffle.curves.person import person_curve
+from hushuffle.curves.rules.count_seen import Mixture
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
@@ -33,14 +33,14 @@ def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, r
     the bound's witness.
 
     Args:
-        protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
+        protocol: the collection; with different randomizers, epsilon is for all people, or for a `member` of a group.
         epsilon: in nats, finite, >= 0.
         reports_per_person: the largest number of the n reports from one person. Neighbouring datasets replace all
             reports of one person; the number of reports of each person stays the same.
 
     Raises:
         InvalidInputError: epsilon or reports_per_person out of range.
-        UnsupportedProtocolError: no law for this randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler.
 
     Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md; several reports:
     docs/theory/composition.md, Theorem 8 and Lemma 9.
@@ -58,17 +58,17 @@ def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, r
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and bounds are as for `delta`. At delta = 0 the result is the pure guarantee, which
-    shuffling does not improve. If a shuffler reveals a noisy order, the bounds are the lower bound of the uniform
-    shuffle and epsilon_0; each holds by post-processing. `hushuffle.order` is about what such an order hides.
+    shuffling does not improve. If a shuffler reveals a noisy order, the lower bound is that of the uniform shuffle and
+    the upper bound is epsilon_0, by post-processing. `hushuffle.order` computes what the order hides.
 
     Args:
-        protocol: the collection; of people with different randomizers for all, or for a `member` of a group.
+        protocol: the collection; with different randomizers, epsilon is for all people, or for a `member` of a group.
         delta: in [0, 1).
         reports_per_person: as for `delta`.
 
     Raises:
         InvalidInputError: delta or reports_per_person out of range.
-        UnsupportedProtocolError: no law for this randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler.
         NumericalError: rounding hides the crossing (never observed above delta = 1e-30).
 
     Source: docs/theory/two-values.md, docs/theory/blanket.md, docs/theory/datasets.md, docs/theory/pool.md; several
@@ -96,7 +96,7 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
 
     Raises:
         InvalidInputError: fewer than one report.
-        UnsupportedProtocolError: no law for this randomizer and shuffler; several reports and several randomizers.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler; several reports and several randomizers.
 
     Source: docs/theory/composition.md, Theorem 8 and Lemma 9.
 
@@ -106,13 +106,13 @@ def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int
     0.2039 to 0.2040 nats (certified bracket)
     """
     _checks.of_type("protocol", protocol, Protocol, MixedProtocol, SplitAndMix)
-    return person_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
+    return privacy_curve(protocol, _checks.integer("reports_per_person", reports, low=1))
 
 
 def local_epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_per_person: int = 1) -> Bound:
-    """Return the local epsilon_0 (nats), which holds even if the shuffler is compromised; exact, rounded up.
+    """Return the local epsilon_0 (nats), which holds even if the shuffler is compromised: exact, rounded up.
 
-    For several reports of one person it is the sum over these reports. For `SplitAndMix` it is infinite.
+    If a person sends several reports, epsilon_0 is the sum over these reports. For `SplitAndMix` it is infinite.
 
     Raises:
         InvalidInputError: fewer than one report of each person.
@@ -137,9 +137,9 @@ UNIT: Final = "nats, this dataset only"
 def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound:
     """Return a bracket of epsilon for ONE given dataset and its neighbours. This is not a privacy guarantee.
 
-    The result is the largest divergence over all changes of one person's value, with all other values as in
-    `histogram`. It can be far below `epsilon`, which holds for every dataset. It depends on the private data, so that
-    choosing noise by it, or publishing it, reveals data. Its unit is "nats, this dataset only".
+    The result is the largest epsilon over all changes of one person's value, with all other values as in `histogram`.
+    It can be far below `epsilon`, which holds for every dataset. It depends on the private data: publishing it, or
+    choosing noise by it, reveals data. Its unit is "nats, this dataset only".
 
     Args:
         protocol: the collection: uniform shuffle (dummies allowed) or none.
@@ -148,7 +148,7 @@ def instance(protocol: Protocol, *, histogram: Histogram, delta: float) -> Bound
 
     Raises:
         InvalidInputError: a histogram of other than n people or k values; delta out of range.
-        UnsupportedProtocolError: no law for this randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for this randomizer and shuffler.
         NumericalError: k >= 3 and n too large (counts over more than 2**21 cells: n of about 10**5 at k = 3),
             or delta below what rounding allows (about 1e-10).
 

@@ -1,4 +1,4 @@
-"""Certificates: the data that are needed to check a bracket of epsilon without this library."""
+"""Certificates: the data with which other software can check a bracket of epsilon."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def certificate(protocol: Protocol, *, delta: float) -> Certificate:
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: another shuffler, a matrix of more than 4,096 probabilities, no law.
+        UnsupportedProtocolError: another shuffler, a matrix of more than 4,096 probabilities, or no analysis.
         NumericalError: as for `epsilon`.
 
     Source: docs/explanation/kinds-of-figures.md.

@@ -9,7 +9,7 @@ from hushuffle import _checks
 from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket, spread
 from hushuffle.curves.composed import ComposedCurve
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
@@ -35,7 +35,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
     Relation: replace one person's values in every round. Other people's values may change from round to round and
     depend on earlier releases. The choice of rounds in which the person takes part may depend on them, too, up to the
     listed numbers; rounds without the person add no loss. The upper bound holds for all datasets; the lower bound is
-    that of explicit datasets, the same in every round of a protocol. At delta = 0 the result is the sum of the pure
+    attained by explicit datasets, the same in every round of a protocol. At delta = 0 the result is the sum of the pure
     guarantees, which is attained. For a single round the result is that of `dp.epsilon`.
 
     Args:
@@ -46,7 +46,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
 
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or delta out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
     Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
@@ -69,7 +69,7 @@ def compose(rounds: Rounds, *, delta: float, progress: Progress | None = None) -
 def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
     """Return a certified bracket of the smallest delta for which all rounds together are (epsilon, delta)-DP.
 
-    Relation, adversary and ends as for `compose`.
+    Relation, adversary and bounds are as for `compose`.
 
     Args:
         rounds: protocols (or what `dp.per_person` or `dp.from_pld` gives), or pairs (protocol, times), each with
@@ -78,7 +78,7 @@ def compose_delta(rounds: Rounds, *, epsilon: float) -> Bound:
 
     Raises:
         InvalidInputError: no rounds, too many, times < 1, or epsilon out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
         NumericalError: the sum of all losses does not fit into memory (never observed).
 
     Source: docs/theory/composition.md, Theorem 3; Zhu, Dong, Wang 2022, Theorem 10.
@@ -102,12 +102,12 @@ def parallel(protocols: Sequence[Round | tuple[Round, int] | Rounds], *, delta: 
     for each of these groups, with all its participants as n. A round without a group adds no loss to that group.
 
     Args:
-        protocols: for every group all its rounds: a protocol, a pair (protocol, times), or a list of these.
+        protocols: the rounds of every group: a protocol, a pair (protocol, times), or a list of these.
         delta: in [0, 1).
 
     Raises:
         InvalidInputError: no protocols, or delta out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
 
     Source: docs/theory/composition.md, Lemma 6.
 
@@ -150,11 +150,11 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
 
     Raises:
         InvalidInputError: no rounds, too many, or times < 1.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
     """
     curves: list[tuple[PrivacyCurve, int]] = []
     for item, times in merged(rounds):
-        curve = item if isinstance(item, PrivacyCurve) else divergence(item)
+        curve = item if isinstance(item, PrivacyCurve) else privacy_curve(item)
         same = curve.laws if isinstance(curve, ComposedCurve) else [(curve, 1)]
         curves += [(law, times * each) for law, each in same]
     reports = sum(times for _, times in spread(curves))
@@ -169,14 +169,14 @@ def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
 
     Raises:
         InvalidInputError: no rounds, or times < 1.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
     """
     curves = curves_of(rounds)
     return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
 
 
 def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
-    """Return pairs (round, number of times) with equal rounds merged; a single round takes place once.
+    """Return a pair (round, number of times) for each different round; a round without a number counts once.
 
     Raises:
         InvalidInputError: no rounds, or times < 1.

@@ -39,9 +39,9 @@ _FEW: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class NearestGaussian:
-    """Lower bound `below` and upper bound `above` on mu of mu-GDP: Gaussian curves that bound a release's curve.
+    """Gaussian curves below and above a privacy curve: mu is `below` for the lower and `above` for the upper curve.
 
-    The two bounds hold for every epsilon in [0, `epsilon`], where delta is at least `delta`.
+    Both bounds hold for every epsilon in [0, `epsilon`], where delta is at least `delta`.
     """
 
     below: float
@@ -57,9 +57,9 @@ class NearestGaussian:
 class Profile:
     """The privacy curve delta(epsilon) of one protocol or of composed rounds, with certified bounds at any point.
 
-    Every point is evaluated once and cached. Tests, the nearest Gaussians, and requests of more than 64 new points
-    interpolate between the evaluated points, at least `points` of them: the upper bound is a chord, the lower bound a
-    tangent. More points can only narrow the bounds.
+    Every point is computed once and cached. Trade-off functions, the nearest Gaussians, and requests of more than 64
+    new points interpolate between at least `points` computed points: the upper bound is a chord, the lower bound a
+    tangent. More points never widen the bounds.
     """
 
     def __init__(self, curve: PrivacyCurve, *, points: int, least: float) -> None:
@@ -117,12 +117,12 @@ class Profile:
     def false_negatives(self, false_positives: npt.ArrayLike) -> Bounds:
         """Return certified bounds of the trade-off function: the smallest false-negative rate of any test.
 
-        An adversary tests from which of two neighbouring datasets the release is. For all pairs, a test with
-        false-positive rate at most `false_positives` (in [0, 1], any shape) has at least the returned lower bound as
-        false-negative rate. The upper bound applies to the best convex function that holds for all pairs.
+        An adversary tests which of two neighbouring datasets a release comes from. Every test with a false-positive
+        rate of at most `false_positives` (in [0, 1], any shape) has a false-negative rate of at least the returned
+        lower bound, for all pairs of datasets. No convex function with this property exceeds the returned upper bound.
 
         Raises:
-            InvalidInputError: a share out of range.
+            InvalidInputError: a false-positive rate out of range.
 
         Source: Dong, Roth, Su 2022, Proposition 6; docs/theory/curves.md, Theorem 2.
 
@@ -136,14 +136,14 @@ class Profile:
 
     @property
     def advantage(self) -> Bound:
-        """The adversary's advantage: the largest total variation between two neighbours, delta at epsilon = 0."""
+        """The adversary's advantage: the largest total variation distance of two neighbours, delta at epsilon = 0."""
         return self._point(0.0)
 
     def guess(self, prior: float) -> Bound:
-        """Return the probability that the best guess between two values is right, one having probability `prior`.
+        """Return the success probability of the best guess between two values of one person.
 
-        The adversary knows all other values; the two values are the worst pair. With p the larger prior the
-        probability is p + (1 - p) delta(ln(p/(1 - p))).
+        The adversary knows all other people's values. The two values are the worst pair; one has probability `prior`.
+        With p = max(prior, 1 - prior), the result is p + (1 - p) delta(ln(p/(1 - p))).
 
         Args:
             prior: in (0, 1).
@@ -166,12 +166,11 @@ class Profile:
         )
 
     def posterior(self, prior: float, *, delta: float) -> Bound:
-        """Return a bound that the adversary's belief in the true value exceeds with probability at most `delta`.
+        """Return a bound that the adversary's posterior of the true value exceeds with probability at most `delta`.
 
-        The belief in the true one of two values starts at `prior` and changes by the likelihood ratio of the release;
-        the adversary knows all other values. Under a pure guarantee epsilon, the odds never grow by more than
-        e**epsilon; here they grow by more with probability at most delta. The corresponding epsilon is larger than
-        that of (epsilon, delta)-DP, where delta is an average.
+        The adversary knows all other values, and gives the true one of two values the probability `prior`. A release
+        changes the odds by its likelihood ratio. Except with probability `delta`, the odds grow by at most a factor
+        e**epsilon for an epsilon that is larger than that of (epsilon, delta)-DP.
 
         Args:
             prior: in (0, 1).
@@ -205,7 +204,7 @@ class Profile:
         return notebook.table(("delta", "epsilon"), rows, more=more)
 
     def gaussian(self) -> NearestGaussian:
-        """Return the nearest Gaussian curves below and above this curve, for delta of at least `least`.
+        """Return the nearest Gaussian curves below and above this curve where delta is at least `least`.
 
         A mu-GDP release has the curve of two normal distributions of variance 1 whose means differ by mu.
 
@@ -223,7 +222,7 @@ class Profile:
         return NearestGaussian(below=below, above=above, epsilon=last, delta=self._least)
 
     def chart(self, points: int = 20) -> Chart:
-        """Return a chart of delta against epsilon, at `points` values of epsilon up to that where delta is `least`.
+        """Return a chart of delta against epsilon, at `points` values from 0 to the epsilon at which delta is `least`.
 
         Raises:
             InvalidInputError: fewer than 2 points.
@@ -241,7 +240,7 @@ class Profile:
         )
 
     def tests_chart(self, points: int = 101) -> Chart:
-        """Return a chart of false-negative against false-positive rate, with the line of a guess without the release.
+        """Return a chart of the false-negative rate against the false-positive rate, with the line of a random guess.
 
         Raises:
             InvalidInputError: fewer than 2 points.
@@ -320,12 +319,12 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
 
     Args:
         rounds: a protocol, or a list of protocols or pairs (protocol, times).
-        points: minimum number of evaluated points for interpolation, >= 3.
+        points: minimum number of computed points for interpolation, >= 3.
         least: the smallest delta of the curve, in (0, 0.5).
 
     Raises:
         InvalidInputError: no rounds, times < 1, or an argument out of range.
-        UnsupportedProtocolError: no law for a randomizer and shuffler.
+        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
 
     >>> import hushuffle as hs
     >>> local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=1)

@@ -38,22 +38,22 @@ _THRESHOLDS: Final = 64
 def waves(
     protocol: Protocol, *, waves: int, delta: float, instantaneous: Mechanism | None = None, changes: int = 0
 ) -> Bound:
-    """Return a bracket of epsilon (nats) of all waves together, where reports are memoised.
+    """Return a bracket of epsilon (nats) of several waves of collection together, with memoised reports.
 
     Every client draws a permanent report once and reuses it while its value stays. In every wave it sends this report,
     or a fresh randomization of it, and each wave is shuffled separately. Relation: replace one person's values in all
     waves. The waves at which the values change (at most `changes` times), or return to an earlier value whose report
     is reused, are the same in the two datasets. Without changes, epsilon of all waves is that of one shuffle of the
-    permanent reports. A change draws a new report and is visible (`change_shows`): the others' reports stay, so two
-    waves reveal the old and the new report. Only fresh randomness protects them.
-    With fresh answers in every wave, epsilon is `dp.compose([(protocol, waves)])`, which grows without limit.
+    permanent reports. A change draws a new report. As other people's reports stay the same, two waves reveal the old
+    and the new report (`change_shows`), unless each wave adds fresh randomness. With fresh reports in every wave,
+    epsilon is `dp.compose([(protocol, waves)])`, which grows without limit.
 
     Args:
         protocol: the permanent reports: randomizer, shuffler (without dummies or random bits of servers) and n, the
             people who take part in every wave with a constant value. Other participants are not counted.
         waves: number of collections.
-        delta: in [0, 1); at 0 the figure is that of a compromised shuffler.
-        instantaneous: the randomizer of a wave, applied to the permanent report's number; None: the report itself.
+        delta: in [0, 1); at 0 epsilon is that of a compromised shuffler.
+        instantaneous: the randomizer that each wave applies to the permanent report; None sends this report itself.
         changes: largest number of changes of one person's value; each draws a new permanent report, or reuses that of
             an earlier value.
 
@@ -156,9 +156,9 @@ def _cumulated(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) 
 def change_shows(protocol: Protocol) -> Bound:
     """Return the probability that a change of one person's value is visible in two waves of memoised reports.
 
-    All reports are sent unchanged in both waves, and no other report changes. The releases then differ exactly if the
-    person's old and new report differ. The result is for the two values whose reports differ most often; without a
-    change the probability is 0. For local hashing, the result is between the probability of another bucket and 1.
+    Both waves send the permanent reports, and no other person's report changes. The releases then differ if and only if
+    the person's old and new reports differ. The result is for the two values whose reports differ most often. For local
+    hashing, it is a bracket from the probability of another bucket to 1.
 
     Raises:
         UnsupportedProtocolError: the mechanism has too many reports for a matrix, and no closed form.

@@ -1,8 +1,8 @@
 """Published upper bounds on central differential privacy, each in a correct version, for comparison.
 
-Guarantees do not need them: up to rounding, `dp.epsilon` and `dp.delta` are never larger. All functions return a
-`Bound` of kind "upper" for one shuffled collection; relation: replace one person's value, n fixed. No epsilon exceeds
-the local epsilon, which is also an upper bound.
+`dp.epsilon` and `dp.delta` are at most as large, up to rounding, so guarantees do not need these bounds. All functions
+return a `Bound` of kind "upper" for one shuffled collection. Relation: replace one person's value, n fixed. No returned
+epsilon exceeds the local epsilon, which is also an upper bound.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Protocol as TypingProtocol
 
 from hushuffle import _checks
 from hushuffle.curves import published
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.published import Loss
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import symmetric_law
@@ -51,14 +51,14 @@ class _Published(TypingProtocol):
 
 
 def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return the privacy blanket's delta by Hoeffding's inequality (k-ary randomized response).
+    """Return an upper bound on delta from the privacy blanket and Hoeffding's inequality (k-ary randomized response).
 
     Valid for every n, dummies included. Ladjel et al. 2021 print a = 1 - e**epsilon for e**epsilon - 1, and a wider
     interval than the length b = k theta (1 + e**epsilon) that suffices.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
-        UnsupportedProtocolError: the law is not that of k-ary randomized response, or nothing shuffles.
+        UnsupportedProtocolError: not k-ary randomized response, or no shuffler.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 
@@ -84,14 +84,14 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return the privacy blanket's delta by Bennett's inequality (k-ary randomized response).
+    """Return an upper bound on delta from the privacy blanket and Bennett's inequality (k-ary randomized response).
 
     Valid for every n, dummies included, with the raw second moment c = E[L**2] and the factor
     b_+/ln(1 + a b_+/c). As printed by Ladjel et al. 2021, with b_+/(a (m + d) ln(1 + a b_+/c)), it is no upper bound.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
-        UnsupportedProtocolError: the law is not that of k-ary randomized response, or nothing shuffles.
+        UnsupportedProtocolError: not k-ary randomized response, or no shuffler.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 5; docs/theory/blanket.md, Theorem 6.
 
@@ -117,10 +117,10 @@ def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return an upper bound on delta for every randomizer of this local epsilon, by a blanket of weight e**-epsilon_0.
+    """Return an upper bound on delta for every randomizer with local epsilon_0, by a blanket of weight e**-epsilon_0.
 
-    One of the two rows in question serves as the blanket; the worst ratio of the rows is summed exactly.
-    Valid for every n; dummies are given to the adversary.
+    The blanket is the report distribution of one of the two compared values; the sum uses the worst ratio of the two
+    distributions. The bound is valid for every n. The adversary is assumed to know which reports are dummies.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
@@ -138,7 +138,7 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
 
 
 def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
-    """Return the epsilon (nats) at which `any_randomizer_delta` is `delta`. Raises and Source are the same.
+    """Return the epsilon (nats) at which `any_randomizer_delta` is `delta`. See that function for Raises and Source.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
@@ -150,13 +150,12 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
 
 
 def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
-    """Return an upper bound on delta for every randomizer of this local epsilon, by the method of clones.
+    """Return an upper bound on delta for every randomizer with local epsilon epsilon_0, by the method of clones.
 
-    Each other person is a clone of one or the other of the target's two reports with probability
-    e**-epsilon_0/2 each. The divergence of the resulting two distributions is summed exactly. This is the first version
-    of the reduction.
-    The second one, which raises the number of clones and hides whether the target's own report
-    fell elsewhere, is below the true delta for k-ary randomized response with k >= 4, and is not offered.
+    Each other person's report is a clone of the target's report on the first or on the second value, each with
+    probability e**-epsilon_0/2. The divergence of the resulting two distributions is summed exactly. This is the
+    reduction of 2021. The reduction of 2023 assumes more clones; it is below the true delta for k-ary randomized
+    response with k >= 4, and is not offered.
 
     Raises:
         InvalidInputError: epsilon not finite, or < 0.
@@ -189,13 +188,13 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     """Return epsilon (nats) by the closed form of the method of clones.
 
     ln(1 + tanh(epsilon_0/2) (8 sqrt(e**epsilon_0 ln(4/delta)/n) + 8 e**epsilon_0/n)), for
-    epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. Before it is returned, it is
-    compared with the certified upper bound of this protocol.
+    epsilon_0 <= ln(n/(16 ln(2/delta))); elsewhere the local epsilon. The result is
+    returned only if it is at least the certified upper bound of this protocol.
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure to hold it against.
-        NumericalError: it lies below the certified upper bound (never seen).
+        UnsupportedProtocolError: nothing shuffles, no noise, or no certified epsilon.
+        NumericalError: the closed form is below the certified upper bound (never observed).
 
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
 
@@ -212,14 +211,14 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     """Return epsilon (nats) by the closed form of stronger privacy amplification.
 
     ln(1 + (e**epsilon_0 - 1)(4 sqrt(2 ln(4/delta)/((e**epsilon_0 + 1) n)) + 4/n)), for
-    epsilon_0 <= ln(n/(8 ln(2/delta)) - 1); elsewhere the local epsilon. The pair of laws that its proof goes through
-    understates some divergences (docs/theory/blanket.md, Remark 8); the closed form is loose enough in all cases
-    tried, and is returned only where the certified upper bound of this protocol confirms it.
+    epsilon_0 <= ln(n/(8 ln(2/delta)) - 1); elsewhere the local epsilon. The pair of distributions in its proof
+    understates some divergences (docs/theory/blanket.md, Remark 8), but the closed form was an upper bound in all
+    tested cases. It is returned only if it is at least the certified upper bound of this protocol.
 
     Raises:
         InvalidInputError: delta out of range.
-        UnsupportedProtocolError: nothing shuffles, no noise, or no certified figure to hold it against.
-        NumericalError: it lies below the certified upper bound (never seen).
+        UnsupportedProtocolError: nothing shuffles, no noise, or no certified epsilon.
+        NumericalError: the closed form is below the certified upper bound (never observed).
 
     Source: Feldman, McMillan, Talwar 2023, section 3.
 
@@ -350,7 +349,7 @@ def _closed_form(
     level, local = _checks.probability("delta", delta, low_open=True, high_open=True), _local(protocol)
     published = formula(protocol.n, local, level)
     value = local if published is None else min(published, local)
-    if divergence(protocol).upper(value) > level:
+    if privacy_curve(protocol).upper(value) > level:
         message = f"the published epsilon {value:g} lies below the certified upper bound. Use dp.epsilon."
         raise NumericalError(message)
     return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources)

@@ -1,10 +1,9 @@
 """Certified bounds on the probability of a right guess for mechanisms other than randomized response.
 
-The upper bound is the smallest of three: one unshuffled report; for reports that support values, the residual after
-revealing which known people's reports are truthful (`_supporting`); for others, and for sums, the central guarantee.
-The lower bound is that of an uninformed adversary, where dummies support a fixed number of values.
-
-For any prior and any gain of a guess: one unshuffled report, and the central guarantee.
+The upper bound is the smallest of three. The first is for one unshuffled report. If reports support values, the second
+is for an adversary who knows which known people's reports are truthful (`_supporting`). For other reports and for sums,
+the third follows from the central guarantee. If dummies support a fixed number of values, the lower bound is for an
+uninformed adversary. For other priors and gains, the bounds use one unshuffled report and the central guarantee.
 
 Source: docs/theory/guessing.md, Theorems 10 to 12; K. Joag-Dev, F. Proschan 1983.
 """
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
@@ -59,7 +58,7 @@ _ROUNDING: Final = 2.0**-40
 
 
 def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
-    """Return the bound for an adversary who knows `known` others (`composition`: whether their values are given)."""
+    """Return bounds on the success of an adversary who knows `known` people (`composition`: their values are given)."""
     law, k = protocol.randomizer.law(), protocol.randomizer.inputs
     # Naming a value among k is naming a person among k people with different values.
     success, attained = law.bayes(Prior.of(k))
@@ -84,7 +83,7 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 
 def _central(protocol: Protocol) -> float:
     """Return the minimum of (e**epsilon + (k - 1) delta(epsilon))/k over the values in `_TRIED`."""
-    curve, k = divergence(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
+    curve, k = privacy_curve(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
     levels = (epsilon for epsilon in _TRIED if math.exp(epsilon) < k)
     return min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in levels)])
 
@@ -92,18 +91,18 @@ def _central(protocol: Protocol) -> float:
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:
     """Return an upper bound on an adversary's expected gain from a guess of one value, for a given prior.
 
-    It holds for any knowledge of the other values. It is exact without a shuffler. Otherwise it is the smaller of the
-    unshuffled report's bound and that of the central guarantee; the lower bound is the gain without the release.
+    The bound holds for any knowledge of the other values. It is exact without a shuffler. Otherwise it is the smaller
+    of the bounds from one unshuffled report and from the central guarantee. The lower bound is the prior gain.
 
     Args:
-        protocol: what is collected and how, of any mechanism.
-        gain: of guess w when the value is x, shape (guesses, k): `identity_gain(k)`, `tries_gain`, `distance_gain`,
-            or your own numbers.
+        protocol: the collection, with any mechanism.
+        gain: gain of guess w when the value is x, shape (guesses, k): `identity_gain(k)`, `tries_gain`,
+            `distance_gain`, or other numbers.
         frequencies: the adversary's prior probability of each value, shape (k,), sum 1.
 
     Raises:
-        InvalidInputError: no distribution over the k values, or shapes that do not fit.
-        UnsupportedProtocolError: no matrix that can be written down, and no central guarantee.
+        InvalidInputError: `frequencies` is not a distribution over the k values, or a shape does not fit.
+            UnsupportedProtocolError: the mechanism has no explicit matrix and no central guarantee.
 
     Source: docs/theory/guessing.md, Theorem 12.
 
@@ -135,7 +134,7 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
             raise refusal
         return Bound.exact(ends[0], unit="gain", sources=(BRAUN,))
     try:
-        curve, spread = divergence(protocol), (most - least) * (1 - float(prior.max()))
+        curve, spread = privacy_curve(protocol), (most - least) * (1 - float(prior.max()))
         ends += [least + math.exp(e) * (before - least) + spread * curve.upper(e) for e in _TRIED]
     except UnsupportedProtocolError:
         if refusal is not None:

@@ -1,9 +1,9 @@
 """Privacy of message traffic, in which the target of a message depends on private data.
 
-`sampling_epsilon` and `scrambler_epsilon` are about one step; the private value is the target of a message.
-`plan_guarantee` and `plan_delta` are about a whole plan (`hushuffle.plans`): all steps that one data item reaches.
-`traffic_and_releases` gives the traffic's and the releases' parts; `collusions` is about colluding scramblers.
-`cheapest` chooses sampling, dummies and batches. `published` has the paper's formulas, for comparison.
+`sampling_epsilon` and `scrambler_epsilon` are for one step; the private value is the target of a message.
+`plan_guarantee` and `plan_delta` are for a whole plan (`hushuffle.plans`): all steps that one data item reaches.
+`traffic_and_releases` returns separate epsilons of the traffic and of the releases. `collusions` is for colluding
+scramblers. `cheapest` chooses sampling, dummies and batches. `published` has the paper's formulas, for comparison.
 """
 
 from hushuffle.questions.traffic import published

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from hushuffle import _checks
-from hushuffle.curves.divergence import divergence
+from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
@@ -48,7 +48,7 @@ class Configuration:
 
     @property
     def sigma(self) -> float:
-        """The probability sigma that a source draws its target anew."""
+        """The probability sigma that a source replaces its target by a random target."""
         return self.sampling.sigma
 
     @property
@@ -87,26 +87,26 @@ def cheapest(
 ) -> Configuration:
     """Return the configuration with the fewest messages that meets (epsilon, delta) for one cluster, under limits.
 
-    Both ways of hiding are tried: sampling and flooding alone, and sampling behind scramblers with dummies. The
-    figure is certified: its upper bound is at most `epsilon`. That no configuration needs 2 % fewer messages rests on
-    epsilon falling as sampling, dummies and batches grow (each is a post-processing). Deterministic.
+    The deterministic search covers sampling and flooding alone, and sampling behind scramblers with dummies. The
+    certified upper bound on the result's epsilon is at most `epsilon`. No configuration needs 2 % fewer messages,
+    because epsilon falls as sampling, dummies and batches grow (each is a post-processing).
 
-    For a plan in which a person passes G such clusters, ask for epsilon/G at delta/G; `plan_guarantee` then says how
-    much better the whole is.
+    If a data item passes G such clusters of a plan, use epsilon/G and delta/G here; `plan_guarantee` then returns the
+    usually smaller epsilon of the whole plan.
 
     Args:
         targets: number of targets T, >= 2.
-        contributions: how many tuples are to arrive, in expectation.
-        epsilon: wanted, in nats, > 0.
-        delta: in [0, 1); with 0 scramblers do not help (without a cap) and are not tried.
+        contributions: expected number of tuples that arrive at the targets.
+        epsilon: target in nats, > 0.
+        delta: in [0, 1); at 0, scramblers (which have no cap here) do not help and are not tried.
         messages_at_most: limit on all messages (network load).
         channels_at_most: limit on the channels of one sending node: batch + T of a scrambler, flood + 1 of a source.
         sources_at_most: limit on the sources; those beyond `contributions` are extra consents.
         convention: of the sampling, "uniform" or "exclusive".
 
     Raises:
-        InvalidInputError: an argument out of range; or nothing meets all limits, and then the message says what
-            lifting each of them would bring.
+        InvalidInputError: an argument out of range; or no configuration meets all limits. The message then contains the
+            cheapest configuration without each limit.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021, section V (trade-offs).
 
@@ -157,11 +157,11 @@ class _Task:
         best = self._behind_scramblers(alone)
         if best is None or cluster_costs(best).messages > self.messages:
             return None
-        figure = divergence(best.protocol).epsilon(self.delta)
+        figure = privacy_curve(best.protocol).epsilon(self.delta)
         return Configuration(cluster=best, epsilon=figure, delta=self.delta, costs=cluster_costs(best))
 
     def nearest(self) -> str:
-        """Return what the cheapest configuration would be if one limit were lifted."""
+        """Return a text with the cheapest configuration without each single limit."""
         names = {"messages": "messages_at_most", "channels": "channels_at_most", "sources": "sources_at_most"}
         lines = []
         for limit_of, name in names.items():
@@ -254,7 +254,7 @@ class _Task:
     def _excess(self, sources: int, batch: int, dummies: int) -> float:
         """Return how far (ln) delta is above the target for the sigma of so many sources, one batch and dummies."""
         sampling = TargetSampling(targets=self.targets, sigma=self._sigma(sources), convention=self.convention)
-        law = divergence(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=batch))
+        law = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=batch))
         value = law.near(self.delta).upper(self.epsilon * (1 - _MARGIN))
         return math.log(max(value, 1e-300)) - math.log(self.delta)
 
@@ -276,9 +276,9 @@ def _price(cluster: Cluster) -> tuple[int, int]:
 
 
 def smallest(excess: Callable[[int], float], high: int) -> int:
-    """Return the smallest integer >= 0 at which a falling `excess` is at most 0, as it is at `high`.
+    """Return the smallest integer >= 0 at which the decreasing function `excess` is at most 0; `excess(high)` must be.
 
-    Steps away from 0 in growing strides, then interpolates and halves in turn.
+    The search takes growing steps from 0, then alternates interpolation and bisection.
 
     >>> smallest(lambda d: 100.5 - d, 1000)
     101

@@ -15,8 +15,8 @@ from hushuffle.questions.traffic.plan import plan_guarantee
 class Collusion:
     """Epsilons of a plan against an observer of all links who controls all but `honest` scramblers of each cascade.
 
-    `curious`: the epsilon if they follow the protocol. `active`: the epsilon if they, or the party that selects the
-    participants, suppress messages and replace others by their own.
+    `curious`: epsilon if the controlled scramblers follow the protocol. `active`: epsilon if they, or the party that
+    selects the participants, suppress messages and replace messages by their own.
     """
 
     honest: int
@@ -25,14 +25,14 @@ class Collusion:
 
 
 def collusions(plan: Plan, *, delta: float) -> tuple[Collusion, ...]:
-    """Return the figures (nats) of a plan for every number of honest scramblers of a cascade, from all to none.
+    """Return epsilons (nats) of a plan for every number of honest scramblers of a cascade, from all to none.
 
-    Which ones are honest does not matter: their dummies count, n sources share them, and the order of the last honest
-    one hides the rest. An active adversary takes the other sources away: one source is left among the honest ones'
-    dummies. Empty: the plan has no scramblers.
+    Only the number of honest scramblers matters: n sources share their dummies, and the last honest scrambler hides the
+    order. An active adversary can remove all other sources, so that the dummies of honest scramblers hide a single
+    source. The result is empty if the plan has no scramblers.
 
     Args:
-        plan: what is run; the longest cascade of its clusters says how many rows there are.
+        plan: the plan; its longest cascade determines the number of results.
         delta: in [0, 1).
 
     Raises:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.composition import composed_delta, composed_epsilon
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling, symmetric_law
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 def sampling_epsilon(targets: int, sigma: float, flood: int = 0, *, convention: Convention = "uniform") -> Bound:
-    """Return the exact epsilon (nats, delta = 0) of a device that samples and floods, if the sender is visible.
+    """Return the exact epsilon (nats, delta = 0) of sampling and flooding, if the sender of each message is visible.
 
-    ln(1 + (1 - sigma) T / (sigma (d + 1))) in the uniform convention, d = `flood` <= T - 2; 0 for a broadcast.
-    Relation: replace the message's own target.
+    The result is ln(1 + (1 - sigma) T / (sigma (d + 1))) in the uniform convention with d = `flood` <= T - 2, and 0 for
+    a broadcast. Relation: replace the true target of the message.
 
     Args:
         targets: number of targets T, >= 2.
-        sigma: probability that the target is drawn anew.
-        flood: further messages, to distinct other targets.
-        convention: "uniform" draws among all T, "exclusive" among the other T - 1.
+        sigma: probability that the target is replaced by a random target.
+        flood: number of further messages, to distinct other targets.
+        convention: a random target is drawn among all T ("uniform") or among the other T - 1 ("exclusive").
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -63,18 +63,18 @@ def scrambler_epsilon(
 ) -> Bound:
     """Return a certified bracket of the epsilon (nats) of n sources behind a scrambler, at `delta`.
 
-    Relation: replace one source's own target. The adversary knows the own targets of all other sources and sees how
-    many messages each target gets. The same figure as `hushuffle.dp.epsilon` of the protocol.
+    Relation: replace the true target of one source. The adversary knows the true targets of all other sources, and sees
+    how many messages each target receives. The result equals `hushuffle.dp.epsilon` of the protocol.
 
     Args:
         targets: number of targets T, >= 2.
         sources: number of sources n that share the scrambler.
-        sigma: probability that a source draws its target anew.
+        sigma: probability that a source replaces its target by a random target.
         dummies: number of dummies d, to uniform targets.
-        cap: most messages for one target: n, or None. With a cap the pure figure is exact for d < n and an upper
-            bound beyond.
+        cap: largest number of messages for one target: n, or None. With a cap and delta = 0, the result is exact for
+            d < n and an upper bound for d >= n.
         delta: in [0, 1).
-        convention: "uniform" draws among all T, "exclusive" among the other T - 1.
+        convention: a random target is drawn among all T ("uniform") or among the other T - 1 ("exclusive").
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -90,7 +90,7 @@ def scrambler_epsilon(
     level = _checks.probability("delta", delta, high_open=True)
     sampling = TargetSampling(targets=targets, sigma=sigma, convention=convention)
     protocol = Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies, cap=cap), n=sources)
-    return divergence(protocol).epsilon(level)
+    return privacy_curve(protocol).epsilon(level)
 
 
 RELATION = "replace one data item"
@@ -99,13 +99,13 @@ RELATION = "replace one data item"
 def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
     """Return the certified guarantee of a plan against an observer of all its traffic.
 
-    Relation: replace one data item. Every cluster and every noisy release that the item reaches counts, composed by
-    their dominating pairs; the figure is the worst over the plan's sets of data. The lower bound is that of explicit
-    datasets: one item moves its message in all of `plan.moved_together` at once, and all other items are equal. A query
-    with this plan has such items if its columns are free. It holds under `plan.assumptions`: show them with it.
+    Relation: replace one data item. Epsilon composes all clusters and noisy releases that the item reaches, by their
+    dominating pairs; it is the largest over the plan's sets of data. Explicit datasets attain the lower bound: one item
+    moves its message in all of `plan.moved_together` at once, and all other items are equal. A query can have these
+    items if its columns may have any values. The guarantee requires `plan.assumptions`: show them together.
 
     Args:
-        plan: what is run.
+        plan: the plan.
         delta: in [0, 1).
 
     Raises:
@@ -133,13 +133,13 @@ def plan_guarantee(plan: Plan, *, delta: float) -> Guarantee:
 
 
 def plan_delta(plan: Plan, *, epsilon: float) -> Bound:
-    """Return an upper bound on the smallest delta at `epsilon` (nats) against an observer of all traffic.
+    """Return an upper bound on the smallest delta at `epsilon` (nats) against an observer of all traffic of a plan.
 
-    The other way to read `plan_guarantee`: relation, adversary and assumptions are the same. At epsilon = 0 it bounds
-    the total variation distance, and 1/2 + delta/2 the probability to distinguish two equally likely items.
+    Relation, adversary and assumptions are those of `plan_guarantee`. At epsilon = 0 delta bounds the total variation
+    distance, and 1/2 + delta/2 bounds the probability to distinguish two equally likely items.
 
     Args:
-        plan: what is run.
+        plan: the plan.
         epsilon: in nats, finite, >= 0.
 
     Raises:
@@ -171,10 +171,10 @@ def _delta_together(laws: Sequence[tuple[PrivacyCurve, int]], epsilon: float) ->
 
 
 def theorem_one(plan: Plan, *, delta: float) -> Bound:
-    """Return the sum of the clusters' epsilons (nats), each at an equal share of delta; a simple, larger bound.
+    """Return the sum of the clusters' epsilons (nats) at equal shares of delta: an upper bound on the plan's epsilon.
 
-    Over all clusters (and releases) that an item reaches, not those on the longest path; the worst over the sets of
-    data.
+    The sum is over all clusters and releases that an item reaches; the result is the largest over the plan's sets of
+    data. It is simpler and larger than `plan_guarantee`.
 
     Raises:
         InvalidInputError: delta out of range.
@@ -201,9 +201,9 @@ def theorem_one(plan: Plan, *, delta: float) -> Bound:
 
 
 def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | None:
-    """Return the epsilons (nats) of the traffic alone and of the releases alone, each the worst over the sets of data.
+    """Return epsilon (nats) of the traffic alone and of the releases alone, each the largest over the sets of data.
 
-    None: nothing is released with noise, or later messages depend on what was, so that the two do not come apart.
+    The result is None if the plan has no noisy releases, or if later messages depend on a release.
 
     Raises:
         InvalidInputError: delta out of range.
@@ -227,7 +227,7 @@ def traffic_and_releases(plan: Plan, *, delta: float) -> tuple[Bound, Bound] | N
 
 
 def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Bound], ...]:
-    """Return epsilon at `delta` of one moved message, for every cluster with data-dependent targets.
+    """Return (cluster, epsilon at `delta` for a changed target of one message) for every cluster with private targets.
 
     >>> import hushuffle as hs
     >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate
@@ -244,7 +244,7 @@ def cluster_guarantees(plan: Plan, *, delta: float) -> tuple[tuple[Cluster, Boun
             continue
         protocol = cluster.protocol
         if protocol not in bounds:
-            bounds[protocol] = divergence(protocol).epsilon(level)
+            bounds[protocol] = privacy_curve(protocol).epsilon(level)
         rows.append((cluster, bounds[protocol]))
     return tuple(rows)
 
@@ -264,7 +264,7 @@ def _composed(plan: Plan, data: str, delta: float) -> Bound:
     sure, reached = plan.moved_together(data), plan.reachable(data)
     if plan.releases_reached(data) or len(sure) < len(reached):
         alike = Counter(cluster.protocol for cluster in sure)
-        least = _together([(divergence(protocol), times) for protocol, times in alike.items()], delta)
+        least = _together([(privacy_curve(protocol), times) for protocol, times in alike.items()], delta)
         sources, witness = together.sources, least.witness
         together = bracket(least.lower, together.upper, unit="nats", sources=sources, witness=witness)
     if sum(times for _, times in laws) == 1:
@@ -301,7 +301,7 @@ def _releases(plan: Plan, data: str) -> list[tuple[PrivacyCurve, int]]:
 
 def _law(protocol: Protocol, *, coins_known: bool) -> PrivacyCurve:
     if not coins_known or protocol.shuffler.reveals is Reveals.SENDERS:
-        return divergence(protocol)
+        return privacy_curve(protocol)
     return CoinsKnown.of(
         law=symmetric_law(protocol.randomizer, for_what="A scrambler whose sources' random choices are known"),
         local_epsilon=protocol.randomizer.local_epsilon,

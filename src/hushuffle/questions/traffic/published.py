@@ -1,11 +1,11 @@
 """The paper's formulas and simulations for a scrambler, for comparison with the certified results only.
 
-Three kinds. `theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: the paper's, with slips corrected,
-and never better than `scrambler_epsilon`. `printed_capped_epsilon` and `printed_bennett_epsilon` are formulas as
-printed that are no bounds: plain numbers. `simulated_delta` and `simulated_epsilon` are estimates: plain numbers too,
-without an interval, because few of their samples count.
+`theorem_four_epsilon` and `theorem_five_epsilon` are upper bounds: the paper's bounds, corrected, and never below
+`scrambler_epsilon`. `printed_capped_epsilon` and `printed_bennett_epsilon` return plain numbers: formulas as printed,
+which are no bounds. `simulated_delta` and `simulated_epsilon` return plain numbers, too: estimates without an
+interval, since few of their samples have a positive sum.
 
-All are for the uniform convention unless said, and write E over N = M + 1 + d, M ~ Bin(n - 1, sigma), of
+The convention is "uniform" unless stated. All use the mean over N = M + 1 + d, M ~ Bin(n - 1, sigma), of
 (1/N) E[L_1 + ... + L_N]_+ as in `hushuffle.curves.published`.
 """
 
@@ -46,8 +46,8 @@ _TERMS: Final = {"hoeffding": published.hoeffding, "bennett": published.bennett}
 def printed_capped_epsilon(targets: int, sources: int, sigma: float, dummies: int) -> float:
     """Return Theorem 3's epsilon (nats) of a capped scrambler, as printed: too small, no guarantee.
 
-    The printed sum has C(d, k) where the dummies' law has P(Bin(d, 1/T) >= k), lacks a factor 1/(n - k), and is for
-    the exclusive convention. Use `scrambler_epsilon` with a cap.
+    The printed sum has C(d, k) in place of P(Bin(d, 1/T) >= k) for the dummies, and lacks a factor 1/(n - k). It is for
+    the exclusive convention. Use `scrambler_epsilon` with a cap instead.
 
     Args:
         targets: number of targets T, >= 2.
@@ -81,13 +81,13 @@ def theorem_four_epsilon(
 ) -> Bound:
     """Return Theorem 4's epsilon (nats), corrected: an upper bound, at most the local epsilon.
 
-    With a = e**epsilon - 1 (printed: 1 - e**epsilon) and the length of the interval as it is, or refined by
-    Bennett's inequality with its factor corrected. Not sampling (sigma = 0) is allowed.
+    Here a = e**epsilon - 1 (printed: 1 - e**epsilon), and the interval has its exact length. With "bennett", Bennett's
+    inequality with the corrected factor refines the bound. sigma = 0 (no sampling) is allowed.
 
     Args:
         targets: number of targets T, >= 2.
         sources: number of sources n.
-        sigma: probability that a source draws its target anew.
+        sigma: probability that a source replaces its target by a random target.
         dummies: number of dummies d.
         delta: in (0, 1).
         inequality: "hoeffding" or "bennett".
@@ -110,10 +110,10 @@ def theorem_four_epsilon(
 
 
 def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> Bound:
-    """Return Theorem 5's epsilon (nats): Hoeffding for any randomizer of this local epsilon; an upper bound.
+    """Return Theorem 5's epsilon (nats): a bound by Hoeffding's inequality for any randomizer with local epsilon_0.
 
-    b = sigma (1 + e**epsilon)(e**epsilon_0 - e**-epsilon_0), a = e**epsilon - 1 (printed: 1 - e**epsilon). That b is
-    longer than the interval of target sampling, so that it holds, and is never better than Theorem 4.
+    b = sigma (1 + e**epsilon)(e**epsilon_0 - e**-epsilon_0), a = e**epsilon - 1 (printed: 1 - e**epsilon). The interval
+    length b exceeds that of target sampling, so the bound is valid, but at least as large as that of Theorem 4.
 
     Raises:
         InvalidInputError: an argument out of range, or sigma = 0 (no local epsilon).
@@ -137,8 +137,8 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
 def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: int, *, delta: float) -> float:
     """Return the paper's refinement of Theorem 4 by Bennett's inequality (nats), as printed: no bound.
 
-    The printed factor b_+/(a (m + d) ln(1 + a b_+/c)) is 1/(a (m + d)) times the one that holds; b_+ as printed in
-    Lemma 5, with a = e**epsilon - 1. Where it claims nothing: the local epsilon.
+    The printed factor b_+/(a (m + d) ln(1 + a b_+/c)) is 1/(a (m + d)) times the correct factor. b_+ is as printed in
+    Lemma 5, and a = e**epsilon - 1. Where the formula has no solution, the result is the local epsilon.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -163,19 +163,19 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
 def simulated_delta(
     targets: int, sources: int, sigma: float, dummies: int, *, epsilon: float, samples: int = 5000, seed: int = 1
 ) -> float:
-    """Return Algorithm 2's estimate of delta: `samples` sums L_1 + ... + L_N for each N, averaged.
+    """Return Algorithm 2's estimate of delta: the average over `samples` sums L_1 + ... + L_N for each N.
 
-    An estimate of the privacy blanket's bound, which `scrambler_epsilon` sums exactly. No guarantee: where delta is
-    small few samples have a positive sum, and the estimate is often 0.
+    It estimates the privacy blanket's bound, which `scrambler_epsilon` sums exactly. It is no guarantee: if delta is
+    small, few samples have a positive sum, and the estimate is often 0.
 
     Args:
         targets: number of targets T, >= 2.
         sources: number of sources n.
-        sigma: probability that a source draws its target anew.
+        sigma: probability that a source replaces its target by a random target.
         dummies: number of dummies d.
         epsilon: in nats, >= 0.
-        samples: R, of each N.
-        seed: of NumPy's generator.
+        samples: number R of sums for each N.
+        seed: seed of NumPy's generator.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -193,9 +193,9 @@ def simulated_delta(
 def simulated_epsilon(
     targets: int, sources: int, sigma: float, dummies: int, *, delta: float, samples: int = 5000, seed: int = 1
 ) -> float:
-    """Return the epsilon (nats) at which Algorithm 2's estimate is `delta`, the same samples for every epsilon.
+    """Return the epsilon (nats) at which Algorithm 2's estimate is `delta`, with the same samples for every epsilon.
 
-    Arguments, Raises and Source as in `simulated_delta`; at most the local epsilon.
+    The result is at most the local epsilon. Arguments, Raises and Source are those of `simulated_delta`.
 
     >>> import hushuffle as hs
     >>> certified = hs.traffic.scrambler_epsilon(20, 100, 0.2, 50, delta=1e-2).upper
@@ -235,9 +235,9 @@ class _Case:
         return Loss.of(k=self.targets, truth=1 - self.sigma + lie, lie=lie, epsilon=epsilon)
 
     def epsilon(self, term: Callable[[_Case, float, Floats], Floats], delta: float) -> float:
-        """Return the smallest epsilon found at which the mean of `term` over N is at most `delta`, or the local one.
+        """Return an epsilon at which the mean of `term` over N is at most `delta`; without any, the local epsilon.
 
-        The mean need not fall with epsilon; any epsilon at which it is small enough will do.
+        The search starts at small epsilons. The mean need not fall with epsilon, so smaller solutions may exist.
         """
         level = _checks.probability("delta", delta, low_open=True, high_open=True)
 

@@ -18,72 +18,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket
 from hushuffle.curves.composed import ComposedCurve
 from hushuffle.curves.composition import Cache, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.divergence import divergence
 from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve
 from hushuffle.curves.secure_sums import SecureSums
-from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import NoShuffle, Reveals, Scrambler
+from hushuffle.mechanisms.release import Group
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.roots import crossing
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
-    from hushuffle.mechanisms.split_and_mix import SplitAndMix
 
 _TAIL: Final = -60.0
 """Events rarer than about e**-60 may be missing from a lower bound."""
 
 _WIDEST: Final = 16
 """Largest number of bits per report for which a lower bound with several reports is computed."""
-
-
-def person_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int) -> PrivacyCurve:
-    """Return the privacy curve of a protocol with n reports if one person sends at most `reports` of them.
-
-    Raises:
-        UnsupportedProtocolError: the randomizer's report distribution is unknown, or people with different randomizers
-            send several reports.
-        NumericalError: there are more reports than the accuracy is tested for.
-    """
-    single, most = divergence(protocol), min(reports, protocol.n)
-    if most == 1:
-        return single
-    if protocol.shared is not None:
-        message = (
-            "Several numbers of one person in one sum have no bound. Use `coordinates`, or add the numbers up first."
-        )
-        raise UnsupportedProtocolError(message)
-    protocol = Protocol(randomizer=protocol.randomizer, shuffler=protocol.shuffler, n=protocol.n)
-    reveals = protocol.reveals
-    if reveals in (Reveals.SENDERS, Reveals.NOISY_ORDER):
-        seen = divergence(replace(protocol, shuffler=NoShuffle(), n=1))
-        if reveals is Reveals.SENDERS:
-            return ComposedCurve(laws=[(seen, most)])
-        return PersonCurve(batches=[(seen, most)], single=single, reports=most, hidden=_hidden(protocol, single, most))
-    shuffler = protocol.shuffler.divided(most)
-    batch = divergence(replace(protocol, shuffler=shuffler, n=protocol.n // most))
-    return PersonCurve(batches=[(batch, most)], single=single, reports=most, hidden=_hidden(protocol, single, most))
-
-
-def _hidden(protocol: Protocol, single: PrivacyCurve, reports: int) -> FiniteDivergence | SecureSums | None:
-    """Return a curve whose `alike` lists datasets with several reports of the target; None if none is available."""
-    if isinstance(single, SecureSums):
-        return single
-    shuffler = protocol.shuffler
-    if protocol.reveals in (Reveals.SUMS, Reveals.CAPPED_MULTISET) or shuffler.dummy_law or shuffler.tossed:
-        return None
-    bits = protocol.randomizer.law().flipped
-    if bits is not None and bits.width > _WIDEST:
-        return None
-    hidden = replace(protocol, shuffler=Scrambler(dummies=shuffler.dummies), n=protocol.n - reports + 1)
-    return FiniteDivergence.of(hidden)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,3 +117,64 @@ class PersonCurve(PrivacyCurve):
 
     def _named(self, witness: Witness) -> Witness:
         return replace(witness, family=f"{witness.family}, all {self.reports:,} reports of the target alike")
+
+
+def _reduce(question: Question) -> Rounds:
+    release, times = question.release, question.reports
+    if release.view in (Reveals.SENDERS, Reveals.NOISY_ORDER):
+        group = Group(people=1, device=question.device)
+        seen = question.about(groups=(group,), view=Reveals.SENDERS, sources=())
+        return Rounds(question=replace(seen, reports=1), times=times)
+    (group,) = release.groups
+    batch = question.about(
+        groups=(Group(people=group.people // times, device=group.device),),
+        sources=tuple(share for source in release.sources for share in source.divided(times)),
+        view=Reveals.MULTISET if release.view is Reveals.CAPPED_MULTISET else release.view,
+    )
+    return Rounds(question=replace(batch, reports=1), times=times)
+
+
+def _divisible(question: Question) -> bool:
+    """Whether the messages of each value can be divided: a random number of the shuffler's cannot."""
+    sources = question.release.sources
+    return all(source.from_people or not source.each for source in sources) or Feature.SUMS in question.features
+
+
+def _build(question: Question, solve: Solve) -> PrivacyCurve:
+    rounds = _reduce(question)
+    batches = [(solve(rounds.question), rounds.times)]
+    if question.release.view is Reveals.SENDERS:
+        return ComposedCurve(laws=batches)
+    single = solve(replace(question, reports=1))
+    return PersonCurve(batches=batches, single=single, reports=question.reports, hidden=_hidden(question, single))
+
+
+def _hidden(question: Question, single: PrivacyCurve) -> FiniteDivergence | SecureSums | None:
+    """Return a curve whose `alike` lists datasets with several reports of the target; None if none is available."""
+    if isinstance(single, SecureSums):
+        return single
+    if question.features & {Feature.SUMS, Feature.CAP, Feature.OWN, Feature.EACH, Feature.RANDOM}:
+        return None
+    bits = question.law.flipped
+    if bits is not None and bits.width > _WIDEST:
+        return None
+    (group,) = question.release.groups
+    others = Group(people=group.people - question.reports + 1, device=group.device)
+    return FiniteDivergence.of(replace(question.release, groups=(others,), view=Reveals.MULTISET))
+
+
+RULE: Final = Rule(
+    name="a batch for each report",
+    statement="The release is computed from one shuffle for each report of the person, with shares of the messages.",
+    page="composition.md, Theorem 8",
+    on=frozenset({Feature.REPORTS}),
+    beside=frozenset(
+        {Feature.SENDERS, Feature.ORDER, Feature.CAP, Feature.SUMS, Feature.OWN, Feature.EACH, Feature.RANDOM}
+    ),
+    applies=_divisible,
+    reduce=_reduce,
+    build=_build,
+    exact=False,
+    limits="There is no bound for several reports of one person here. Take one report of each person. For several "
+    "numbers of one person in one sum: Use `coordinates`, or add them up first.",
+)

@@ -8,9 +8,9 @@ documentation, docs/theory/traffic.md, Theorems 3 to 5. In short, for d < n at m
   (mu A + nu B)/(nu A + nu B), A = E w_u, B = E w_(u+1), w_u = (T-1)**u P(Bin(d, 1/T) >= u), where u, the number of
   other sources that are not at t, has weights C(n-1, u) mu**u nu**(n-1-u) if all others are at one third target
   and is stochastically smaller for any other input; w is log-concave, so B/A is smallest there;
-- if no target is full, it is at most 1 + (theta/nu) E[D]/(d + 1) with D dummies (the target's own message
-  among them) at t, largest with n - 1 messages at t;
-- if another target is full, as in the first case with mu and nu exchanged and A, B exchanged.
+- if no target is full, the ratio is at most 1 + (theta/nu) E[D]/(d + 1), where D is the number of dummies at t (with
+  the target's own message); it is largest with n - 1 messages at t;
+- if another target is full, the bound of the first case holds with mu and nu exchanged, and A and B exchanged.
 
 More dummies can be added after d without use of the sources' messages: epsilon at d >= n is at most epsilon at
 d = n - 1. A cap only hides more, since the capped scrambler is a post-processing of the uncapped one: cut the uncapped
@@ -22,13 +22,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve, bracket
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.local import local_divergence
-from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
+from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import LADJEL
 from hushuffle.numerics.binomial import Floats
@@ -125,7 +128,7 @@ class Capped(SearchedCurve):
         return max(value - self._changed(epsilon), 0.0), witness
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the datasets of the uncapped scrambler; errors of probabilities include what the cap can change."""
+        """Return the datasets of the uncapped scrambler; errors of their probabilities include the cap's effect."""
         pairs = self.uncapped.datasets(log_tail=log_tail)
         return tuple(
             replace(pair, p_error=pair.p_error + self._binding, q_error=pair.q_error + self._binding) for pair in pairs
@@ -195,3 +198,28 @@ def _normal(logs: Floats) -> Floats:
     """Return probabilities proportional to e**logs."""
     shares = np.exp(logs - logs.max())
     return np.asarray(shares / shares.sum())
+
+
+def _reduce(question: Question) -> Same:
+    return Same(question=question.about(view=Reveals.MULTISET))
+
+
+def _build(question: Question, solve: Solve) -> PrivacyCurve:
+    question.certify()
+    release = question.release
+    law = symmetric_law(question.device, for_what="A scrambler with a cap")
+    uncapped = solve(_reduce(question).question)
+    assert isinstance(uncapped, SearchedCurve)
+    pure = question.device.local_epsilon
+    return Capped(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies, uncapped=uncapped)
+
+
+RULE: Final = Rule(
+    name="cap removed",
+    statement="The capped counts are computed from the uncapped ones, so a cap only hides more.",
+    page="traffic.md, Theorem 3",
+    on=frozenset({Feature.CAP}),
+    reduce=_reduce,
+    build=_build,
+    exact=False,
+)

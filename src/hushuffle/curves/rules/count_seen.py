@@ -20,6 +20,8 @@ import numpy as np
 
 from hushuffle.curves.base import LARGEST, PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.question import Feature, Mean, Question, Rule, Solve
+from hushuffle.mechanisms.shufflers import Source
 from hushuffle.mechanisms.shufflers.dummy_law import FEW
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.binomial import EPS
@@ -59,7 +61,7 @@ class Mixture(SearchedCurve):
 
     `numbers` are the evaluated numbers, with the smallest and the largest; if empty, they are chosen at each epsilon.
     `trial` is the pair of datasets of the lower bound; None: the pair that attains the lower bound at the median
-    number, in the better order.
+    number, in the order with the larger bound.
     """
 
     law: DummyLaw
@@ -72,13 +74,13 @@ class Mixture(SearchedCurve):
         """Return the mean of privacy curves over `law`, where `make` returns the curve for a number of dummies.
 
         >>> import hushuffle as hs
-        >>> from hushuffle.curves.divergence import divergence
+        >>> from hushuffle.curves.search import privacy_curve
         >>> survey = hs.Protocol(
         ...     randomizer=hs.RandomizedResponse(k=2, epsilon=2.0),
         ...     shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 400: 0.5})),
         ...     n=1000,
         ... )
-        >>> print(divergence(survey).delta(0.2))
+        >>> print(privacy_curve(survey).delta(0.2))
         8.381e-05 (certified bracket)
         """
         return cls(law=law, curves=_Curves(make))
@@ -149,7 +151,7 @@ class Mixture(SearchedCurve):
         return replace(new, numbers=tuple(sorted(numbers)))
 
     def few(self, epsilon: float) -> Mixture:
-        """Return a mixture over the datasets that matter near `epsilon`, for searches; its `upper` is not a bound."""
+        """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
 
         def contending(dummies: int) -> PrivacyCurve:
             curve = self.curves[dummies]
@@ -184,7 +186,7 @@ class Mixture(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs of datasets with the joint probabilities of the number of dummies and the events given it."""
+        """Return pairs of datasets whose events also include the number of dummies."""
         typical = self._typical.datasets(log_tail=log_tail)
         numbers = self.some_upper(min(self.guess(), self.pure / 2), _ROUGH)[1] if typical else ()
         tables = [self.curves[number].datasets(log_tail=log_tail) for number in numbers]
@@ -201,7 +203,7 @@ class Mixture(SearchedCurve):
         return tuple(pairs)
 
     def some_upper(self, epsilon: float, share: float) -> tuple[float, tuple[int, ...]]:
-        """Return an upper bound on delta that is up to about `share` too large, and the evaluated numbers."""
+        """Return an upper bound on delta, too large by a share of about `share`, and the numbers of dummies used."""
         return self._mean(lambda dummies: self.curves[dummies].upper(epsilon), share)[1:]
 
     def _mean(self, value: Callable[[int], float], share: float) -> tuple[float, float, tuple[int, ...]]:
@@ -232,3 +234,23 @@ def _mixed(rows: list[tuple[float, DatasetPair]]) -> DatasetPair:
         p_error=side(lambda pair: pair.p_error),
         q_error=side(lambda pair: pair.q_error),
     )
+
+
+def _reduce(question: Question) -> Mean:
+    (source,) = question.release.sources
+    return Mean(law=source.table, at=lambda number: question.about(sources=Source.dummies(number)))
+
+
+def _build(question: Question, solve: Solve) -> PrivacyCurve:
+    mean = _reduce(question)
+    return Mixture.of(mean.law, lambda number: solve(mean.at(number)))
+
+
+RULE: Final = Rule(
+    name="number of dummies seen",
+    statement="An observer counts the messages, so delta is the mean over the number of dummies.",
+    page="more-and-less.md, Theorem 8",
+    on=frozenset({Feature.RANDOM}),
+    reduce=_reduce,
+    build=_build,
+)

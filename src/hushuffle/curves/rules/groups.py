@@ -16,22 +16,23 @@ Source: docs/theory/pool.md, Theorem 1, Corollary 5 and Corollary 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
+from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.others import Others, covered_reports
 from hushuffle.curves.pooled import MOST
+from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism, ValueLaws
 from hushuffle.mechanisms.randomizers.value_laws import different_pairs
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 from hushuffle.numerics.binomial import Floats
 
@@ -56,7 +57,7 @@ _ALIKE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemberCurve(SearchedCurve):
-    """Privacy curve of the people of one group: `everybody` gives the lower bound, each of `crowds` an upper bound."""
+    """Privacy curve of one group's people: `everybody` (all groups) is the lower bound, each crowd an upper bound."""
 
     everybody: FiniteDivergence
     crowds: tuple[PrivacyCurve, ...]
@@ -114,62 +115,6 @@ class MemberCurve(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class WorstCurve(PrivacyCurve):
-    """The maximum of several privacy curves: bounds that hold for the people of every group."""
-
-    curves: tuple[PrivacyCurve, ...]
-
-    @property
-    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys(source for curve in self.curves for source in curve.sources))
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        return f"the largest over groups: {self.curves[0].proof}"
-
-    @property
-    def pure(self) -> float:
-        return max(curve.pure for curve in self.curves)
-
-    @property
-    def certain(self) -> float:  # type: ignore[override]
-        return max(curve.certain for curve in self.curves)
-
-    def pure_bound(self) -> Bound:
-        return self._worst(lambda curve: curve.pure_bound())
-
-    def upper(self, epsilon: float) -> float:
-        return max(curve.upper(epsilon) for curve in self.curves)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        return max((curve.lower(epsilon) for curve in self.curves), key=lambda end: end[0])
-
-    def epsilon(self, delta: float) -> Bound:
-        return self._worst(lambda curve: curve.epsilon(delta))
-
-    def delta(self, epsilon: float) -> Bound:
-        return self._worst(lambda curve: curve.delta(epsilon))
-
-    def near(self, delta: float, *, often: bool = False) -> WorstCurve:
-        return WorstCurve(curves=tuple(curve.near(delta, often=often) for curve in self.curves))
-
-    def likely(self, epsilon: float) -> float:
-        return max(curve.likely(epsilon) for curve in self.curves)
-
-    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        return tuple(pair for curve in self.curves for pair in curve.datasets(log_tail=log_tail))
-
-    def _worst(self, read: Callable[[PrivacyCurve], Bound]) -> Bound:
-        """Return the largest lower bound and the largest upper bound over all curves, as one `Bound`."""
-        figures = [read(curve) for curve in self.curves]
-        worst = max(figures, key=lambda figure: figure.lower)
-        upper = max(figure.upper for figure in figures)
-        if upper == worst.upper:
-            return worst
-        return bracket(worst.lower, upper, unit=worst.unit, sources=self.sources, witness=worst.witness)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Joint:
     """Report distributions whose rows are the values of all groups; the target's group comes first.
 
@@ -184,7 +129,7 @@ class _Joint:
 
     @classmethod
     def stacked(cls, parts: Sequence[ValueLaws]) -> _Joint:
-        """Return the report distributions of all groups in one matrix; `parts` have the same classes of reports."""
+        """Stack the report distributions of all groups in one matrix; all `parts` have the same report classes."""
         also = [part.also for part in parts if part.also is not None]
         ends = np.cumsum([0, *(part.rows.shape[0] for part in parts)]).tolist()
         law = replace(
@@ -203,11 +148,11 @@ class _Joint:
 
     @property
     def one_blanket(self) -> bool:
-        """Whether the dummies of all groups have one distribution, up to rounding."""
+        """Whether the dummies of all groups have the same distribution, up to rounding."""
         return all(np.allclose(each, self.blankets[0], rtol=_ALIKE, atol=0.0) for each in self.blankets)
 
     def behind(self, members: tuple[int, ...], *, dummies: bool) -> ValueLaws:
-        """Return the distributions with the common blanket of the groups `members`, or the dummies' blanket if any."""
+        """Return the distributions with the blanket of the groups `members`; with dummies, that of the dummies."""
         shared = [self.weights[place] * self.blankets[place] for place in members]
         if dummies:
             blanket, weight = self.blankets[0], min([1.0, *(self.weights[place] for place in members)])
@@ -219,7 +164,7 @@ class _Joint:
         return replace(self.law, blanket=blanket, weight=weight * _BELOW, also=also)
 
     def share(self, place: int, blanket: Floats) -> float:
-        """Return the largest weight of `blanket` as a component of every report distribution in the group `place`."""
+        """Return the largest weight that `blanket` can have in all report distributions of group number `place`."""
         inside = blanket > 0
         common = self.weights[place] * self.blankets[place][inside]
         return float((common / blanket[inside]).min(initial=1.0)) * _BELOW
@@ -243,13 +188,13 @@ class _Crowds:
         return tuple(place for place, count in enumerate(self.people) if count)
 
     def choices(self) -> list[tuple[int, ...]]:
-        """Return the crowds to try: the noisiest groups, for every number of groups; each group; dummies alone."""
+        """Return the crowds to try: the noisiest m groups, for every m; each group alone; and the dummies alone."""
         order = sorted(self.there, key=lambda place: -self.joint[0].weights[place])
         growing = [tuple(sorted(order[:size])) for size in range(len(order), 0, -1)]
         return list(dict.fromkeys([*growing, *((place,) for place in order if place), ()]))
 
     def promising(self) -> tuple[FiniteDivergence, ...]:
-        """Return up to two crowds: the largest one whose pool is hardly ever empty, and that with the best blanket."""
+        """Return up to two crowds: the largest crowd with an expected pool above `_ROOM`, and the best blanket's."""
         crowds = [crowd for members in self.choices() if (crowd := self.among(members)).laws[0].weight > 0]
         roomy = [crowd for crowd in crowds if crowd.pool.others * MOST * crowd.laws[0].weight >= _ROOM]
         best = max(roomy, key=lambda crowd: crowd.pool.others, default=None)
@@ -324,3 +269,28 @@ def _by_report(matrix: Floats, pairs: tuple[tuple[int, int], ...]) -> ValueLaws:
         pairs=pairs,
         complete=True,
     )
+
+
+def _reduce(question: Question) -> Same:
+    (target,) = question.targets
+    return Same(question=replace(question, release=question.release.alone(target), targets=(0,)))
+
+
+def _build(question: Question, solve: Solve) -> PrivacyCurve:
+    question.certify()
+    (target,), release = question.targets, question.release
+    parts = [(group.people, group.device) for group in release.groups]
+    return MemberCurve.of(parts, target, release.dummies, solve(_reduce(question).question))
+
+
+RULE: Final = Rule(
+    name="some groups revealed",
+    statement="If the adversary is given the reports of some groups, the people of the others still hide the target.",
+    page="pool.md, Corollary 7",
+    on=frozenset({Feature.GROUPS}),
+    reduce=_reduce,
+    build=_build,
+    exact=False,
+    limits="People with different randomizers need a shuffler that mixes all reports, with a fixed number of dummies "
+    "and no cap.",
+)

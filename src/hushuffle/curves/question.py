@@ -1,0 +1,284 @@
+"""`Question`: how private is one person in a release? Rules reduce questions to simpler ones, laws answer the simplest.
+
+A rule is a theorem that bounds the privacy curve of one question by the curves of others. It removes one `Feature`.
+A law computes the privacy curve of a question that has no feature that the law does not know.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeAlias
+
+from hushuffle.curves.base import PrivacyCurve
+from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.mechanisms.release import Release
+from hushuffle.mechanisms.shufflers import Reveals
+
+if TYPE_CHECKING:
+    from hushuffle.mechanisms.mixed_protocol import MixedProtocol
+    from hushuffle.mechanisms.protocol import Protocol
+    from hushuffle.mechanisms.randomizers import Mechanism, ReportLaw
+    from hushuffle.mechanisms.shufflers import DummyLaw
+    from hushuffle.mechanisms.split_and_mix import SplitAndMix
+
+_CERTIFIED: Final = 2 * 10**9
+"""Largest number of reports up to which the accuracy of the binomial tails is tested."""
+
+
+class Feature(Enum):
+    """What makes a question different from "n people with one randomizer and fixed dummies, all reports counted"."""
+
+    SHARES = "shares of a sum"
+    COLLUDING = "colluding people"
+    TARGETS = "people of several groups to protect"
+    REPORTS = "several reports of one person"
+    GROUPS = "people with different randomizers"
+    SENDERS = "reports seen with their senders"
+    ORDER = "a noisy order of the reports"
+    CAP = "a cap on equal reports"
+    SUMS = "sums of the reports' vectors"
+    OWN = "messages that people send in addition"
+    EACH = "messages of each value"
+    RANDOM = "a random number of dummies"
+    THINNED = "reports dropped at random"
+
+
+_VIEWS: Final = {
+    Reveals.SENDERS: Feature.SENDERS,
+    Reveals.NOISY_ORDER: Feature.ORDER,
+    Reveals.CAPPED_MULTISET: Feature.CAP,
+    Reveals.SUMS: Feature.SUMS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """How private are the people of the groups `targets`, if each of them sends at most `reports` of the reports?
+
+    The adversary knows all other people's values. Neighbouring datasets replace all reports of one person.
+    """
+
+    release: Release
+    targets: tuple[int, ...] = (0,)
+    reports: int = 1
+
+    @classmethod
+    def of(cls, protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> Self:
+        """Return the question about a protocol with n reports, of which one person sends at most `reports`."""
+        release = Release.of(protocol)
+        return cls(release=release, targets=protocol.targets, reports=min(reports, protocol.n))
+
+    @cached_property
+    def features(self) -> frozenset[Feature]:
+        """What a rule or a law must know about to answer."""
+        release = self.release
+        there = {
+            Feature.SHARES: release.shares is not None,
+            Feature.COLLUDING: release.honest is not None,
+            Feature.TARGETS: len(self.targets) > 1,
+            Feature.REPORTS: self.reports > 1,
+            Feature.GROUPS: len(release.groups) > 1,
+            Feature.THINNED: release.keep < 1,
+            Feature.OWN: any(source.from_people for source in release.sources),
+            Feature.EACH: any(source.each for source in release.sources),
+            Feature.RANDOM: any(
+                source.random for source in release.sources if not source.each and not source.from_people
+            ),
+        }
+        view = _VIEWS.get(release.view)
+        return frozenset({feature for feature, has in there.items() if has} | ({view} if view else set()))
+
+    @property
+    def device(self) -> Mechanism:
+        """The randomizer of the target."""
+        return self.release.groups[self.targets[0]].device
+
+    @property
+    def law(self) -> ReportLaw:
+        """The distribution of the target's report."""
+        return self.device.law()
+
+    def about(self, **changes: object) -> Self:
+        """Return the same question about a release with these fields changed."""
+        return replace(self, release=replace(self.release, **changes))  # type: ignore[arg-type]
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise `UnsupportedProtocolError` with the reason and the release."""
+        message = f"{reason} This release: {self.release.describe()}."
+        raise UnsupportedProtocolError(message)
+
+    def certify(self) -> None:
+        """Raise `NumericalError` if there are more reports than the accuracy is tested for."""
+        reports = self.release.n + self.release.dummies
+        if reports > _CERTIFIED:
+            message = (
+                f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
+                "The figure for fewer people is an upper bound for more: use a smaller n."
+            )
+            raise NumericalError(message)
+
+    def describe(self) -> str:
+        """Return the question in a few words."""
+        several = f"; {self.reports:,} reports of one person" if self.reports > 1 else ""
+        one = len(self.release.groups) > 1 == len(self.targets)
+        target = f"; the target is one of the {self.release.groups[self.targets[0]].people:,}" if one else ""
+        return f"{self.release.describe()}{several}{target}"
+
+
+Solve: TypeAlias = Callable[[Question], PrivacyCurve]
+"""Returns the privacy curve of a question."""
+
+
+# --- what a rule returns ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Same:
+    """The question has the privacy curve of another question, or one that is at most as large."""
+
+    question: Question
+    sign: ClassVar[str] = ""
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """The questions that the explanation shows."""
+        return (self.question,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worst:
+    """The privacy curve is the largest of the curves of several questions."""
+
+    parts: tuple[Question, ...]
+    sign: ClassVar[str] = "largest:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """A public random number decides which question is asked: delta is the mean over that number."""
+
+    law: DummyLaw
+    at: Callable[[int], Question]
+    sign: ClassVar[str] = "mean:"
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """The question at the median number."""
+        return (self.at(self.law.middle),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """The privacy curve is at most that of the composition of `times` independent releases."""
+
+    question: Question
+    times: int
+
+    @property
+    def sign(self) -> str:
+        """The sign of the comparison: so many independent releases together."""
+        return f"<= {self.times:,} times:"
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """The question about one release."""
+        return (self.question,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Between:
+    """The privacy curve is at most that of `above` and at least that of `below`."""
+
+    above: Question
+    below: Question
+    sign: ClassVar[str] = "between:"
+
+    @property
+    def parts(self) -> tuple[Question, ...]:
+        """The two questions."""
+        return self.above, self.below
+
+
+Reduction: TypeAlias = Same | Worst | Mean | Rounds | Between
+"""How the privacy curve of a question depends on those of simpler questions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What answers a question: a rule or a law.
+
+    Args:
+        name: the name in explanations.
+        statement: the theorem in one sentence.
+        page: page and number of the proof, in docs/theory.
+        beside: the features that a question may have in addition.
+    """
+
+    name: str
+    statement: str
+    page: str
+    beside: frozenset[Feature] = frozenset()
+
+    @abstractmethod
+    def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
+        """Return the privacy curve of a question; `solve` answers simpler questions."""
+
+    def relation(self, question: Question) -> tuple[str, tuple[Question, ...]]:
+        """Return how the curve compares with those of simpler questions, and these questions."""
+        del question
+        return "", ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(Step):
+    """A theorem that reduces a question with the features `on` to questions with fewer features.
+
+    Args:
+        reduce: returns the simpler questions.
+        build: returns the curve, given the question and a function that answers simpler questions; by default the
+            curve of the only simpler question.
+        exact: whether the curve equals what the reduction says; otherwise that is an upper bound.
+        applies: what a question must fulfil in addition to having the right features.
+        limits: the sentence with which a question is refused that has `on`, and for which no rule is left.
+    """
+
+    on: frozenset[Feature]
+    reduce: Callable[[Question], Reduction]
+    build: Callable[[Question, Solve], PrivacyCurve] | None = None
+    exact: bool = True
+    applies: Callable[[Question], bool] = lambda _: True
+    limits: str = ""
+
+    def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
+        if self.build is not None:
+            return self.build(question, solve)
+        (simpler,) = self.reduce(question).parts
+        return solve(simpler)
+
+    def relation(self, question: Question) -> tuple[str, tuple[Question, ...]]:
+        reduction = self.reduce(question)
+        return reduction.sign or ("=" if self.exact else "<="), reduction.parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law(Step):
+    """A computation of the privacy curve of a question with no other features than those in `beside`.
+
+    Args:
+        fits: whether the law is for the target's randomizer and these messages.
+        of: returns the privacy curve.
+    """
+
+    fits: Callable[[Question], bool]
+    of: Callable[[Question], PrivacyCurve]
+    any_size: bool = field(default=False)
+
+    def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
+        del solve
+        if not self.any_size:
+            question.certify()
+        return self.of(question)

@@ -1,0 +1,31 @@
+"""Rules: each file states one theorem that reduces a question about a release to simpler questions."""
+
+from typing import Final
+
+from hushuffle.curves.question import Rule
+from hushuffle.curves.rules import (
+    alone,
+    batches,
+    cap,
+    colluding,
+    count_seen,
+    every_group,
+    groups,
+    order,
+    own_messages,
+    single_ones,
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    every_group.RULE,
+    colluding.RULE,
+    single_ones.RULE,
+    batches.RULE,
+    alone.RULE,
+    order.RULE,
+    groups.RULE,
+    own_messages.RULE,
+    count_seen.RULE,
+    cap.RULE,
+)
+"""All rules, in the order in which they are tried."""

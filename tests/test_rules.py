@@ -1,0 +1,206 @@
+"""Every rule of the accountant against the slow twin: both sides are enumerated for drawn questions.
+
+A rule that equates must agree, and one that bounds must not be below. Broken rules are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+import pytest
+
+from drawn_releases import Device, Drawn, binomial, draw
+from hushuffle.curves.question import Between, Mean, Question, Rounds, Rule, Same, Worst
+from hushuffle.curves.rules import RULES, batches, colluding, count_seen, order
+from hushuffle.errors import HushuffleError
+from hushuffle.mechanisms.release import Release
+from hushuffle.mechanisms.shufflers import Reveals, Source, Trials
+from oracles import releases as twin
+
+GROWTHS: Final = (Fraction(1), Fraction(5, 4), Fraction(3))
+SEEDS: Final = 12_000
+LEAST: Final = 12
+"""Questions on which each rule is tested at least."""
+
+HAIR: Final = Fraction(1, 10**12)
+"""Relative: numbers of dummies have probabilities in units of 2**-64."""
+
+_WORK: Final = 8_000
+
+
+class TooMuchError(Exception):
+    """The twin has no words for this release, or would take too long."""
+
+
+def in_words_of_the_twin(release: Release, drawn: Drawn) -> twin.Release:
+    """The release as the twin reads it; what a device does is looked up in the drawn description."""
+    devices = {id(device.mechanism): device for device in drawn.devices}
+    summed = release.view is Reveals.SUMS
+    first: Device = devices[id(release.groups[0].device)]
+    capped = release.view is Reveals.CAPPED_MULTISET
+    own = tuple(_source(source, first, release.n) for source in release.sources if source.from_people)
+    groups = tuple(
+        twin.Group(group.people, devices[id(group.device)].laws(summed=summed), own) for group in release.groups
+    )
+    added = tuple(_source(source, first, 1) for source in release.sources if not source.from_people and not capped)
+    view: Any = {
+        Reveals.MULTISET: twin.Multiset(),
+        Reveals.SUMS: twin.Multiset(),
+        Reveals.SENDERS: twin.Senders(),
+        Reveals.CAPPED_MULTISET: twin.Capped(release.n, release.dummies, len(first.rows[0])),
+        Reveals.NOISY_ORDER: drawn.question.targets[0][0].release.view,
+    }[release.view]
+    return twin.Release(groups, added, Fraction(release.keep), view)
+
+
+def _source(source: Source, device: Device, people: int) -> twin.Source:
+    if source.law.endless:
+        raise TooMuchError
+    if isinstance(source.count, Trials):
+        count = binomial(source.count.number // people, Fraction(source.count.p))
+    else:
+        count = twin.law(
+            dict(
+                zip(source.table.numbers.tolist(), (Fraction(part, 2**64) for part in source.table.parts), strict=True)
+            )
+        )
+    if source.each:
+        return twin.Source(count, each=tuple(map(twin.report, range(len(device.rows)))))
+    return twin.Source(count, device.dummy_law())
+
+
+def rounds(question: Question, drawn: Drawn, times: int = 1) -> twin.Question:
+    helpers = 0
+    if question.release.honest is not None:
+        helpers = question.release.n - max(question.release.honest, question.reports)
+    release = in_words_of_the_twin(question.release, drawn)
+    each = [(twin.Round(release, target, question.reports, helpers),) * times for target in question.targets]
+    return twin.Question(tuple(each))
+
+
+class Asked:
+    """Divergences of a question and of what a rule makes of it, from the enumeration."""
+
+    def __init__(self, drawn: Drawn) -> None:
+        self.drawn = drawn
+
+    def delta(self, question: Question, growth: Fraction, times: int = 1) -> Fraction:
+        enumerated = twin.Twin(rounds(question, self.drawn, times))
+        if times > 1 and enumerated.work > _WORK:
+            raise TooMuchError
+        return enumerated.delta(growth)[0]
+
+    def mean(self, mean: Mean, growth: Fraction) -> Fraction:
+        """The mean over the number at one pair of datasets, the same for all numbers; the worst pair."""
+        total: list[Fraction] = []
+        for number, part in zip(mean.law.numbers.tolist(), mean.law.parts, strict=True):
+            question = mean.at(number)
+            (target,) = question.targets
+            release = in_words_of_the_twin(question.release, self.drawn)
+            found = [pair.hockey_stick(growth) for pair in twin.pairs(release, target, question.reports)]
+            total = total or [Fraction(0)] * len(found)
+            total = [sum_ + Fraction(part, 2**64) * each for sum_, each in zip(total, found, strict=True)]
+        return max(total, default=Fraction(0))
+
+    def ends(self, rule: Rule, question: Question, growth: Fraction) -> tuple[Fraction, Fraction]:
+        """Bounds on the divergence of the question according to the rule."""
+        made = rule.reduce(question)
+        if isinstance(made, Between):
+            return self.delta(made.below, growth), self.delta(made.above, growth)
+        if isinstance(made, Mean):
+            upper = self.mean(made, growth)
+        elif isinstance(made, Rounds):
+            upper = self.delta(made.question, growth, made.times)
+        else:
+            assert isinstance(made, Same | Worst)
+            upper = max(self.delta(part, growth) for part in made.parts)
+        return upper if rule.exact else Fraction(0), upper
+
+
+def applies(rule: Rule, question: Question) -> bool:
+    return rule.on <= question.features <= rule.on | rule.beside and rule.applies(question)
+
+
+def applying(rule: Rule, seeds: range) -> Iterator[tuple[Drawn, Question]]:
+    """Drawn questions, and questions that rules make of them, to which the rule applies."""
+    for seed in seeds:
+        try:
+            drawn = draw(seed)
+            waiting = [Question.of(drawn.protocol, drawn.reports)]
+        except HushuffleError:
+            continue
+        while waiting:
+            question = waiting.pop()
+            if applies(rule, question):
+                yield drawn, question
+            waiting += [part for other in RULES if applies(other, question) for part in other.reduce(question).parts]
+
+
+def checked(rule: Rule, seeds: range, *, most: int = 40) -> tuple[int, list[str]]:
+    """Number of questions on which the rule was tested, and where it is wrong."""
+    tested, wrong = 0, []
+    for drawn, question in applying(rule, seeds):
+        asked = Asked(drawn)
+        try:
+            for growth in GROWTHS:
+                truth = asked.delta(question, growth)
+                low, high = asked.ends(rule, question, growth)
+                if not low * (1 - HAIR) - HAIR <= truth <= high * (1 + HAIR) + HAIR:
+                    wrong.append(f"seed {drawn.seed}, growth {growth}: {float(low)} <= {float(truth)} <= {float(high)}")
+        except TooMuchError:
+            continue
+        tested += 1
+        if tested >= most:
+            break
+    return tested, wrong
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_both_sides_of_a_rule_are_as_it_says(rule: Rule) -> None:
+    tested, wrong = checked(rule, range(SEEDS))
+    assert not wrong
+    assert tested >= LEAST, f"only {tested} questions"
+
+
+def _whole_sources(question: Question) -> Rounds:
+    """Several reports, with the messages of all in each batch: the reduction of an earlier version."""
+    made = batches.RULE.reduce(question)
+    assert isinstance(made, Rounds)
+    return replace(made, question=made.question.about(sources=question.release.sources))
+
+
+def _messages_of_all(question: Question) -> Same:
+    """Colluding people are left out, and their messages are not."""
+    made = colluding.RULE.reduce(question)
+    assert isinstance(made, Same)
+    sources = tuple(replace(source, from_people=False) for source in question.release.sources)
+    return Same(question=made.question.about(sources=sources))
+
+
+def _reversed(question: Question) -> Between:
+    made = order.RULE.reduce(question)
+    assert isinstance(made, Between)
+    return Between(above=made.below, below=made.above)
+
+
+def _at_the_median(question: Question) -> Same:
+    (part,) = count_seen.RULE.reduce(question).parts
+    return Same(question=part)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reduce"),
+    [
+        (batches.RULE, _whole_sources),
+        (colluding.RULE, _messages_of_all),
+        (order.RULE, _reversed),
+        (count_seen.RULE, _at_the_median),
+    ],
+    ids=["sources not divided", "messages of colluding people", "the wrong way round", "median instead of mean"],
+)
+def test_a_broken_rule_is_found(rule: Rule, reduce: Callable[[Question], Any]) -> None:
+    _, wrong = checked(replace(rule, reduce=reduce), range(SEEDS))
+    assert wrong

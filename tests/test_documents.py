@@ -236,6 +236,13 @@ def program(name: str) -> Any:
     return module
 
 
+@pytest.mark.parametrize("name", ["program", "specification", "plan-specification"])
+def test_a_page_of_reference_is_that_of_the_code(name: str) -> None:
+    module = program("reference")
+    (page,) = (page for page in module.PAGES if page.stem == name)
+    assert page.read_text("utf-8") == module.PAGES[page](), "run python docs/reference.py"
+
+
 def test_the_page_of_errata_is_that_of_its_data() -> None:
     module = program("errata")
     assert module.PAGE.read_text("utf-8") == module.page(), "run python docs/errata.py"

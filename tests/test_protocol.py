@@ -55,7 +55,7 @@ def test_keyed_coins_serve_the_randomizer_but_not_the_shuffler() -> None:
     records = hs.keyed(key=bytes(32), records=np.arange(4))
     local = survey(shuffler=hs.NoShuffle())
     assert local.collect([0, 1, 2, 0], rng=records).reports.shape == (4,)
-    with pytest.raises(InvalidInputError, match=r"Shuffle with secure\(\); only the randomizer may be keyed."):
+    with pytest.raises(InvalidInputError, match=r"Use secure\(\) for the shuffle; only the randomizer may use keyed"):
         survey().collect([0, 1, 2, 0], rng=hs.keyed(key=bytes(32), records=np.arange(4)))
 
 
@@ -102,7 +102,9 @@ def test_adversaries_know_what_they_say() -> None:
     assert hs.Informed(m=0).known is None
     assert hs.Strong().others is None
     assert hs.Uninformed() == hs.Uninformed()
-    with pytest.raises(InvalidInputError, match=r"`known` must be a histogram of m = 4 people, got known=3"):
+    with pytest.raises(
+        InvalidInputError, match=r"`known` must be a histogram that adds up to m = 4 people, got known=3"
+    ):
         hs.Informed(m=4, known=known)
     with pytest.raises(InvalidInputError, match=r"`m` must be an integer >= 0, got m=-1"):
         hs.Informed(m=-1)

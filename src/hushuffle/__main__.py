@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def main() -> int:
-    """Run the program and return its exit code. Ctrl-C ends it quietly, also during imports."""
+    """Run the program and return its exit code. Ctrl-C ends the program without a traceback, also during imports."""
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background process may ignore it
     if usual:
         signal.signal(signal.SIGINT, _interrupted)

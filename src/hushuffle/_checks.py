@@ -15,35 +15,35 @@ from hushuffle.errors import DataError, InvalidInputError, Problem
 
 
 def fail(message: str) -> NoReturn:
-    """Raise `DataError` without its cause, since another library's message may quote private data."""
+    """Raise `DataError(message)` without the original exception, whose text may quote private data."""
     raise DataError(message) from None
 
 
 def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:
-    """Raise `InvalidInputError`: "`epsilon` must be finite and > 0, got epsilon=-1.0. Hint"."""
+    """Raise `InvalidInputError`, as in: "`epsilon` must be finite and > 0, got epsilon=-1.0. Hint"."""
     raise InvalidInputError(Problem(key=name, rule=f"must be {rule}", value=f"{value}", hint=hint))
 
 
 def of_type(name: str, value: object, *types: type) -> None:
-    """Raise unless `value` has one of these types; the message shows no value."""
+    """Raise an error unless `value` has one of the given types; the message does not show the value."""
     if not isinstance(value, types):
         reject(name, "a " + " or a ".join(each.__name__ for each in types), f"<{type(value).__name__}>")
 
 
 class ByName:
-    """Base of classes with keyword-only arguments; the error for a positional argument lists the keywords."""
+    """Base of classes whose arguments are keyword-only; the error for a positional argument lists the keywords."""
 
     def __new__(cls, *given: Any, **_named: Any) -> Self:
         names = tuple(inspect.signature(cls.__init__).parameters.values())[1:] if given else ()
         if len(given) > sum(name.kind is not name.KEYWORD_ONLY for name in names):
             shown = ", ".join(f"{name.name}=..." for name in names if name.default is name.empty)
-            message = f"{cls.__name__} takes its arguments by name: {cls.__name__}({shown})."
+            message = f"{cls.__name__} needs keyword arguments: {cls.__name__}({shown})."
             raise TypeError(message)
         return super().__new__(cls)
 
 
 def integer(name: str, value: SupportsIndex, *, low: int, high: int | None = None, hint: str = "") -> int:
-    """Return `value` as an int in [low, high]."""
+    """Return `value` as an int; raise an error if it is not in [low, high]."""
     rule = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, bool | np.bool_):
         reject(name, rule, value, hint)
@@ -57,7 +57,7 @@ def integer(name: str, value: SupportsIndex, *, low: int, high: int | None = Non
 
 
 def positive(name: str, value: SupportsFloat, *, allow_infinite: bool = False, hint: str = "") -> float:
-    """Return `value` as a float > 0, finite unless `allow_infinite`."""
+    """Return `value` as a float; raise an error unless it is > 0 and, without `allow_infinite`, finite."""
     rule = "> 0 (math.inf is allowed)" if allow_infinite else "finite and > 0"
     number = _number(name, value, rule, hint)
     if not number > 0 or (math.isinf(number) and not allow_infinite):
@@ -66,7 +66,7 @@ def positive(name: str, value: SupportsFloat, *, allow_infinite: bool = False, h
 
 
 def non_negative(name: str, value: SupportsFloat, *, hint: str = "") -> float:
-    """Return `value` as a finite float >= 0."""
+    """Return `value` as a float; raise an error unless it is finite and >= 0."""
     number = _number(name, value, "finite and >= 0", hint)
     if not 0 <= number < math.inf:
         reject(name, "finite and >= 0", number, hint)
@@ -84,7 +84,7 @@ def finite(name: str, value: SupportsFloat, *, hint: str = "") -> float:
 def probability(
     name: str, value: SupportsFloat, *, low_open: bool = False, high_open: bool = False, hint: str = ""
 ) -> float:
-    """Return `value` as a float in [0, 1]; `low_open` excludes 0, `high_open` excludes 1."""
+    """Return `value` as a float; raise an error unless it is in [0, 1] (`low_open`: not 0, `high_open`: not 1)."""
     rule = f"in {'(' if low_open else '['}0, 1{')' if high_open else ']'}"
     number = _number(name, value, rule, hint)
     inside = (number > 0 if low_open else number >= 0) and (number < 1 if high_open else number <= 1)
@@ -94,7 +94,7 @@ def probability(
 
 
 def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
-    """Return `values` as a one-dimensional array of integers 0..k-1; the message never shows a value."""
+    """Return `values` as a one-dimensional array of integers 0..k-1, or raise an error that shows no value."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -111,7 +111,7 @@ def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
 
 
 def distinct(numbers: npt.NDArray[Any]) -> bool:
-    """Return whether all numbers are different, in about a twentieth of the time of `numpy.unique`."""
+    """Return whether all numbers are different, about twenty times faster than `numpy.unique`."""
     if bool((numbers[1:] > numbers[:-1]).all()):
         return True
     ascending = np.sort(numbers)
@@ -119,7 +119,7 @@ def distinct(numbers: npt.NDArray[Any]) -> bool:
 
 
 def no_nan(name: str, *lists: Iterable[float]) -> None:
-    """Raise if a number is nan; infinity is allowed."""
+    """Raise an error if a number is nan; infinity is allowed."""
     if any(value != value for values in lists for value in values):  # noqa: PLR0124 - only nan differs from itself
         reject(name, "numbers", "nan")
 

@@ -15,7 +15,7 @@ class HushuffleError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A problem in an argument or a specification: the key, the rule, the value, and a hint how to fix it."""
+    """A problem in an argument or a specification: the key, the rule, the value, and a hint on how to fix it."""
 
     key: str
     rule: str
@@ -45,7 +45,7 @@ class UnsupportedProtocolError(HushuffleError):
 
 
 class NumericalError(HushuffleError, ArithmeticError):
-    """A result could not be certified to a useful precision; the message says what to change."""
+    """A result cannot be certified to a useful precision; the message says what to change."""
 
 
 class DataError(HushuffleError, ValueError):

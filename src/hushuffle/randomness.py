@@ -85,7 +85,7 @@ class Randomness(ABC):
         return self._by_masking(limit, size)
 
     def permutation(self, size: int) -> npt.NDArray[np.int64]:
-        """Return a uniform permutation of 0..size-1, shape (size,): items sorted by random keys, ties at random.
+        """Return a uniform permutation of 0..size-1, shape (size,): items sorted by random keys, ties in random order.
 
         An item's key is the top bits of a random word; the item's number replaces the low bits, so that one sort of
         words orders keys and items. Items with equal keys are then put in a uniform order among themselves.
@@ -265,12 +265,12 @@ class ReproducibleRandomness(Randomness):
 
 
 class KeyedRandomness(Randomness):
-    """One stream of words per record, fixed by (key, record, round): a retry repeats it, in any process.
+    """One stream of words per record, determined by (key, record, round): a retry in any process repeats it.
 
-    Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret
-    key and the round. An *edited* value under the same key, record and round reuses the randomness of the
-    old value, which can reveal both. Take a new round for new values, or pass `values`, integers below 2**31: each
-    then has its own randomness.
+    Word j of record r is half of the AES-256 block of (r, j), under a key derived from the secret key and the round.
+    An edited value under the same key, record and round reuses the randomness of the old value, which can reveal both
+    values. Use a new round for new values, or pass `values` (integers below 2**31): then each value has its own
+    randomness.
 
     Raises:
         InvalidInputError: two threads draw at once.
@@ -322,7 +322,7 @@ class KeyedRandomness(Randomness):
     __getstate__ = __copy__ = _no_copies
 
     def permutation(self, size: int) -> NoReturn:  # noqa: ARG002
-        """Refuse: the order of release must not be a function of the records."""
+        """Raise an error, because the order of release must not be a function of the records."""
         hint = "Shuffle with secure(); only the randomizer may be keyed."
         _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
 
@@ -368,7 +368,7 @@ def keyed(*, key: bytes, records: npt.ArrayLike, round: int = 0) -> KeyedRandomn
 
 
 def threshold_for_truth(k: int, epsilon: float, *, size: int = 1) -> int:
-    """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k/size + e**epsilon - 1): never less private than asked.
+    """Return floor(2**64 theta), theta = (e**epsilon - 1)/(k/size + e**epsilon - 1); epsilon is never exceeded.
 
     The Bernoulli trial with this threshold chooses between the true value and a uniform draw from all k values; a
     report names `size` of them.

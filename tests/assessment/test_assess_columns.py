@@ -111,7 +111,9 @@ def test_accuracy_and_people_are_those_of_each_column(once: Report) -> None:
     assert all(isinstance(row[5], float) and 0 < row[5] < 1 for row in table.rows)
     assert table.rows[0][4] == bare(hs.dp.epsilon(protocols()[0], delta=1e-6))
     assert made.population is not None
-    assert "400 people, 2 columns; people.csv; 100 records left out. One row is taken" in asked(made.population)
+    assert "400 people, 2 columns; people.csv. Left out: 100 records without an answer. One row" in asked(
+        made.population
+    )
     assert any(warned.sentence.startswith("habit: ") for warned in made.warnings)
 
 
@@ -119,7 +121,7 @@ def test_both_epsilons_of_a_column_are_of_the_same_rounds(once: Report, twice: R
     (one,), (two,) = once.tables, twice.tables
     assert one.columns[3:5] == ("local epsilon", "central epsilon")
     assert two.columns[3:5] == ("local epsilon, 2 rounds", "central epsilon, 2 rounds")
-    assert "both epsilons are of all 2 rounds" in two.caption
+    assert "both epsilons cover all 2 rounds" in two.caption
     for row, protocol in zip(two.rows, protocols(), strict=True):
         assert isinstance(row[3], Bound)
         assert isinstance(row[4], Bound)
@@ -279,7 +281,7 @@ def test_columns_that_cannot_be_calibrated(folder: Path) -> None:
     with pytest.raises(SpecificationError, match=r"targets\.epsilon: must be given to calibrate"):
         calibrate_columns(parse_collection(text()), base_folder=folder)
     open_answers = COLUMNS.replace("epsilon = 1.0", 'epsilon = "inf"')
-    with pytest.raises(UnsupportedProtocolError, match="column habit is not described by a finite epsilon"):
+    with pytest.raises(UnsupportedProtocolError, match="Column habit has no finite local epsilon"):
         calibrate_columns(
             parse_collection(text(targets="delta = 1e-6, epsilon = 0.5", columns=open_answers)), base_folder=folder
         )

@@ -11,10 +11,12 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.repeated import repeated
 from hushuffle.assessment.trials import worst_error
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.model import Bound, Finding, Report
+from hushuffle.report import terminal, to_json
 from hushuffle.specification import Specification, parse
 
 pytestmark = pytest.mark.usefixtures("few_points")
@@ -57,14 +59,34 @@ def test_all_rounds_of_a_value_that_stays_tell_what_one_tells() -> None:
     assert "more." not in row(report, "re-identification").sentence
     assert report.statement is not None
     assert "That covers all 52 rounds, for people whose value stays." in report.statement.claim
-    assert "that it stays is public" in report.statement.unit
+    assert "The value never changes, and this is public" in report.statement.unit
     cases = {case.key: case for case in report.statement.scenarios}
     assert cases["rounds"].central == once
-    assert cases["one-in-4"].case == "A quarter of the people take part in all rounds, and their values stay: 250"
+    assert cases["one-in-4"].case == "A quarter of the people take part in all rounds and keep their values: 250"
     assert cases["one-in-4"].central == hs.dp.epsilon(protocol(n=250), delta=1e-6)
     sentences = {assumption.key: assumption.sentence for assumption in report.statement.assumptions}
     assert "All 1,000 people take part in every round, and their values stay" in sentences["participation"]
     assert "value stays" in sentences["no_repeats"]
+
+
+def test_every_line_about_privacy_names_the_condition_on_values() -> None:
+    limits = ", epsilon = 9.0, local_epsilon = 9.0, guessing = 0.9, reidentification = 0.5"
+    for changes, condition in (
+        (None, "if values never change"),
+        (0, "if values never change"),
+        (1, "if no value changes more than once"),
+        (2, "if no value changes more than 2 times"),
+    ):
+        plain = weekly(changes=changes or 0, targets=limits).plain()
+        if changes is None:
+            del plain["changes"]
+        report = assess(Specification.model_validate(plain))
+        topics = {target.key: target.topic for target in report.targets}
+        assert {key for key, topic in topics.items() if topic.endswith(f", {condition}")} == topics.keys() - {"delta"}
+        line = f"PASS Central epsilon, at delta = 1e-06, {condition}: asked at most 9, got"
+        assert line in " ".join(terminal(report).split())
+        (central,) = (row for row in json.loads(to_json(report))["verdict"]["targets"] if row["key"] == "epsilon")
+        assert central["topic"] == f"Central epsilon, at delta = 1e-06, {condition}"
 
 
 def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_against_them() -> None:
@@ -85,7 +107,7 @@ def test_a_value_that_changes_costs_local_epsilons_and_the_target_is_held_agains
         "memoized, value stays",
         "memoized, value changes once at most",
         "memoized, value changes 2 times at most",
-        "fresh in every round, whatever values do",
+        "fresh in every round, even if values change",
     ]
 
 
@@ -94,7 +116,7 @@ def test_the_table_has_the_figures_of_kept_and_of_fresh_reports() -> None:
     fresh = hs.dp.compose([(protocol(), 52)], delta=1e-6)
     assert found["memoized, value stays"] == (hs.dp.epsilon(protocol(), delta=1e-6), Bound.exact(1.0, unit="nats"))
     assert found["memoized, value changes once at most"][0].upper == 2.0
-    central, local = found["fresh in every round, whatever values do"]
+    central, local = found["fresh in every round, even if values change"]
     assert (central.upper, local.upper) == (fresh.upper, 52.0)
 
 
@@ -165,3 +187,15 @@ def test_a_mechanism_with_too_many_reports_has_a_row_that_says_why_changes_have_
     report = assess(parse(weekly(kind="subset-selection").effective().replace("k = 3", "k = 60")))
     assert not any(finding.question == "change-shows" for finding in report.findings)
     assert [missing.question for missing in report.unanswered] == ["change-shows"]
+
+
+def test_the_smallest_change_that_suffices_comes_first() -> None:
+    """1,000 values, 500 people, 12 rounds: a larger error by a factor of 10, or of 35, and people by 13, or by 102."""
+    limits = {"delta": 1e-6, "standard_error": 0.01, "epsilon": 0.5}
+    design = repeated({"n": 500, "k": 1000}, limits, rounds=12, changes=None)
+    assert not design.tables
+    figures = [re.search(r"(\S+) percentage points|([\d,]+) people", sentence) for sentence in design.advice]
+    factors = [float(each[1]) if each[1] else int(each[2].replace(",", "")) / 500 for each in figures if each]
+    assert len(factors) == len(design.advice) >= 3
+    assert factors == sorted(factors)
+    assert factors[0] < 20

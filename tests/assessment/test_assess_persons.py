@@ -55,7 +55,7 @@ def test_the_first_page_is_about_a_person() -> None:
     said = {row.key: row.sentence for row in page.assumptions}
     assert "No person sends more than 3 reports in a round" in said["one_answer"]
     assert "more than 4 times" in said["no_repeats"]
-    assert "all 900 messages, of which you send 3 at most" in " ".join(page.respondents)
+    assert "all 900 messages, of which you send at most 3" in " ".join(page.respondents)
     cases = {row.key: row for row in page.scenarios}
     assert cases["as-planned"].central == report.findings[0].bound
     assert cases["broken-shuffler"].central == report.findings[1 + 1].bound
@@ -88,7 +88,7 @@ def test_colluders_tell_all_of_their_reports() -> None:
 def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:
     report = assess(survey("n = 900, k = 3, reports_per_person = 3"))
     reasons = {row.question: row.reason for row in report.unanswered}
-    assert reasons["re-identification"].endswith("here the release covers up to 3 reports of each person.")
+    assert reasons["re-identification"].endswith("the release covers up to 3 reports of each person.")
     rounds = assess(survey("n = 900, k = 3", rounds=2))
     assert {row.question for row in rounds.findings} == {
         "central-dp",
@@ -124,7 +124,9 @@ def test_a_report_says_whose_the_rows_are(tmp_path: Path) -> None:
     persons = assess(survey(f'{data}, person = "user", reports_per_person = 2'), base_folder=tmp_path)
     assert persons.population is not None
     assert "100 reports of 50 people, at most 2 of each person, 3 values" in asked(persons.population)
-    assert "300 records beyond that left out" in asked(persons.population)
+    assert "Left out: 300 records in excess of 2 records per person (population.reports_per_person)." in asked(
+        persons.population
+    )
     assert "One row is taken" not in asked(persons.population)
     assert persons.findings[0].bound.upper > rows.findings[0].bound.upper
     single = assess(survey(f'{data}, person = "user"'), base_folder=tmp_path)
@@ -165,7 +167,7 @@ def test_calibration_solves_for_all_that_one_person_gives() -> None:
     [
         (
             'population = { data = "a.csv", column = "x", categories = ["a", "b"], reports_per_person = 3 }',
-            "population.reports_per_person: must go with person, got 3.",
+            "population.reports_per_person: needs person, got 3.",
         ),
         (
             'population = { data = "a.csv", column = "x", categories = ["a", "b"], person = "x" }',

@@ -105,7 +105,7 @@ def test_tables(planned_study: Report) -> None:
     assert isinstance(measured, float)
     assert abs(measured / predicted - 1) < 0.4
     assert abs(float(str(z))) < 5
-    assert reach.caption.startswith("Target met: the predicted error of all together is ")
+    assert reach.caption.startswith("Target met: the predicted error of the total reach is ")
     assert [row[:2] for row in privacy.rows] == [
         ("one column of bits", 1),
         ("one person exchanged for another", 2),

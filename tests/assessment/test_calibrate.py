@@ -109,7 +109,7 @@ def test_values_in_the_data_are_not_looked_at(tmp_path: Path) -> None:
     ("targets", "delta", "message"),
     [
         ("", 1e-6, "targets.epsilon: must be given to calibrate, got nothing"),
-        ("epsilon = 1e-13", 1e-200, "targets.epsilon: must be a target that some local epsilon meets, got 1e-13"),
+        ("epsilon = 1e-13", 1e-200, "targets.epsilon: must be a value that some local epsilon achieves, got 1e-13"),
     ],
 )
 def test_no_target_to_solve_for(targets: str, delta: float, message: str) -> None:
@@ -153,7 +153,9 @@ def test_the_privacy_target_that_allows_least_is_met_and_named(target: str) -> N
 
 
 def test_a_target_that_chance_alone_misses_is_refused() -> None:
-    with pytest.raises(SpecificationError, match=r"targets\.guessing: must be a target that some local epsilon meets"):
+    with pytest.raises(
+        SpecificationError, match=r"targets\.guessing: must be a probability that some local epsilon achieves"
+    ):
         choose(targets="epsilon = 0.3, guessing = 0.4")
 
 

@@ -202,12 +202,12 @@ def test_what_is_missed_says_how_many_messages_it_takes_and_that_is_enough() -> 
     assert not found.rows
     miss = missed(found)["true reports, blanket messages"]
     assert miss.over == "messages"
-    assert miss.reason.endswith("messages of each person; the limit most_messages is 1.")
+    assert miss.reason.endswith("messages per person; the limit most_messages is 1.")
     assert found.missed[0] is miss
     (advice,) = found.advice
     assert advice.most_messages is not None
     assert advice.sentence.startswith(
-        f"With {advice.most_messages:g} messages of each person (most_messages), this meets all"
+        f"If most_messages is {advice.most_messages:g} per person, this deployment meets all"
     )
     changed = tomllib.loads(advice.wishes)
     assert changed == ASKED
@@ -215,12 +215,12 @@ def test_what_is_missed_says_how_many_messages_it_takes_and_that_is_enough() -> 
     reasons = {name: miss.reason for name, miss in missed(found).items()}
     assert "dummies that are uniform" in reasons["true reports, fakes of each value"]
     bits = choose(ASKED, most_messages=9, most_bits=2)
-    assert missed(bits)["true reports, blanket messages"].reason.endswith("bits of each person; the limit is 2.")
+    assert missed(bits)["true reports, blanket messages"].reason.endswith("bits per person; most_bits is 2.")
     small = missed(choose(wishes(n=2, k=2, epsilon=0.01, guessing=0.9), most_messages=9))
-    exposed = "Not private enough even with 1 additional messages of each person, the most that are tried."
+    exposed = "The privacy targets are missed even with 1 additional messages of each person, the most that are tried."
     assert small["true reports, fakes of each value"].reason == exposed
     kept = {**wishes(epsilon=1.0), "memoised": True, "rounds": 3}
-    averaged = "What is fresh in every round is averaged out over many of them."
+    averaged = "Fresh randomness averages out over many rounds."
     assert {miss.reason for miss in missed(choose(kept, most_messages=3)).values()} == {averaged}
 
 
@@ -237,7 +237,7 @@ def test_bits_are_a_limit_for_one_message_too() -> None:
     assert {row.bits for row in choose(asked).rows} == {2, 3, 4, 5}
     few = choose(asked, most_bits=2)
     assert {row.bits for row in few.rows} == {2}
-    assert any(miss.reason == "It needs 4.000 bits of each person; the limit is 2." for miss in few.missed)
+    assert any(miss.reason == "It needs 4.000 bits per person; most_bits is 2." for miss in few.missed)
 
 
 @pytest.mark.usefixtures("_alone")

@@ -102,10 +102,10 @@ def test_what_dap_cannot_carry_is_refused_with_a_reason() -> None:
     device = hs.UnaryEncoding(k=6, epsilon=2.0, kind="symmetric")
     said = refusal(hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=9))
     assert said is not None
-    assert said[2] == "DAP adds reports up, and releases none."
+    assert said[2] == "DAP releases nothing but sums of reports."
     noisy = refusal(hs.Protocol(randomizer=device, shuffler=hs.SecureAggregation(coins=10), n=9))
     assert noisy is not None
-    assert noisy[2] == "DAP's aggregators add no noise of their own."
+    assert noisy[2] == "DAP's aggregators cannot add noise."
     assert refusal(sums_protocol("Prio3Histogram", 4)) is None
 
 
@@ -123,7 +123,7 @@ def test_a_task_says_what_devices_send_and_what_the_certificate_assumes() -> Non
         "max_weight": 5,
     }
     assert bits["min_batch_size"] == 70
-    assert "in the order of the values" in bits["measurement"]
+    assert "one true or false for each value" in bits["measurement"]
     assert numbers["measurement"] == "the number that the device reports"
     assert (
         "One person gives at most 2 of the reports of a batch, and is in at most 3 of the batches." in bits["assumes"]

@@ -114,7 +114,7 @@ def test_the_error_at_any_size_follows_from_three_numbers() -> None:
         (
             {"randomized-response": "matrix", "epsilon = 1.0": "matrix = [[0.8, 0.2], [0.3, 0.7]]"},
             "epsilon",
-            "not described",
+            "No epsilon sets the noise",
         ),
         (
             {"randomized-response": "matrix", "epsilon = 1.0": "matrix = [[0.8, 0.2], [0.3, 0.7]]"},
@@ -183,7 +183,7 @@ def test_what_is_known_for_one_report_alone_says_so() -> None:
     ("text", "words"),
     [
         (SURVEY.replace("epsilon = 1.0", 'epsilon = "inf"'), "must add noise to explore"),
-        (SURVEY.replace("n = 60", f"n = {10**13}"), "must be at most 1,000,000,000,000 to explore"),
+        (SURVEY.replace("n = 60", f"n = {10**13}"), "must be at most 1,000,000,000,000 for explore"),
         ("rounds = 3\nmemoised = true\nchanges = 1\n" + SURVEY, "changes: must be 0"),
     ],
 )
@@ -299,8 +299,8 @@ def test_noisy_reports_with_messages_have_both_sliders() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("order", "must not keep an order to explore"),
-        ("reach", "must be people with one value each to explore"),
+        ("order", "must be a shuffler without an order for explore"),
+        ("reach", "must be people with one value each for explore"),
         ("collect-columns", "must not be several to explore"),
     ],
 )

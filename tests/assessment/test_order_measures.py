@@ -92,4 +92,4 @@ def test_a_learner_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_too_few_reports_of_a_value() -> None:
     found = run(scene(values=np.zeros(N, dtype=np.int64)), epsilon=20.0)
     (warning,) = found.warnings
-    assert "Give more reports" in warning.advice
+    assert "3 or more reports each" in warning.advice

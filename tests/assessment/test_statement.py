@@ -88,10 +88,10 @@ def test_without_noise_nothing_is_promised() -> None:
 def test_what_nobody_asked_is_not_protected() -> None:
     rest = 'adversaries = [{ kind = "linker" }]'
     said = first(assess(parse(f"{rest}\n{spec()}")))
-    assert any("names no adversary who guesses" in sentence for sentence in said.unprotected)
+    assert any("How often an adversary can guess a person's answer" in sentence for sentence in said.unprotected)
     rows = {row.key: row for row in said.anonymity}
     assert rows["inference"].bound is None
-    assert rows["inference"].sentence.startswith("Not analysed")
+    assert rows["inference"].sentence.startswith("This was not analysed")
     assert rows["singling-out"].bound is not None
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_estimated_cannot_be_moved() -> None:
 def test_a_crowd_of_colluders_and_a_crowd_of_one() -> None:
     rows = {row.key: row for row in scenarios([survey(1)], delta=1e-6, colluders=None)}
     assert rows["colluders"].central is None
-    assert rows["colluders"].remark.startswith("No honest people are left to hide among")
+    assert rows["colluders"].remark.startswith("No honest people remain")
     assert "one-in-4" not in rows
 
 
@@ -211,4 +211,4 @@ def test_colluders_are_all_honest_people_where_only_these_hide_somebody() -> Non
     assert round(fewer.upper, 4) == 0.7216
     assert rows["one-in-4"].central == hs.dp.epsilon(replace(left, n=125), delta=1e-4)
     nobody = {row.key: row for row in scenarios([planned], delta=1e-4, colluders=500)}["colluders"]
-    assert (nobody.central, nobody.remark[:29]) == (None, "No honest people are left to ")
+    assert (nobody.central, nobody.remark[:23]) == (None, "No honest people remain")

@@ -115,8 +115,8 @@ def test_tables_hold_the_noise_of_a_billion_people_and_of_two_levels() -> None:
     ("targets", "word"),
     [
         ("bits = 100", "targets.epsilon: must be given to calibrate, got nothing"),
-        ("standard_error = 1e-9", "targets.standard_error: must be one that some epsilon up to 40 meets"),
-        ("epsilon = 0.5, delta = 1e-300", "sum.delta: must be one that can be reached"),
+        ("standard_error = 1e-9", "targets.standard_error: must be a value that some epsilon up to 40 achieves"),
+        ("epsilon = 0.5, delta = 1e-300", "sum.delta: must be larger for this number of people"),
         ("epsilon = 0.5, delta = 2.0", "targets.delta: must be"),
         ("epsilon = 41", "targets.epsilon: must be less than or equal to 40"),
     ],
@@ -137,7 +137,7 @@ def test_the_program_prints_a_file_that_does_it(tmp_path: Path, capsys: pytest.C
     assert "All targets are met." in said.out
     assert "most accurate within the privacy    0.5000" in said.out
     assert "population.levels = 126, sum.epsilon = 0.5, sum.delta = 1e-09" in " ".join(said.out.split())
-    assert "numbers themselves were not looked at" in " ".join(said.out.split())
+    assert "numbers were not read" in " ".join(said.out.split())
     assert main(["calibrate", str(file), "--json"]) == Exit.DONE
     told = json.loads(capsys.readouterr().out)
     proposed = parse_sum(told["specification"]).build(10_000)
@@ -153,15 +153,15 @@ def test_the_program_prints_a_file_that_does_it(tmp_path: Path, capsys: pytest.C
     file.write_text(written("epsilon = 0.5, standard_error = 0.001").effective(), encoding="utf-8")
     assert main(["calibrate", str(file), "--strict"]) == Exit.MISSED
     said = capsys.readouterr()
-    assert "nothing meets both privacy and accuracy: at least 2" in " ".join(said.out.split())
+    assert "no settings meet both privacy and accuracy: at least 2" in " ".join(said.out.split())
     assert "as written" in said.out
 
 
 def test_verdicts_say_what_is_missed() -> None:
     hopeless = calibrate_sum(written("epsilon = 0.5, standard_error = 1e-9"))
-    assert _verdict(hopeless) == "Not even epsilon = 40 meets the accuracy with 10,000 people."
+    assert _verdict(hopeless) == "No epsilon up to 40 meets the accuracy target with 10,000 people."
     bits = calibrate_sum(written("epsilon = 0.5, bits = 10"))
-    assert _verdict(bits) == "Not met by what is proposed: targets.bits."
+    assert _verdict(bits) == "The proposal misses these targets: targets.bits."
 
 
 def test_rounds_share_the_privacy_that_is_wanted() -> None:

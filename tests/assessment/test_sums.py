@@ -49,7 +49,7 @@ def test_the_first_page_says_what_the_claim_rests_on_and_what_happens_otherwise(
     assert "if 16,000 people answer and are honest" in page.claim
     assert "One row of data" not in page.unit
     assert {row.key for row in page.assumptions} >= {"participation", "honest", "shuffler", "withheld"}
-    assert "who answers does not depend on the numbers" in " ".join(row.sentence for row in page.assumptions)
+    assert "does not depend on the numbers" in " ".join(row.sentence for row in page.assumptions)
     assert "4,000" in page.threats[-1]
     assert f"splits it into {protocol.messages_per_person} messages" in page.respondents[0]
     assert all(row.bound is None for row in page.anonymity)
@@ -78,7 +78,7 @@ def test_data_are_counted_and_targets_missed(tmp_path: Path) -> None:
     assert report.population is not None
     assert report.population.n == 500
     assert report.statement is not None
-    assert report.statement.unit.endswith("One row of data is taken for one person.")
+    assert report.statement.unit.endswith("Each row of data counts as one person.")
     assert len(report.statement.threats) == 2
     assert [target.word for target in report.targets] == ["fail"] * 4
     keys = [warned.key for warned in report.warnings]
@@ -130,7 +130,7 @@ def test_what_is_left_of_one_person_and_the_error_on_levels_are_exact() -> None:
     parts = protocol.noise.parts
     none = sum(part**2 for part in parts) / 2**256
     assert protocol.noise.ties == pytest.approx(none, rel=1e-12)
-    assert report.findings[1].proof == f"a person adds no noise at all with probability {none:.4g}"
+    assert report.findings[1].proof == f"each person adds zero noise with probability {none:.4g}"
     (accuracy,) = (table for table in report.tables if table.key == "accuracy")
     least = protocol.step * np.sqrt(2 * protocol.noise.variance * 20_000)
     assert f"the error of the sum is {number(least, up=True)}." in accuracy.caption

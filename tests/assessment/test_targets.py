@@ -102,7 +102,7 @@ def test_a_column_of_a_reach_study_has_no_sender() -> None:
     shuffler = { kind = "uniform" }
     targets = { delta = 1e-6, reidentification = 0.1 }
     """
-    with pytest.raises(SpecificationError, match="A column of a reach study has no sender"):
+    with pytest.raises(SpecificationError, match="In a reach study, columns have no senders"):
         parse(text)
 
 
@@ -124,6 +124,6 @@ def test_a_reach_study_has_a_verdict_and_a_first_page() -> None:
         "standard_error": words(report)["standard_error"],
     }
     assert report.statement is not None
-    assert report.statement.unit == "One person, who is in the audiences or not."
+    assert report.statement.unit == "One person is added to the audiences or removed from them."
     assert not report.statement.scenarios
     assert not report.statement.respondents

@@ -44,7 +44,7 @@ def test_no_attack_beats_what_is_certified(knowledge: Any, events: int, score: A
     assert wrong[0] == min(wrong)
     assert wrong[-1] > 0.9
     assert (
-        study.answers[-1] == "None of the 5 attacks was right more often than is certified, as far as chance can tell."
+        study.answers[-1] == "None of the 5 attacks succeeded significantly more often than the certified bound allows."
     )
 
 
@@ -58,7 +58,9 @@ def test_comparing_visits_beats_no_bound_and_needs_reports_that_are_values(score
     assert wrong[0] == min(wrong) < 0.9
     assert ("score", score) in study.settings
     assert link(town(100), score=score, seed=1).findings  # without noise the mechanism does not matter
-    with pytest.raises(InvalidInputError, match="`score` must be bayes or plain for other mechanisms"):
+    with pytest.raises(
+        InvalidInputError, match="`score` must be bayes or plain if a mechanism is not randomized-response"
+    ):
         link(town(4), epsilons=[1.0], score=score)
 
 
@@ -92,8 +94,8 @@ def test_the_study_says_what_was_done() -> None:
     assert [chart.key for chart in study.charts] == ["error-by-epsilon", "error-by-events", "detection"]
     assert "measured: randomized response, all known, 1 reported" in [line.label for line in study.charts[0].series]
     assert [finding.bound for finding in study.findings] == column(study, "interval")[:5]
-    assert study.answers[0].startswith("Without noise the attacker names the right one of 100 people ")
-    assert study.answers[1].startswith("With local hashing (g = 4) at epsilon 1 the attacker names ")
+    assert study.answers[0].startswith("Without noise the attacker identifies the sender among 100 people ")
+    assert study.answers[1].startswith("With local hashing (g = 4) at epsilon 1 the attacker identifies ")
     assert told[-1] == ("done", 1.0)
     shares = [share for _, share in told]
     assert (np.diff(shares) > -1e-9).all()
@@ -129,7 +131,7 @@ def test_a_figure_that_is_beaten_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(attack_results.Outcome, "impossible", property(lambda _self: True))
     study = link(town(100), seed=1)
     assert [warning.key for warning in study.warnings] == ["bound-broken"]
-    assert study.answers[-1] == "1 of 1 attacks were right more often than is certified: see the warning."
+    assert study.answers[-1] == "1 of 1 attacks succeeded more often than the certified bound allows: see the warning."
 
 
 def test_one_attack_alone() -> None:
@@ -155,7 +157,7 @@ def test_what_cannot_be_asked(asked: dict[str, Any], message: str) -> None:
 
 
 def test_nobody_is_left() -> None:
-    with pytest.raises(DataError, match="town: fewer than two people have 99 events or more"):
+    with pytest.raises(DataError, match="town: fewer than two people have 99 or more events"):
         link(town(4), source="town", at_least=99)
 
 

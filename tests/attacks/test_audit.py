@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -192,7 +193,7 @@ def test_the_study_holds_all_claims_of_a_deployment() -> None:
     assert bool((np.array(found.lower) >= least - 1e-9).all())
     many = Protocol(randomizer=RandomizedResponse(k=3, epsilon=1.5), shuffler=UniformShuffle(), n=10**7)
     assert (
-        "200 releases of 10,000,000 messages are many"
+        "200 releases of 10,000,000 messages take too long"
         in audit_deployment(many, delta=1e-6, rng=reproducible(1)).unanswered[0].reason
     )
 
@@ -253,7 +254,7 @@ def test_the_order_of_reports_accuses_nobody_and_hides_nobody() -> None:
     ("first", "second", "message"),
     [
         ([1, 2], [1, 2], "of four trials"),
-        ([{}] * 9, [{}] * 9, "numbers, texts, bytes"),
+        ([{}] * 9, [{}] * 9, "numbers, strings, bytes"),
         (np.zeros((9, 2)), np.zeros((9, 3)), "of one kind and length"),
     ],
 )
@@ -269,7 +270,7 @@ def test_other_refusals() -> None:
     with pytest.raises(InvalidInputError, match="one report for each"):
         audit_sampler(lambda _values: [1, 2], (0, 1), claimed=1.0)
     protocol = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=5)
-    with pytest.raises(InvalidInputError, match="n - 1 = 4 people"):
+    with pytest.raises(InvalidInputError, match="n - 1 = 4"):
         audit_protocol(protocol, others=(9,), values=(0, 1), claimed=1.0, delta=0.0)
 
 
@@ -286,11 +287,57 @@ def test_a_command_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     command = f"{sys.executable} {tmp_path / 'device.py'}"
     arguments = ["audit", "--command", command, "--values", "yes,no", "--trials", "40000", "--out", str(tmp_path / "o")]
     assert main([*arguments, "--epsilon", "0.9"]) == Exit.MISSED
-    assert "the claim of 0.9000 is refuted" in capsys.readouterr().out
-    assert main([*arguments, "--epsilon", "1.2"]) == Exit.DONE
+    assert "the claimed 0.9000 is refuted" in capsys.readouterr().out
+    assert main([*arguments, "--epsilon", "1.2"]) == Exit.USAGE
+    assert "holds study.html already" in capsys.readouterr().err
+    assert main([*arguments, "--epsilon", "1.2", "--overwrite"]) == Exit.DONE
     said = capsys.readouterr().out
-    assert "No claim is refuted. That proves none" in said
+    assert "No claim is refuted. This proves no claim" in said
     assert max(map(len, said.splitlines())) <= 80 + len(str(tmp_path))
+
+
+def test_the_folder_has_the_name_of_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "device.py").write_text(DEVICE)
+    rest = ["--values", "yes,no", "--trials", "400", "--epsilon", "3"]
+    assert main(["audit", "--command", f"{sys.executable} -I device.py --fast", *rest]) == Exit.DONE
+    assert (tmp_path / "hushuffle-out" / "audit-device" / "study.json").exists()
+    assert main(["audit", "--command", "cat", *rest]) == Exit.MISSED
+    assert (tmp_path / "hushuffle-out" / "audit-cat" / "study.json").exists()
+    capsys.readouterr()
+    assert main(["audit", "--command", "cat", *rest]) == Exit.USAGE
+    assert "pass --overwrite" in capsys.readouterr().err
+
+
+def test_rare_reports_of_one_value_are_listed_if_nothing_is_refuted() -> None:
+    rng = np.random.default_rng(3)
+    plain = rng.integers(0, 2, 20_000).astype(str).tolist()
+    leaks = [f"debug-{place}" for place in range(7) for _ in range(place // 6 + 1)]
+    found = audit_reports([*plain, *leaks], [*plain, *["0"] * 8], claimed=3.0, names=("yes", "no"), show=True)
+    assert not found.refuted
+    assert len(found.rare) == 5
+    assert found.rare[0] == ("'debug-6'", "yes", 2)
+    answers = " ".join(study_of(found, confidence=0.95, about="A program.").answers)
+    assert "for one value only, perhaps by chance: 'debug-6': 2 times for yes; 'debug-" in answers
+    assert audit_reports([*plain, *leaks], [*plain, *["0"] * 8], claimed=3.0).rare == ()
+    every = [str(place) for place in range(20_000)]
+    assert audit_reports(every, plain, claimed=9.0, show=True).rare == ()
+
+
+@pytest.mark.parametrize(("claimed", "least"), [(1.0, 1.00012), (0.99996, 0.99998), (0.9, 1.4), (12345.0, 12345.6)])
+def test_a_refuted_claim_and_what_refutes_it_are_different_numbers(claimed: float, least: float) -> None:
+    found = measure((coins(400, 0.5, np.random.default_rng(1)), coins(400, 0.5, np.random.default_rng(2))), claimed=1.0)
+    found = replace(found, claimed=claimed, epsilon=replace(found.epsilon, lower=least))
+    study = study_of(found, confidence=0.95, about="A program.")
+    row = dict(zip(study.tables[0].columns, study.tables[0].rows[0], strict=True))
+    assert row["verdict"] == "refuted"
+    sentence = study.answers[0].partition("the claimed ")[2]
+    low, high = sentence.split(" is refuted, because trials show at least ")
+    assert float(low.replace(",", "")) < float(high.rstrip(".").replace(",", ""))
+    assert str(row["at least"]).split()[0] == high.rstrip(".")
+    assert low in str(row["claimed"])
 
 
 def test_a_table_of_values_and_reports_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -301,7 +348,7 @@ def test_a_table_of_values_and_reports_is_audited(tmp_path: Path, capsys: pytest
     (tmp_path / "t.csv").write_text("value,report\n" + rows)
     arguments = ["audit", "--reports", str(tmp_path / "t.csv"), "--out", str(tmp_path / "o")]
     assert main([*arguments, "--epsilon", "2"]) == Exit.MISSED
-    assert main([*arguments, "--epsilon", "2", "--values", "a,z"]) == Exit.FAILED
+    assert main([*arguments, "--epsilon", "2", "--values", "a,z", "--overwrite"]) == Exit.FAILED
     assert "no row of value holds z" in capsys.readouterr().err
 
 
@@ -374,11 +421,11 @@ def test_rare_reports_of_one_value_only_refute_a_claim() -> None:
     (sentence, *_, chance) = study_of(found, confidence=0.95, about="A program.").answers
     assert "is refuted" in sentence
     assert "at most 5 %" in chance
-    assert "Of 375,000 reports of each value, reports of the same few kinds came" in " ".join(
+    assert "Of 375,000 reports of each value, certain reports occurred" in " ".join(
         study_of(found, confidence=0.95, about="A program.").answers
     )
     assert any(
-        "for example 'debug-0'. Look at them" in answer
+        "for example 'debug-0'. Check these reports" in answer
         for answer in study_of(found, confidence=0.95, about="A program.").answers
     )
     rng = np.random.default_rng(2)

@@ -96,7 +96,7 @@ def test_no_scores(wrong: list[object]) -> None:
 def test_no_matrix() -> None:
     with pytest.raises(InvalidInputError, match="`scores` must be a square matrix for at least 2 people"):
         matrix_equal_error_rate(np.zeros((3, 4)))
-    with pytest.raises(InvalidInputError, match="`scores` must be for at least 20 people"):
+    with pytest.raises(InvalidInputError, match="`scores` must be a matrix for at least 20 people"):
         matrix_equal_error_rate(np.eye(19))
     with pytest.raises(InvalidInputError, match="`replicates`"):
         matrix_equal_error_rate(np.eye(20), replicates=1)

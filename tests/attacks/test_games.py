@@ -170,7 +170,7 @@ def test_an_exchange_is_seen_as_often_as_enumerated(kind: str) -> None:
 
 def test_a_household_of_several_is_looked_for() -> None:
     game = single(order_games(survey(n=5), household=2))
-    assert game.what == "the reports of 2 of 5 people"
+    assert game.what == "reports of 2 of 5 people"
     assert game.success.lower > 2 / 20  # of ten pairs of places
     assert not game.broken
 
@@ -323,11 +323,11 @@ def test_games_that_cannot_be_played_say_why() -> None:
     )
     reasons = [row.reason for row in made.unanswered if row.question == "game"]
     for said in (
-        "people are asked once",
+        "people report once",
         "no group has 2",
-        "without dummies only",
+        "only for shuffled reports without dummies",
         "no group has 5",
-        "report by report",
+        "the shuffler adds reports up, or adds dummies or noise",
     ):
         assert any(said in reason for reason in reasons), said
     assert any("more than 20,000,000 bits" in reason for reason in reasons)
@@ -384,8 +384,8 @@ def test_the_program_plays_what_a_survey_allows(tmp_path: Path) -> None:
         "a person's value",
         "a person's value",
         "who sent a report",
-        "a person's value, given in two rounds",
-        "the reports of 2 of 40 people",
+        "which of two values a person reports in two rounds",
+        "reports of 2 of 40 people",
     ]
     assert {row[2] for row in rows} == {"not refuted"}
 
@@ -393,7 +393,7 @@ def test_the_program_plays_what_a_survey_allows(tmp_path: Path) -> None:
 def test_the_program_plays_what_a_reach_study_allows(tmp_path: Path) -> None:
     code, rows = audited(REACH, tmp_path)
     assert code == Exit.DONE
-    assert [row[0] for row in rows] == ["whether a person is in all audiences or in none"]
+    assert [row[0] for row in rows] == ["whether a person is in every audience or in none"]
 
 
 def test_the_program_plays_against_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -423,6 +423,6 @@ def test_an_order_is_played_against(tmp_path: Path) -> None:
     made = audit_specification(spec, base_folder=tmp_path, trials=300, rng=reproducible(1))
     (table,) = [table for table in made.tables if table.key == "games"]
     assert [row[0] for row in table.rows][-2:] == [
-        "the report of one person",
-        "whether the reports of a group were exchanged",
+        "which report a person sent",
+        "whether the reports within a group were exchanged",
     ]

@@ -175,7 +175,7 @@ def test_no_claim_is_tested_of_a_device_that_makes_none() -> None:
     survey = hs.Protocol(randomizer=truth, shuffler=hs.BlanketMessages(p=0.5), n=40)
     made = audit_deployment(survey, delta=0.05, trials=2000, rng=hs.reproducible(1))
     assert made.unanswered[0].topic == "Local epsilon"
-    assert "without noise there is no claim about one report" in made.unanswered[0].reason
+    assert "no local epsilon is claimed" in made.unanswered[0].reason
     assert not any("refuted:" in sentence for sentence in made.answers)
 
 
@@ -194,8 +194,8 @@ def test_a_specification_with_honest_people_is_audited(kind: str, people: float)
     tables = {table.key: [str(row[0]) for row in table.rows] for table in made.tables}
     assert ("Central epsilon at delta = 0.05" in tables.get("claims", [])) == (people == 0.5)
     reasons = " ".join(row.reason for row in made.unanswered)
-    assert ("no epsilon is claimed at delta = 0.05" in reasons) == (people < 0.5)
+    assert ("no central epsilon is claimed at delta = 0.05" in reasons) == (people < 0.5)
     assert "who sent a report" in tables["games"]
     if kind == "blanket-messages":
-        assert {"a person's value", "a person's value, given in two rounds"} <= {*tables["games"]}
+        assert {"a person's value", "which of two values a person reports in two rounds"} <= {*tables["games"]}
     assert not any("is refuted:" in sentence for sentence in made.answers)

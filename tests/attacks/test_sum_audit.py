@@ -140,14 +140,16 @@ def test_the_attack_on_equal_sums_is_as_good_as_any_in_a_crowd_of_two() -> None:
 def test_what_cannot_be_tried_is_a_row_that_says_why() -> None:
     large = SMALL.replace("n = 4", "n = 4_000_000").replace("0.1", "1e-9")
     reasons = {row.topic: row.reason for row in audit_sum(parse_sum(large)).unanswered}
-    assert "Nothing is claimed" in reasons["Local epsilon"]
+    assert "No privacy is claimed" in reasons["Local epsilon"]
     assert "200 releases of" in reasons["Central epsilon"]
     assert "200 releases of" in reasons["What messages say beyond their sum"]
     crowd: SumSpecification = parse_sum(CROWD)
     told = {row.topic: row.reason for row in audit_sum(crowd, trials=400, rng=reproducible(1)).unanswered}
-    assert "about 10^" in told["What messages say beyond their sum"]
+    assert "10^13 sets of 7 messages" in told["What messages say beyond their sum"]
     none = audit_sum(crowd, trials=400, delta=1e-12, rng=reproducible(1)).unanswered
-    assert "no epsilon is claimed at delta = 1e-12" in {row.topic: row.reason for row in none}["Central epsilon"]
+    assert (
+        "no central epsilon is claimed at delta = 1e-12" in {row.topic: row.reason for row in none}["Central epsilon"]
+    )
 
 
 def test_the_program_audits_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

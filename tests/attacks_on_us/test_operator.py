@@ -244,5 +244,5 @@ def test_a_certificate_for_another_name_is_a_trouble_from_the_start(tmp_path: Pa
     certificate(tmp_path, "other", host="other.example")
     relay = service(tmp_path, certificate="other.pem", certificate_key="other.key")
     about_certificate(relay)
-    assert "it is not for 127.0.0.1, the name that others reach this service by" in relay.troubles["certificate"]
+    assert "it is not for 127.0.0.1, the host name of this service" in relay.troubles["certificate"]
     relay.store.close()

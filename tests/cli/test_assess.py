@@ -187,7 +187,7 @@ def test_a_wrong_specification(capsys: pytest.CaptureFixture[str]) -> None:
 def test_folders_that_cannot_be_written_are_refused_beforehand(capsys: pytest.CaptureFixture[str]) -> None:
     Path("taken").write_text("x", encoding="utf-8")
     assert main(["assess", "specs/town.toml", "--out", "taken"]) == Exit.USAGE
-    assert "--out must be a folder, taken is a file." in capsys.readouterr().err
+    assert "--out must be a folder, but taken is a file." in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("fakes")

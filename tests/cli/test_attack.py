@@ -33,7 +33,7 @@ def test_an_attack_is_printed_and_written(visits: Path, tmp_path: Path, capsys: 
     assert said.err == ""
     assert max(len(line) for line in said.out.splitlines()) <= 80 + len(str(out))
     assert said.out.startswith("Linkage attack on visits.csv\n")
-    assert "Without noise the attacker names the right one of 30 people" in said.out
+    assert "Without noise the attacker identifies the sender among 30 people" in said.out
     assert sorted(path.name for path in out.iterdir()) == ["study.html", "study.json"]
     study = json.loads((out / "study.json").read_text(encoding="utf-8"))
     assert len(study["tables"][0]["rows"]) == 2 * 2 * 2
@@ -55,7 +55,9 @@ def test_wrong_command_lines(visits: Path, tmp_path: Path) -> None:
         linkage(visits, epsilon=["much"])
     with pytest.raises(UsageError, match="--events must be a number or all, got few"):
         linkage(visits, events=["few"])
-    with pytest.raises(UsageError, match="Say how many events are known, or ask for maximum knowledge"):
+    with pytest.raises(
+        UsageError, match="number of events that the attacker knows of each person, or use maximum knowledge"
+    ):
         linkage(visits, split="none")
     file = tmp_path / "file"
     file.touch()

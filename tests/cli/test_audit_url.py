@@ -69,8 +69,8 @@ def test_a_service_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/moved", "answered 302, and not 200"),
-        ("/short", "1 lines came back for 50 values"),
+        ("/moved", "answered 302, but 200 is needed"),
+        ("/short", "got 1 lines for 50 values"),
         ("/bytes", "must be text in UTF-8"),
     ],
 )

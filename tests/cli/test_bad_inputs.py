@@ -46,12 +46,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: Exit = Ex
 def test_a_survey_is_no_plan_and_a_plan_is_no_survey(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("analyse", "simulate"):
         shown = refused(capsys, "plan", verb, "survey.toml", code=Exit.USAGE)
-        assert "randomizer: must be left out here, got a survey. Such a file is for hushuffle assess" in shown
+        assert "randomizer: must be left out here, got a survey. A file with [randomizer] is for hushuffle assess" in shown
         assert "1 problem" in shown
     plan = str(ROOT / "examples" / "aggregate.toml")
     for arguments in (["assess"], ["calibrate"], ["collect", "--out", "new"]):
         shown = refused(capsys, *arguments, plan, code=Exit.USAGE)
-        assert "query: must be left out here, got the plan of a query. Such a file is for hushuffle plan." in shown
+        assert "query: must be left out here, got the plan of a query. A file with a plan is for hushuffle plan." in shown
 
 
 @pytest.mark.usefixtures("folder")
@@ -78,12 +78,12 @@ def test_a_kind_of_file_that_is_not_read(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.usefixtures("folder")
 def test_semicolons_and_other_encodings_name_the_key_that_helps(capsys: pytest.CaptureFixture[str]) -> None:
     Path("people.csv").write_bytes(b"id;x\n1;a\n")
-    assert 'In a specification say separator = ";"' in refused(capsys, "assess", "survey.toml")
+    assert 'In a specification, set separator = ";"' in refused(capsys, "assess", "survey.toml")
     Path("people.csv").write_bytes(b"x\na\n\xe9\n")
     shown = refused(capsys, "attack", "linkage", "people.csv", "--user", "x", "--item", "x")
     assert shown.startswith("hushuffle: people.csv is not UTF-8 text. Save it as UTF-8, for example: iconv")
     shown = refused(capsys, "assess", "survey.toml")
-    assert 'people.csv is not UTF-8 text. In a specification say which encoding it has, such as encoding = "' in shown
+    assert 'people.csv is not UTF-8 text. Set the encoding in the specification, for example encoding = "' in shown
 
 
 @pytest.mark.skipif(os.name != "posix" or not shutil.which("setpriv"), reason="needs setpriv")

@@ -122,7 +122,7 @@ def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "calibrate", keep)
     assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01")]) == Exit.DONE
     (choice,) = seen
-    assert _verdict(replace(choice, people=None)).endswith("nor with any number up to 1,000,000,000.")
+    assert _verdict(replace(choice, people=None)).endswith("or with any number up to 1,000,000,000.")
     assert _verdict(replace(choice, standard_error=0.5, least=None)).startswith("Both targets are met by every local")
 
 
@@ -140,4 +140,4 @@ def test_a_mechanism_without_epsilon_has_nothing_to_calibrate(
     own = text.read_text("utf-8").replace('"randomized-response", epsilon = 2', '"target-sampling", sigma = 0.5')
     text.write_text(own, encoding="utf-8")
     assert main(["calibrate", str(text)]) == Exit.USAGE
-    assert "randomizer.kind: must be a mechanism with an epsilon to choose" in capsys.readouterr().err
+    assert "randomizer.kind: must be a mechanism whose local epsilon can be chosen" in capsys.readouterr().err

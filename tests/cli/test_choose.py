@@ -172,7 +172,7 @@ def test_compare_refuses(capsys: pytest.CaptureFixture[str]) -> None:
         encoding="utf-8",
     )
     assert main(["compare", file, "several.toml"]) == Exit.USAGE
-    assert "must not be several in a comparison" in capsys.readouterr().err
+    assert "must be one column in a comparison" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("quick")
@@ -230,7 +230,10 @@ def test_init_says_what_would_do_where_no_design_meets_the_targets(
     said = " ".join(capsys.readouterr().out.split())
     people = re.search(r"- With ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said)
     assert people
-    assert "- If the shuffler is trusted (no limit for the case that it fails): randomized response, reports" in said
+    assert (
+        "- This works without a limit on local epsilon, if the shuffler is trusted: randomized response, reports"
+        in said
+    )
     assert not Path("survey.toml").exists()
     typed(f"no, yes\n{people[1]}\n8\n5\n1\n3\nc\nb\n\n\n")
     assert main(["init"]) == Exit.DONE
@@ -265,7 +268,7 @@ def test_init_that_ends_early_or_finds_nothing_leaves_nothing(
 ) -> None:
     typed("\n\n")
     assert main(["init"]) == Exit.USAGE
-    assert "the input ended before question 3" in capsys.readouterr().err
+    assert "The input ended before question 3" in capsys.readouterr().err
     typed("\nmany\n1\n")
     assert main(["init"]) == Exit.USAGE
     assert "question 2: Give a whole number" in capsys.readouterr().err, "of a pipe no answer moves to another question"
@@ -300,7 +303,7 @@ def test_the_delta_of_init_is_at_most_a_tenth_of_one_over_n(n: int) -> None:
 @pytest.mark.usefixtures("quick")
 def test_nothing_is_written_unless_a_folder_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["choose", wished("epsilon = 1.0, local_epsilon = 2.6")]) == Exit.DONE
-    assert "Nothing was written. --out DIR writes" in capsys.readouterr().out
+    assert "No file was written. Use --out DIR to write" in capsys.readouterr().out
     files = deployments(1.5, 0.2)
     assert main(["compare", *files, "--json"]) == Exit.DONE
     assert json.loads(capsys.readouterr().out)["key"] == "comparison"

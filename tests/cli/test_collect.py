@@ -136,12 +136,12 @@ def test_a_new_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*options, "--out", "out"]) == Exit.FAILED
     assert "new.key does not exist. To create a key, pass `--new-key`" in capsys.readouterr().err
     assert main([*options, "--new-key", "--out", "out"]) == Exit.DONE
-    assert "With this key so far: 1 collection (rounds, columns), together central epsilon" in capsys.readouterr().out
+    assert "With this key so far: 1 collection (rounds, columns), with central epsilon" in capsys.readouterr().out
     assert main([*options, "--new-key", "--round", "1", "--out", "again"]) == Exit.FAILED
     assert "new.key is not a new key" in capsys.readouterr().err
     assert main([*options, "--round", "1", "--out", "again"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "With this key so far: all 2 collections (rounds, columns), together central epsilon at most" in shown
+    assert "With this key so far: all 2 collections (rounds, columns), with central epsilon at most" in shown
 
 
 def test_a_state_that_cannot_be_written_is_a_warning(
@@ -162,9 +162,9 @@ def test_a_state_that_cannot_be_written_is_a_warning(
     assert "Batch 1, from 1 file." in shown.out
     assert shown.err == (
         "hushuffle: warning: each person must be in one batch only, which hushuffle cannot check: 300 rows, each "
-        "counted as another person, were counted in 1 batch so far. If the same people return, pass --budget, which "
-        "adds up all batches, or --key-file, which refuses them.\n"
-        "hushuffle: batch 1 is released; the next run will note it: out.state.json cannot be written: No space left "
+        "counted as another person, were counted in 1 batch so far. If people may answer again, pass --budget, which "
+        "adds up all batches, or --key-file, which rejects their new records.\n"
+        "hushuffle: batch 1 is released; the next run will record it: out.state.json cannot be written: No space left "
         "on device.\n"
     )
     assert names(folder / "out") == ["batch-0001"]
@@ -173,8 +173,8 @@ def test_a_state_that_cannot_be_written_is_a_warning(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--id", "id"], "--id, --round and --new-key go with --key-file"),
-        (["--round", "1"], "--id, --round and --new-key go with --key-file"),
+        (["--id", "id"], "--id, --round and --new-key need --key-file"),
+        (["--round", "1"], "--id, --round and --new-key need --key-file"),
         (["--key-file", "town.key"], "--key-file needs --id"),
         (["--key-file", "env:TOWN", "--id", "id", "--new-key"], "--key-file env:TOWN: collect reads keys from files."),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
@@ -244,7 +244,7 @@ def test_many_values(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--confidence", "1"], "--confidence must be between 0 and 1"),
         (["--counts-only"], "--counts-only needs --out FILE.json"),
-        (["--counts-only", "--out", "counts.json", "--chart", "a.svg"], "prints or draws nothing else"),
+        (["--counts-only", "--out", "counts.json", "--chart", "a.svg"], "excludes options that print or draw"),
         (["--chart", "a.png"], "--chart must be a file of these kinds: .svg, .html, got a.png"),
         (["--out", "shares.xlsx"], "`out` must be a file of these kinds"),
     ],
@@ -280,7 +280,7 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
     shown = capsys.readouterr().out
     assert "answer: 60 people" in shown
     assert "parity: 61 people" in shown
-    assert "numbers of people in the columns reveal how many answers are missing" in shown
+    assert "numbers of people reveal how many answers are missing" in shown
     assert "All columns together: local epsilon 3.000; central epsilon 2." in shown
     assert shown.endswith("Wrote out/parity/manifest.json\nWrote out/manifest.json\n")
     (folder / "specs" / "columns.toml").write_text(COLUMNS.replace('"drop"', '"no"'), encoding="utf-8")
@@ -307,7 +307,7 @@ def test_several_columns(capsys: pytest.CaptureFixture[str], folder: Path) -> No
     assert capsys.readouterr().out.startswith("61 people")
     assert Path("parity.svg").read_text(encoding="utf-8").startswith("<svg")
     assert main(["estimate", "out", "--counts-only", "--out", "counts.json"]) == Exit.USAGE
-    assert "give FOLDER/NAME, NAME one of answer, parity" in capsys.readouterr().err
+    assert "pass FOLDER/NAME, where NAME is one of answer, parity" in capsys.readouterr().err
 
 
 def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -337,7 +337,7 @@ def test_damaged_files_are_set_aside(capsys: pytest.CaptureFixture[str], folder:
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     seen = capsys.readouterr()
     assert seen.out == "No batch: there are no other new files.\n"
-    message = "hushuffle: set aside until the next run: specs/people0.parquet is not a readable Parquet file"
+    message = "hushuffle: a file was left for the next run: specs/people0.parquet is not a readable Parquet file"
     assert seen.err.startswith(message)
     (people,) = (folder / "specs").glob("*.csv")
     assert main(["collect", "specs/town.toml", *options, "--input", str(people)]) == Exit.DONE

@@ -86,7 +86,7 @@ def test_an_earlier_report_is_replaced_only_if_that_is_asked_for(
     before = (report / "report.html").read_bytes()
     (folder / "survey.toml").write_text(f'title = "Anew"\n{SURVEY}', encoding="utf-8")
     assert main(["assess", "survey.toml"]) == Exit.USAGE
-    assert "hushuffle-out/survey holds report.html already. Name another folder by --out, or say --overwrite" in (
+    assert "hushuffle-out/survey holds report.html already. Choose another --out, or pass --overwrite" in (
         capsys.readouterr().err
     )
     assert (report / "report.html").read_bytes() == before

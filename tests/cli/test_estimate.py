@@ -108,7 +108,7 @@ def test_nothing_to_print(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "3 of 3 values are not shown" in shown.out
     assert "Share" not in shown.out
-    assert "not even a value that all people hold is statistically significant" in shown.err
+    assert "not even a value that all people have is statistically significant" in shown.err
     assert "an even share of 3 categories is 0.33" in shown.err
     assert "none is statistically significant" in Path("shares.svg").read_text(encoding="utf-8")
 
@@ -180,7 +180,7 @@ def test_heavy_hitters_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--all and --heavy-hitters exclude each other" in capsys.readouterr().err
     for option in ("--all", "--heavy-hitters", "--simplex"):
         assert main(["estimate", "out", "--counts-only", "--out", "counts.json", option]) == Exit.USAGE
-        assert "--counts-only estimates nothing" in capsys.readouterr().err
+        assert "--counts-only makes no estimates" in capsys.readouterr().err
 
 
 def test_nobody_is_a_heavy_hitter(capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +218,7 @@ def test_shares_on_the_simplex(capsys: pytest.CaptureFixture[str]) -> None:
     words = " ".join(capsys.readouterr().out.split())
     assert "Value Share Unbiased 95% interval" in words
     assert f"Of 2,000 values {done['set_to_zero']:,} became 0; the others are lower by" in words
-    assert "Standard errors and intervals are those of the unbiased shares" in words
+    assert "Standard errors and intervals belong to the unbiased shares" in words
 
 
 def test_what_fake_users_could_do_stands_below_every_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,7 +294,7 @@ def test_cells_come_back() -> None:
 
 @pytest.mark.parametrize(
     ("levels", "epsilon", "words"),
-    [(5, 6.0, "all of it is due to the rounding"), (60, 1.5, "2 are due to the rounding to levels and ")],
+    [(5, 6.0, "all of them come from rounding"), (60, 1.5, "2 steps come from rounding and ")],
 )
 def test_the_width_of_an_interval_of_a_quantile_is_explained(
     levels: int, epsilon: float, words: str, capsys: pytest.CaptureFixture[str]

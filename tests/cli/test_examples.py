@@ -29,5 +29,5 @@ def test_a_new_folder_gets_all_of_them(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["examples", str(tmp_path)]) == Exit.USAGE
-    assert "exists; give the name of a new folder" in capsys.readouterr().err
+    assert "exists. Choose a new folder" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

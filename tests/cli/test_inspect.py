@@ -50,14 +50,14 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, o
 def test_the_owner_sees_what_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "people.csv"]) == Exit.DONE
     shown = capsys.readouterr().out
-    assert shown.startswith("These are true data, for their owner alone")
+    assert shown.startswith("This output shows true data. Only the data's owner")
     flat = " ".join(shown.split())
     assert "people.csv: 3,000 records, 6 columns shown. It seems to be windows-1252, with semicolons between" in flat
     assert (
-        "user: 193 of 193 values occur more than once, 15.5 rows each on average. If they say whose a row is, these "
-        "3,000 rows are of 193 people."
+        "user: 193 of 193 values occur more than once, 15.5 rows each on average. If the column identifies the person of each row, these "
+        "3,000 rows belong to 193 people."
     ) in flat
-    assert "key: another value in every record" in flat
+    assert "key: every record has a different value" in flat
     assert "town: 1 values differ from others by spaces or capital letters alone: trim and casefold." in flat
     assert 'encoding = "windows-1252"' in shown
     assert not list(folder.glob("*.toml"))
@@ -79,7 +79,9 @@ def test_the_draft_is_taken_once_it_says_whose_a_row_is(
     assert "Wrote drafts/survey.toml" in capsys.readouterr().out
     assert main([verb, "drafts/survey.toml", "--out", "made"]) == Exit.USAGE
     message = " ".join(capsys.readouterr().err.split())
-    assert 'population.person: must be the column that says whose a row is, or "none", got "?".' in message
+    assert (
+        'population.person: must be the column that identifies the person of each row, or "none", got "?".' in message
+    )
     answer(folder / "drafts/survey.toml", "none")
     population = load("drafts/survey.toml").population
     people = population.read(folder / "drafts")
@@ -182,14 +184,14 @@ def test_the_drafted_column_is_not_simply_the_one_with_the_fewest_values(
 @pytest.mark.parametrize("arguments", [[], ["--column", "town"]])
 def test_a_draft_asks_whose_a_row_is(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "people.csv", *arguments, "--out", "survey.toml"]) == Exit.DONE
-    assert "these 3,000 rows are of 193 people" in " ".join(capsys.readouterr().out.split())
+    assert "these 3,000 rows belong to 193 people" in " ".join(capsys.readouterr().out.split())
     lines = Path("survey.toml").read_text(encoding="utf-8").splitlines()
     place = lines.index('person = "?"')
     assert lines[place - 4].startswith('# Whose is a row? Replace "?" by the column')
     assert lines[place - 3 : place] == [
-        '# person = "user"  # 15.5 rows of each value, 193 values',
-        '# person = "age"  # 33.3 rows of each value, 90 values',
-        "# With a column also: reports_per_person = 1, the most rows of one person that are kept.",
+        '# person = "user"  # 15.5 rows per value, 193 values',
+        '# person = "age"  # 33.3 rows per value, 90 values',
+        "# With a column, also set the largest number of rows per person: reports_per_person = 1.",
     ]
     answer(Path("survey.toml"), "user")
     assert load("survey.toml").population.read(Path()).n == 193, "one report of each"
@@ -214,8 +216,8 @@ def test_few_people_with_many_rows_are_flagged(folder: Path, capsys: pytest.Capt
     found = document(capsys, "checkins.parquet", "--out", "weather.toml")
     assert found["drafted_for"] == "weather"
     draft = str(found["draft"])
-    assert '# person = "label"  # 232.2 rows of each value, 193 values' in draft
-    assert '# person = "poi"  # 22.4 rows of each value, 2,000 values' in draft
+    assert '# person = "label"  # 232.2 rows per value, 193 values' in draft
+    assert '# person = "poi"  # 22.4 rows per value, 2,000 values' in draft
     assert main(["assess", "weather.toml", "--out", "report"]) == Exit.USAGE
 
 
@@ -226,7 +228,7 @@ def test_people_of_a_public_table_of_check_ins(folder: Path, capsys: pytest.Capt
     few.write_parquet(folder / "checkins.parquet")
     people = few["label"].n_unique()
     draft = str(document(capsys, "checkins.parquet", "--out", "late.toml")["draft"])
-    assert f'# person = "label"  # {few.height / people:.1f} rows of each value, {people} values' in draft
+    assert f'# person = "label"  # {few.height / people:.1f} rows per value, {people} values' in draft
     answer(folder / "late.toml", "label")
     assert load(str(folder / "late.toml")).population.read(folder).n == people
 
@@ -239,9 +241,9 @@ def test_ids_that_occur_twice_are_counted(folder: Path, capsys: pytest.CaptureFi
     shown = " ".join(capsys.readouterr().out.split())
     assert "12,101 1.02" in shown
     assert (
-        "Patient-Nr: 260 of 12,101 values occur more than once, 1.02 rows each on average. If they say whose a row is, "
-        "these 12,361 rows are of 12,101 people. 100 values differ from others only by spaces, capital letters or how "
-        "a number is written: as ids they are refused, for they may be the same people."
+        "Patient-Nr: 260 of 12,101 values occur more than once, 1.02 rows each on average. If the column identifies "
+        "the person of each row, these 12,361 rows belong to 12,101 people. 100 values differ from others only by spaces, capital letters or how "
+        "a number is written: as ids they are rejected, because they may identify the same people."
     ) in shown
     assert '# person = "Patient-Nr"' in shown
     pl.DataFrame({"id": [*map(str, range(5000)), "7"]}).write_csv(folder / "one.csv")
@@ -276,7 +278,7 @@ def test_what_looks_wrong_is_pointed_out(folder: Path, capsys: pytest.CaptureFix
     pl.DataFrame({"id": range(len(given)), "answer": given}).write_csv(folder / "patients.csv")
     assert main(["inspect", "patients.csv", "--column", "answer", "--out", "answers.toml"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "answer: these look like missing answers: 'NA' (68), '99' (65), '" in shown
+    assert "answer: these values look like missing answers: 'NA' (68), '99' (65), '" in shown
     assert "(61), 'k.A.' (25), '-' (5). Only empty fields count as missing." in shown
     assert "typing errors: 'wöchendlich' (40) of 'wöchentlich', 'dialy' (4) of 'daily'." in shown
     draft = (folder / "answers.toml").read_text(encoding="utf-8")
@@ -291,6 +293,25 @@ def test_a_table_without_names_is_pointed_out(folder: Path, capsys: pytest.Captu
     (folder / "bare.csv").write_text("P1,Bern,28\n" + "P2,Bern,30\nP3,Genf,28\n" * 50, encoding="utf-8")
     assert main(["inspect", "bare.csv"]) == Exit.DONE
     shown = " ".join(capsys.readouterr().out.split())
-    assert "The line of names may be missing: 'Bern', '28' look like a value." in shown
+    assert "The line of column names may be missing: 'Bern', '28' look like a value." in shown
     assert main(["inspect", "people.csv"]) == Exit.DONE
     assert "line of names" not in capsys.readouterr().out
+
+
+def test_the_column_of_the_draft_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("town,answer\n" + "Bern,yes\nBasel,no\nChur,yes\n" * 9)
+    hint = "The draft is for column 'town'. To choose another, pass --column NAME."
+    assert main(["inspect", str(tmp_path / "t.csv")]) == Exit.DONE
+    assert hint in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path / "t.csv"), "--out", str(tmp_path / "t.toml")]) == Exit.DONE
+    assert hint in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path / "t.csv"), "--column", "answer"]) == Exit.DONE
+    assert "The draft is for column" not in capsys.readouterr().out
+
+
+def test_spellings_of_ids_are_counted_where_every_row_has_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.csv").write_text("id,answer\nAnn,yes\nann,no\nBob,yes\nCy,no\n")
+    assert main(["inspect", str(tmp_path / "t.csv")]) == Exit.DONE
+    assert "1 values differ from others only by spaces, capital letters" in " ".join(capsys.readouterr().out.split())

@@ -44,7 +44,7 @@ def test_it_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     size = json.loads(answered(capsys, *options, "--json"))["min_batch_size"]
     words = " ".join(answered(capsys, *options).split())
     assert f"Smallest batch: {size:,} reports." in words
-    assert "With that many, or more, central epsilon is at most 0.8 at delta = 0.001" in words
+    assert "With this number of reports or more, central epsilon is at most 0.8 at delta = 0.001" in words
 
 
 def test_sums_need_a_smaller_batch_than_the_shuffled_reports(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_a_specification_says_the_same(capsys: pytest.CaptureFixture[str], tmp_p
     assert "targets.epsilon: must be given, got nothing." in capsys.readouterr().err
     file.write_text(text.replace("epsilon = 1.5", 'epsilon = "inf"'))
     assert main(["minimum-batch", str(file)]) == Exit.USAGE
-    assert "targets.epsilon: must be a target that some number of people meets, got 0.8. Without noise" in (
+    assert "targets.epsilon: must be a value that some number of people achieves, got 0.8. Without noise" in (
         capsys.readouterr().err
     )
 
@@ -95,15 +95,15 @@ def test_rounds_and_several_reports_need_larger_batches(capsys: pytest.CaptureFi
     assert sizes[0] < sizes[1]
     assert sizes[0] < sizes[2]
     words = answered(capsys, *options[:-1], "--rounds", "3", "--reports-per-person", "2")
-    assert "reports, 2 of each person at most." in words
+    assert "reports, at most 2 per person." in words
     assert "central epsilon of 3 batches with the same people together is at most 0.8" in " ".join(words.split())
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "minimum-batch takes a specification, or all of --k, --local-epsilon, --epsilon, --delta."),
-        (OPTIONS[:6], "minimum-batch takes a specification, or all of --k"),
+        ([], "minimum-batch needs a specification, or all of the options --k, --local-epsilon, --epsilon, --delta."),
+        (OPTIONS[:6], "minimum-batch needs a specification, or all of the options --k"),
         (["--k", "1", *OPTIONS[2:]], "--k must be an integer from 2 to 65536, got 1."),
         ([*OPTIONS[:2], "--local-epsilon", "-1", *OPTIONS[4:]], "--local-epsilon must be > 0"),
         ([*OPTIONS[:6], "--delta", "2"], "`delta` must be in (0, 1), got delta=2.0."),
@@ -123,7 +123,7 @@ def test_several_columns_have_no_batch_of_their_own(capsys: pytest.CaptureFixtur
     alike = ('categories = ["a", "b"]', 'randomizer = { kind = "randomized-response", epsilon = 1.0 }')
     columns = [line for name in ("one", "two") for line in ("[[columns]]", f'column = "{name}"', *alike)]
     file.write_text("\n".join([*shared, *columns]))
-    assert "give one of a single column" in refused(capsys, str(file))
+    assert "a specification of one column" in refused(capsys, str(file))
 
 
 def test_the_task_in_the_terms_of_dap(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,12 +137,12 @@ def test_the_task_in_the_terms_of_dap(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_dap_adds_up_and_adds_no_noise(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     said = refused(capsys, *OPTIONS, "--dap", "--release", "shuffle")
-    assert "--dap goes with --release sums: DAP adds reports up, and releases none." in said
+    assert "--dap goes with --release sums: DAP releases nothing but sums of reports." in said
     text = (Path(__file__).parents[2] / "examples/secure-sums.toml").read_text(encoding="utf-8")
     path = tmp_path / "survey.toml"
     for shuffler, reason in (
-        ('kind = "uniform"', "DAP adds reports up, and releases none."),
-        ('kind = "secure-aggregation"\ncoins = 100', "DAP's aggregators add no noise of their own."),
+        ('kind = "uniform"', "DAP releases nothing but sums of reports."),
+        ('kind = "secure-aggregation"\ncoins = 100', "DAP's aggregators cannot add noise."),
     ):
         path.write_text(text.replace('kind = "secure-aggregation"', shuffler), encoding="utf-8")
         assert main(["minimum-batch", str(path), "--dap"]) == Exit.USAGE

@@ -83,7 +83,7 @@ def test_certificates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name one node or more, or a run's --document"),
+        ([], "pass the names of nodes, or the --document of a run"),
         (["Ann"], "`names` must be of lower-case letters"),
         (["ann.example.org"], "`names` must be of lower-case letters"),
         (["authority"], "and not 'authority'"),
@@ -160,7 +160,7 @@ def test_nodes_that_cannot_start(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"sigma": 0.2', '"sigma": 0.0', "sigma of the step 'send by age' are not those of its plan"),
+        ('"sigma": 0.2', '"sigma": 0.0', "sigma of the step 'send by age' differ from its plan"),
         ("delta = 0.0", "delta = 0.0\\nepsilon = 1.0", "above its own targets.epsilon = 1"),
         ("partitions = 2", "partitions = two", "the plan in the run's document: 1 problem"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
+from hushuffle.model import number
 from hushuffle.network import run as network_run
 from hushuffle.network.processes import Process, statuses
 from hushuffle.randomness import reproducible
@@ -78,7 +79,7 @@ def test_a_missed_target_is_an_error_only_if_asked(folder: Path, capsys: pytest.
 def test_no_guarantee_ends_with_an_error_after_the_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "analyse", "hidden.toml", "--out", "here"]) == Exit.FAILED
     said = capsys.readouterr()
-    assert said.err == "hushuffle: no guarantee can be stated for this plan.\n"
+    assert said.err == "hushuffle: this plan has no privacy guarantee.\n"
     assert "No guarantee can be stated. One item can move 500 messages" in said.out
     assert (folder / "here" / "study.html").exists()
 
@@ -101,7 +102,7 @@ def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "run", "sets.toml"]) == Exit.USAGE
     said = capsys.readouterr()
     assert said.out == ""
-    assert "--out must be a folder, file is a file." in said.err
+    assert "--out must be a folder, but file is a file." in said.err
     assert "no.toml: 1 problem" in said.err
 
 
@@ -209,13 +210,13 @@ def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     hosts(5, 20)
     for wrong in ("soon", "2026-05-01T10:00"):
         assert main([*run, "--start", wrong]) == Exit.USAGE
-        assert "--start must be a moment with its time zone" in capsys.readouterr().err
+        assert "--start must be a time with its time zone" in capsys.readouterr().err
     assert main(["plan", "run", "small.toml", "--network", "--start", "2026-05-01T10:00Z"]) == Exit.USAGE
-    assert "--start goes with --hosts" in capsys.readouterr().err
+    assert "--start needs --hosts" in capsys.readouterr().err
     assert main([*run, "--start", "2126-05-01T10:00Z"]) == Exit.DONE
     said = capsys.readouterr().out
     assert "All times are counted from 2126-05-01T10:00:00.000Z on." in said
-    assert f"Wrote {Path('run', 'run.json')} and 25 configurations beside it." in said
+    assert f"Wrote {Path('run', 'run.json')} and 25 configurations into the same folder." in said
     commands = [line.strip() for line in said.splitlines() if line.startswith("  ")]
     assert len(commands) == 25
     assert commands[:5] == [f"hushuffle node start {name}.toml" for name in SERVERS]
@@ -236,7 +237,54 @@ def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> 
     Path("hosts.toml").touch()
     for more in ([], ["--network", "--hosts", "hosts.toml"]):
         assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
-        assert "say either --network" in capsys.readouterr().err
+        assert "pass --network" in capsys.readouterr().err
     assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
     assert "has no guarantee, so it runs on no people's data" in capsys.readouterr().err
     assert not Path("hushuffle-out").exists()
+
+
+PHONES = """
+[query]
+kind = "aggregate"
+{data}
+grouping_sets = [["age"]]
+partitions = 2
+[query.columns]
+age = ["young", "old"]
+[traffic]
+sigma = 0.2
+dummies = 50
+batch = 1000
+[targets]
+delta = 1e-6
+epsilon = 5.0
+"""
+
+
+def test_a_plan_for_phones_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.toml").write_text(PHONES.format(data='data = "people.csv"'))
+    (tmp_path / "bare.toml").write_text(PHONES.format(data=""))
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["plan", "analyse", str(tmp_path / "plan.toml"), *out]) == Exit.FAILED
+    assert "people.csv does not exist" in (said := " ".join(capsys.readouterr().err.split()))
+    assert "If phones supply the records, pass --people N" in said
+    for verb in ("analyse", "simulate"):
+        assert main(["plan", verb, str(tmp_path / "bare.toml"), *out]) == Exit.USAGE
+        said = capsys.readouterr().err
+        assert "query: must have either data or generated, got neither." in said
+        assert "--people N" in said
+    assert main(["plan", "analyse", str(tmp_path / "bare.toml"), "--people", "6000", *out]) == Exit.DONE
+
+
+def test_the_line_of_a_target_names_its_adversary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.toml").write_text(PHONES.format(data=""))
+    arguments = ["plan", "analyse", str(tmp_path / "plan.toml"), "--people", "6000", "--out", str(tmp_path / "out")]
+    assert main(arguments) == Exit.DONE
+    line = " ".join(capsys.readouterr().out.split()).partition("PASS ")[2].partition("(certified")[0]
+    study = json.loads((tmp_path / "out" / "study.json").read_text())
+    table = next(each for each in study["tables"] if each["key"] == "scramblers")
+    honest, _, active = table["rows"][0]
+    assert honest == "1 of 1"
+    assert active["upper"] > study["verdict"]["targets"][0]["got"]["upper"]
+    shown = number(active["upper"], up=True)
+    assert f"against passive adversaries, {shown} nats against active ones (scramblers: row 1 of 1): asked" in line

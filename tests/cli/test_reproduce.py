@@ -135,7 +135,7 @@ def test_one_data_set_may_be_elsewhere(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["reproduce", "jurado2023/figure-10a", "--data", "adlut=my census"]) == Exit.USAGE
     assert "--data: there is no data set adlut; there are adult." in capsys.readouterr().err
     assert main(["reproduce", "jurado2023/figure-10a", "--data", "adult=nowhere"]) == Exit.USAGE
-    assert "--data: adult must be a folder, nowhere is none." in capsys.readouterr().err
+    assert "--data: adult must be a folder, but nowhere is not a folder." in capsys.readouterr().err
 
 
 def test_data_from_the_environment(
@@ -184,7 +184,7 @@ def test_wrong_names(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("a file")
     assert main(["reproduce", "jurado2023/figure-1", "--out", "mine"]) == Exit.USAGE
-    assert "--out must be a folder, mine is a file." in capsys.readouterr().err
+    assert "--out must be a folder, but mine is a file." in capsys.readouterr().err
 
 
 def test_a_wrong_seed(capsys: pytest.CaptureFixture[str]) -> None:

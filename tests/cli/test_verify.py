@@ -26,7 +26,8 @@ def test_the_result_of_an_assessment_is_checked(tmp_path: Path, capsys: pytest.C
     assert main(["verify", str(result)]) == Exit.DONE
     said = capsys.readouterr().out
     assert "central-dp" in said
-    assert "agrees: 1, not checked: " in said
+    assert "agrees: 6, not checked: " in said
+    assert said.splitlines()[-1].startswith("6 of ")
     document = json.loads(result.read_text())
     finding = next(each for each in document["findings"] if each["question"] == "central-dp")
     assert len(json.dumps(finding["certificate"])) < 1000

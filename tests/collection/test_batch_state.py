@@ -82,7 +82,7 @@ ENTRY = {"path": "/a.csv", "digest": "00", "size": 1, "modified": 2, "batch": 1}
 def test_damaged_states(document: Any, tmp_path: Path) -> None:
     path = tmp_path / "out.state.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
-    with pytest.raises(DataError, match=r"is damaged, so the collected files are unknown\. Name a new folder"):
+    with pytest.raises(DataError, match=r"is damaged, so the collected files are unknown\. Choose a new folder"):
         BatchState.load(path)
 
 

@@ -98,7 +98,7 @@ def test_a_budget_that_is_used_up_is_refused_before_anything_is_read(
     (folder / "panel.toml").write_text(kept.replace("epsilon = 1.0\n", "epsilon = 0.1\n", 1))
     monkeypatch.setattr(module, "prepare", lambda *_: pytest.fail("it was read"))
     with pytest.raises(
-        DataError, match=r"is used up: central epsilon .* of 0\.1 at delta = 1e-06\. Nothing was read\."
+        DataError, match=r"is used up: central epsilon .* of 0\.1 at delta = 1e-06\. No data were read\."
     ):
         run(folder, "two")
 
@@ -177,7 +177,7 @@ def test_a_link_leads_to_the_budget(folder: Path) -> None:
         ("epsilon = 0\ndelta = 1e-6\n", "epsilon must be a number above 0"),
         ("epsilon = true\ndelta = 1e-6\n", "epsilon must be a number above 0"),
         ("epsilon = inf\ndelta = 1e-6\n", "epsilon must be a number above 0"),
-        ("epsilom = 1.0\ndelta = 1e-6\n", "epsilom is not a key of a budget"),
+        ("epsilom = 1.0\ndelta = 1e-6\n", "epsilom is no key of a budget"),
         ("epsilon 1.0", "it is not valid TOML"),
         ("epsilon = 1.0\ndelta = 1e-6\nreleased = 3\n", "the list of releases is truncated or was changed"),
         ("epsilon = 1.0\ndelta = 1e-6\n[[released]]\ndate = 1\n", "the list of releases is truncated or was changed"),
@@ -206,8 +206,8 @@ def test_a_file_names_all_its_faults_at_once(folder: Path) -> None:
     with pytest.raises(DataError) as error:
         run(folder, "one")
     wrong = (
-        "epsilom is not a key of a budget (epsilon, delta, people, released)",
-        "release is not a key of a budget (epsilon, delta, people, released)",
+        "epsilom is no key of a budget (keys: epsilon, delta, people, released)",
+        "release is no key of a budget (keys: epsilon, delta, people, released)",
         "epsilon must be a number above 0",
         "delta must be a number above 0 and below 1",
         "the list of releases is truncated or was changed: restore it from a backup",
@@ -221,7 +221,7 @@ def test_places_that_cannot_be_used(folder: Path) -> None:
         run(folder, "one")
     (folder / "panel.toml").unlink()
     with pytest.raises(
-        DataError, match=r"does not exist\. To begin one for a group of people, write a file with two lines"
+        DataError, match=r"does not exist\. To create a budget for a group of people, write a file with two lines"
     ):
         run(folder, "one")
     (folder / "panel.toml").mkdir()

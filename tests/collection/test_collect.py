@@ -338,9 +338,9 @@ def test_bad_data(folder: Path) -> None:
 
 def test_specifications_that_cannot_be_collected(folder: Path) -> None:
     numbered = survey(population="{ n = 10, k = 3 }")
-    with pytest.raises(SpecificationError, match="must have data and column, to be collected"):
+    with pytest.raises(SpecificationError, match="must have data and column for a collection"):
         run(folder, numbered)
-    with pytest.raises(SpecificationError, match="must be the column that is asked for, got answer"):
+    with pytest.raises(SpecificationError, match="must be the column of --column, got answer"):
         run(folder, column="other")
     with pytest.raises(UnsupportedProtocolError, match="Without a shuffler"):
         run(folder, survey(shuffler='{ kind = "none" }'))

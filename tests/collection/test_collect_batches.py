@@ -114,7 +114,7 @@ def test_taken_files_are_known_by_their_content(folder: Path) -> None:
     assert run(folder).files == ()
     path.with_name("renamed.csv").unlink()
     arrive(folder, "day-1", range(61))
-    with pytest.raises(DataError, match="has changed since batch 1 took it: its people would report again"):
+    with pytest.raises(DataError, match="has changed since batch 1 took it, so its people would report twice"):
         run(folder)
     arrive(folder, "day-1", range(60))
     arrive(folder, "day-2", range(200, 300))
@@ -477,7 +477,9 @@ def test_what_cannot_be_batches(folder: Path) -> None:
     found = run(folder, specification=counted, sources=[str(folder / "arrivals")], column="answer")
     assert found.number == 1
     mallows = ONE.replace('{ kind = "uniform" }', '{ kind = "mallows", alpha = 2.0, groups = { column = "id" } }')
-    with pytest.raises(DataError, match="so a Mallows shuffle has no batches"):
+    with pytest.raises(
+        DataError, match="A Mallows shuffle has one public order of all people, so batches are impossible"
+    ):
         run(folder, specification=parse_collection(mallows.replace('missing = "drop"', 'missing = "refuse"')))
 
 

@@ -195,7 +195,7 @@ def test_edited_values_are_refused_and_nothing_is_used_up(folder: Path) -> None:
 def test_what_is_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="of all columns together is up to 2 at delta = 1e-06, above"):
         run(folder, survey(more=", epsilon = 1.9"))
-    with pytest.raises(DataError, match=r"this one has \[\[columns\]\]"):
+    with pytest.raises(DataError, match=r"this specification has \[\[columns\]\]"):
         run(folder, column="smokes")
     with pytest.raises(DataError, match="fewer than the 290 that --min-batch requires"):
         run(folder, min_batch=290)

@@ -150,7 +150,7 @@ def test_the_manifest_says_what_all_rounds_rest_on(folder: Path) -> None:
     assert "assumed" not in told
     assert told["rounds"]["epsilon"]["upper"] == hs.dp.epsilon(found.protocol, delta=1e-6).upper
     assert (told["rounds"]["memoised"], told["rounds"]["changes"]) == (True, 0)
-    assert told["rounds"]["assumed"] == "all 280 people take part in every round, and their values stay"
+    assert told["rounds"]["assumed"] == "all 280 people take part in every round and keep their values"
     assert "in which they are an earlier one again, stays as it is" in told["rounds"]["relation"]
     once_changed = spec(head="memoised = true\nchanges = 1")
     assert run(folder, 2, once_changed).columns[""].total == hs.dp.waves(
@@ -186,7 +186,7 @@ def test_ids_written_in_another_way_are_noticed(folder: Path) -> None:
     rows.write_csv(folder / "week-2.csv")
     rows.write_csv(folder / "week-3.csv")
     with pytest.raises(
-        DataError, match=r"No person has sent the same report in all 3 rounds so far.* Write the ids as"
+        DataError, match=r"No person has sent the same report in all 3 rounds so far.* write ids as"
     ):
         run(folder, 3)
     assert not (folder / "out-3").exists()
@@ -204,7 +204,7 @@ def test_more_rounds_than_announced_are_refused(folder: Path) -> None:
     ("changed", "message"),
     [
         ({"epsilon": 0.9}, "have another column, other categories or another randomizer"),
-        ({"head": ""}, r"This key belongs to memoized reports and has no other use"),
+        ({"head": ""}, r"This key is reserved for memoized reports\. Use another key"),
     ],
 )
 def test_another_specification_is_refused(folder: Path, changed: dict[str, Any], message: str) -> None:
@@ -232,7 +232,7 @@ def test_a_round_is_collected_once(folder: Path) -> None:
     write(folder, 2, list(range(200, PEOPLE)), answers())
     run(folder, 1)
     keys = Keys(file=folder / "my.key", ids="user", round=1)
-    with pytest.raises(DataError, match="This round was collected with this key, from other people"):
+    with pytest.raises(DataError, match="This round was collected with this key from other people"):
         run(folder, 2, keys=keys)
     write(folder, 2, list(range(200)), answers(changed=3))
     with pytest.raises(DataError, match="3 people have reported under this key and round with other values"):
@@ -261,13 +261,13 @@ def test_a_copy_of_the_key_elsewhere_gives_the_same_reports(folder: Path, monkey
 
 
 def test_what_keeps_reports_must_be_there(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"are not stored: a key repeats their randomness. Pass `--key-file`"):
+    with pytest.raises(DataError, match=r"are not stored: a key reproduces their randomness. Pass `--key-file`"):
         run(folder, 1, keys=None)
     with pytest.raises(SpecificationError, match=r"population.person: must be given to collect memoized reports"):
         run(folder, 1, spec(person=""))
-    with pytest.raises(DataError, match=r"--id is the column of population.person, 'user'. Pass that, or leave it out"):
+    with pytest.raises(DataError, match=r"--id is the column of population.person, 'user'. Pass this, or remove --id"):
         run(folder, 1, keys=Keys(file=folder / "my.key", ids="id"))
-    with pytest.raises(DataError, match="leave `--budget` out"):
+    with pytest.raises(DataError, match="remove `--budget`"):
         run(folder, 1, budget=folder / "budget.toml")
     request = Request(sources=[str(folder)], keys=Keys(file=folder / "my.key", ids="user"))
     with pytest.raises(DataError, match="at once, not in batches"):
@@ -293,7 +293,7 @@ def test_the_program_needs_no_column_of_ids(folder: Path, capsys: pytest.Capture
         assert main(command) == Exit.DONE
         out = " ".join(capsys.readouterr().out.split())
         assert ("1 round of memoized reports" in out) == (week == 1)
-    assert "as long as 280 people take part in all of them with the same value" in out
+    assert "if 280 people take part in all rounds with the same value" in out
     assert "2 rounds of memoized reports. 250 people sent the same report in all of them" in out
     assert "30 people changed their answer" in out
 

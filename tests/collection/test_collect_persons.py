@@ -113,7 +113,7 @@ def test_shares_of_reports_are_not_taken_for_people(folder: Path, capsys: pytest
     assert main(["estimate", str(folder / "out"), "--json"]) == Exit.DONE
     several = json.loads(capsys.readouterr().out)
     assert (several["unit"], several["reports"], several["reports_per_person"]) == ("reports", 114, 3)
-    assert several["meaning"] == "people, people_low and people_high count reports, up to 3 of one person."
+    assert several["meaning"] == "people, people_low and people_high count reports: up to 3 per person."
     assert several["fake_users"]["fakes"] == 1, "of about 38 people"
     assert several["fake_users"]["following_the_protocol"] == 3 / 114
     run(folder, noisy(most=1000), out="many")
@@ -185,7 +185,7 @@ def test_where_several_records_of_a_person_are_not_collected(folder: Path) -> No
     with pytest.raises(UnsupportedProtocolError, match="pass `--engine local`"):
         run(folder, master="local[1]")
     counted = survey("n = 100, k = 2, reports_per_person = 3")
-    with pytest.raises(SpecificationError, match=r"population\.reports_per_person: must go with person"):
+    with pytest.raises(SpecificationError, match=r"population\.reports_per_person: needs person"):
         run(folder, counted, sources=[str(folder / "trips.csv")], column="answer")
 
 

@@ -165,7 +165,7 @@ def test_without_a_key(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("population", "message"),
     [
-        (LABELS.replace(', "c"', ""), "match no category. Labels are compared as text"),
+        (LABELS.replace(', "c"', ""), "match no category. Labels must match exactly as text"),
         (LABELS.replace(', missing = "drop"', ""), "are missing"),
         (LABELS.replace('"answer"', '"reply"'), r"has no column 'reply' \(number of columns: 3\)"),
         (LABELS.replace('"answer"', '"id"'), "match no category"),
@@ -219,7 +219,7 @@ def test_what_spark_does_not_collect(folder: Path) -> None:
         run(folder, survey(shuffler='{ kind = "none" }'), out="b")
     with pytest.raises(SpecificationError, match="must have data and column"):
         run(folder, survey("{ n = 10, k = 3 }"), out="d")
-    with pytest.raises(SpecificationError, match="must be the column that is asked for"):
+    with pytest.raises(SpecificationError, match="must be the column of --column"):
         run(folder, column="secret", out="e")
     reach = survey(
         "{ bits = 128, people = 50, audiences = { tv = 10, web = 9 } }",
@@ -277,7 +277,7 @@ def test_csv_of_another_form(folder: Path) -> None:
         (b'answer,id\na,1\n"b,secret\n', "is not a well-formed CSV file"),
         (b"reply,id\na,1\n", "has no column 'answer'"),
         (b"answer,id,answer\na,1,secret\n", "column 'answer' is there twice"),
-        (b"", "1 of 1 files are empty: they lack even the line"),
+        (b"", "1 of 1 files are empty: they have no line"),
         (b"\n\n", "is empty: not even a line"),
         (b"answer,id\n\xe4,secret\n", "is not UTF-8 text"),
         (b"answer,id\nsecret,1\na,2\n", r"1 of 2 records \(50 %\) match no category"),

@@ -61,7 +61,7 @@ def test_what_does_not_fit_together(tmp_path: Path) -> None:
         tally_columns([one, other])
     with pytest.raises(DataError, match="The sources have different columns"):
         tally_columns([one, one / "a" / "reports.parquet"])
-    with pytest.raises(DataError, match="Leave the manifest out"):
+    with pytest.raises(DataError, match="Remove it: each column has its own"):
         tally_columns([one], manifest=one / "manifest.json")
     with pytest.raises(DataError, match="does not exist"):
         tally_columns([tmp_path / "none"])

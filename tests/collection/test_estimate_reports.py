@@ -111,10 +111,12 @@ def test_counts_that_no_reports_give(tmp_path: Path) -> None:
         file.write_text(json.dumps(document))
         (first, *_) = tally_reports([file]).warnings(confidence=0.95)
         assert first.key == "implausible-shares"
-        assert "so far outside 0 to 1: the reports do not fit the manifest" in first.sentence
+        assert "this far outside 0 to 1: the reports do not match the manifest" in first.sentence
         document["counts"][0] -= 7
         file.write_text(json.dumps(document))
-        with pytest.raises(DataError, match="the counts do not fit 3,000 reports: the file may have been edited"):
+        with pytest.raises(
+            DataError, match="the counts are impossible for 3,000 reports: the file may have been edited"
+        ):
             tally_reports([file])
 
 

@@ -39,7 +39,7 @@ def test_figures() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"content": "other"}, "holds no manifest of hushuffle collect"),
+        ({"content": "other"}, "contains no manifest of hushuffle collect"),
         ({"schema_version": 2}, "written by another version"),
         ({"people": 0}, "must have `specification`, `people` and `dummies`"),
         ({"people": True}, "must have"),
@@ -58,7 +58,7 @@ def test_what_is_no_manifest(tmp_path: Path, change: dict[str, Any], message: st
 def test_what_are_no_counts(tmp_path: Path, counts: Any) -> None:
     path = tmp_path / "counts.json"
     path.write_text(json.dumps(json.loads(counts_text(MANIFEST, np.array([1]))) | {"counts": counts}), encoding="utf-8")
-    with pytest.raises(DataError, match="holds no support counts"):
+    with pytest.raises(DataError, match="has no valid support counts"):
         read_counts(path)
 
 
@@ -70,10 +70,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_manifest(tmp_path)
     for text in ('{"content', "[" * 100_000, "[]"):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match=r"not valid JSON|holds no manifest"):
+        with pytest.raises(DataError, match=r"not valid JSON|contains no manifest"):
             read_manifest(path)
     path.write_text(counts_text(MANIFEST, np.array([8])), encoding="utf-8")
-    with pytest.raises(DataError, match="more support than there are reports"):
+    with pytest.raises(DataError, match="a support count exceeds the number of reports"):
         read_counts(path)
 
 

@@ -129,7 +129,7 @@ def test_the_count_is_of_the_whole_file_also_where_it_is_read_in_parts(
     ("more", "problem"),
     [
         ('categories = ["a", "b"]\nbins = [0, 1, 2]', "population.bins: must be left out beside categories"),
-        ("", 'population.categories: must be given, got nothing. Or categories_file, or bins, or kind = "number".'),
+        ("", 'population.categories: must be given, got nothing. Alternatives are categories_file, bins, or kind = "number".'),
         (
             'categories_file = "no.txt"',
             'population.categories_file: must be a file of labels, got "no.txt". no.txt does ',
@@ -145,7 +145,7 @@ def test_the_count_is_of_the_whole_file_also_where_it_is_read_in_parts(
         ('categories = ["a", "b"]\nseparator = "ab"', "population.separator: must be one character that is neither"),
         (
             'categories = ["a", "b"]\notherwise = ""',
-            "population.otherwise: must be text that can be printed on one line",
+            "population.otherwise: must be text on one line, without control characters",
         ),
         (
             'categories = "from-data"\nallow_categories_from_data = true\notherwise = "x"',

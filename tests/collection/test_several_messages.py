@@ -91,7 +91,7 @@ def test_noise_on_the_device_goes_with_blanket_messages_only(place: Path, capsys
         text = TEXT.format(KINDS[kind], "").replace('"inf"', "3.0")
         (place / f"{kind}.toml").write_text(text, encoding="utf-8")
         assert collected(place, kind, kind) == code
-    assert "must go with true reports" in capsys.readouterr().err
+    assert "needs true reports" in capsys.readouterr().err
 
 
 @every
@@ -99,7 +99,7 @@ def test_kept_reports_take_no_further_messages(place: Path, kind: str, capsys: p
     text = "rounds = 3\nmemoised = true\n" + TEXT.format(KINDS[kind], "")
     (place / f"{kind}.toml").write_text(text, encoding="utf-8")
     assert main(["assess", str(place / f"{kind}.toml"), "--out", str(place / "out")]) == 2
-    assert "must add no dummies to memoised reports" in capsys.readouterr().err
+    assert "must be a shuffler without dummies for memoised reports" in capsys.readouterr().err
 
 
 @every
@@ -118,7 +118,7 @@ def test_calibrate_says_how_few_messages_are_enough(place: Path, kind: str, caps
     assert f"p = {least['p']:.9g} meets the privacy target" in " ".join(capsys.readouterr().out.split())
     file.write_text(TEXT.format(KINDS[kind], ", epsilon = 1e-9"), encoding="utf-8")
     assert main(["calibrate", str(file)]) == 2
-    assert "must be a target that some number of messages meets" in capsys.readouterr().err
+    assert "must be a value that some number of messages achieves" in capsys.readouterr().err
     file.write_text(TEXT.format(KINDS[kind], ""), encoding="utf-8")
     assert main(["calibrate", str(file)]) == 2
 

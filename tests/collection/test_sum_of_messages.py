@@ -112,7 +112,7 @@ def test_too_few_people_and_what_is_not_offered_leave_nothing(folder: Path) -> N
     few = parse_sum(TEXT + "[targets]\npeople = 4000")
     with pytest.raises(TooFewPeople, match=r"targets\.people"):
         collect_sum(few, out=folder / "out", request=Request(base_folder=folder))
-    with pytest.raises(DataError, match="released without any order"):
+    with pytest.raises(DataError, match="released without an order"):
         collected(folder, reference=folder / "r")
     (folder / "people.csv").write_text("hours\n1\n", encoding="utf-8")
     with pytest.raises(TooFewPeople, match="fewer than the 2"):
@@ -284,7 +284,7 @@ def test_the_program_says_what_a_key_was_used_for(folder: Path, capsys: pytest.C
     [
         (lambda facts: facts.update(people=2_999), "contradict each other"),
         (lambda facts: facts.update(people="many"), "must have `specification` and `people`"),
-        (lambda facts: facts.update(content="manifest"), "holds no manifest of a sum"),
+        (lambda facts: facts.update(content="manifest"), "contains no manifest of a sum"),
         (lambda facts: facts.update(specification="sum = 3"), "sum: must be a table"),
         (
             lambda facts: facts.update(specification=facts["specification"].replace("1e-08", "1e-12")),
@@ -367,7 +367,7 @@ def test_the_program_refuses_what_a_sum_does_not_offer(
     folder: Path, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "out"), *option]) == Exit.USAGE
-    assert f"{option[0]}: a [sum] is collected at once" in capsys.readouterr().err
+    assert f"{option[0]}: a specification with [sum] is collected in one run" in capsys.readouterr().err
     assert not (folder / "out").exists()
 
 
@@ -375,7 +375,7 @@ def test_the_program_estimates_one_sum_and_nothing_else_of_it(folder: Path, caps
     out = collected(folder)
     for option in (["--all"], ["--heavy-hitters"], ["--simplex"], [str(folder)], ["--chart", str(folder / "c.svg")]):
         assert main(["estimate", str(out), *option]) == Exit.USAGE
-        assert "is one figure, from one folder" in capsys.readouterr().err
+        assert "has one estimate, from one folder" in capsys.readouterr().err
     assert main(["estimate", str(out), "--out", str(folder / "x.csv")]) == Exit.USAGE
     assert "must be a .json file for a sum" in capsys.readouterr().err
     assert main(["collect", str(folder / "sum.toml"), "--out", str(folder / "b"), "--min-batch", "0"]) == Exit.USAGE

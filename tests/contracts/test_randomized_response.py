@@ -60,7 +60,7 @@ def test_truth_probability_one_is_no_noise() -> None:
 @pytest.mark.parametrize(
     ("k", "p", "message"),
     [
-        (2, 0.5, r"`p` must be > 1/k = 0.5, got p=0.5. At p = 1/k reports are independent of values."),
+        (2, 0.5, r"`p` must be > 1/k = 0.5, got p=0.5. At p = 1/k, reports are independent of values."),
         (4, 0.1, r"`p` must be > 1/k = 0.25, got p=0.1"),
         (4, 1.1, r"`p` must be in \[0, 1\], got p=1.1"),
         (1, 0.9, r"`k` must be an integer from 2 to"),
@@ -104,7 +104,7 @@ def test_laws_are_asked_for_by_what_is_needed() -> None:
     randomizer = hs.RandomizedResponse(k=2, epsilon=1.0)
     assert symmetric_law(randomizer, for_what="A question") == randomizer.law()
     assert support_law(randomizer, for_what="A question") == randomizer.law().support
-    message = r"^A question needs randomized response, which treats all values alike, which Opaque does not offer"
+    message = r"^A question needs randomized response, which treats all values alike, but the mechanism is Opaque"
     with pytest.raises(UnsupportedProtocolError, match=message):
         symmetric_law(Opaque(), for_what="A question")
     with pytest.raises(UnsupportedProtocolError, match=r"^A question needs reports that support values, which Opaque"):

@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_refused() -> None:
     drawn = hs.Protocol(randomizer=RESPONSE, shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 2: 0.5})), n=4)
     four = hs.NumberGrid(low=0, high=1, levels=4)
     with pytest.raises(
-        InvalidInputError, match=r"`grid` must be a grid of 3 levels, one per value of the randomizer, got"
+        InvalidInputError, match=r"`grid` must be a grid of 3 levels, one for each value of the randomizer, got"
     ):
         hs.estimate_numbers(np.array([0, 1, 2, 2]), protocol=survey, grid=four)
     with pytest.raises(InvalidInputError, match=r"n \+ dummies = 4 reports, got reports=3"):

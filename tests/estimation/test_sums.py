@@ -54,7 +54,7 @@ def test_who_drops_out_makes_less_noise_but_never_too_little() -> None:
     assert protocol.standard_error() == pytest.approx(central * math.sqrt(1000 / 800), rel=1e-9)
     messages = protocol.collect(np.ones(799 + 1, dtype=int))
     assert hs.estimate_sum(messages, protocol=protocol).people == 800
-    with pytest.raises(InvalidInputError, match=r"too small\. Release nothing"):
+    with pytest.raises(InvalidInputError, match=r"too small for the guarantee\. Release nothing"):
         hs.estimate_sum(messages[:, : -protocol.messages], protocol=protocol)
 
 
@@ -106,9 +106,9 @@ def test_a_message_lost_and_one_doubled_are_noticed_as_often_as_is_said() -> Non
 def test_too_many_people_are_not_told_that_they_are_too_few() -> None:
     protocol = hs.SplitAndMix(low=0, high=1, n=10, epsilon=1.0, delta=1e-3)
     messages = np.zeros(11 * protocol.messages, dtype=np.int64)
-    with pytest.raises(InvalidInputError, match=r"got people=11. The modulus is for n people"):
+    with pytest.raises(InvalidInputError, match=r"got people=11. The modulus supports n people"):
         hs.estimate_sum(messages, protocol=protocol)
-    with pytest.raises(InvalidInputError, match=r"got people=9. The noise of fewer people is too small"):
+    with pytest.raises(InvalidInputError, match=r"got people=9. With fewer people the noise is too small"):
         hs.estimate_sum(messages[: 9 * protocol.messages], protocol=protocol)
 
 

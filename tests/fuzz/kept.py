@@ -18,7 +18,7 @@ from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import read_memory, write_memory
 from hushuffle.network.nodes.spool import Spool, pack_batch, unpack_batch
 from hushuffle.verifying.certificate import MalformedError, read
-from hushuffle.verifying.checks import check_document
+from hushuffle.verifying.document import check_document
 from hushuffle.verifying.table import written
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"

@@ -80,7 +80,7 @@ def test_an_estimate_shows_the_largest_shares_with_their_intervals() -> None:
     assert f"{found.interval()[2, 0]:.4f} to {found.interval()[2, 1]:.4f}" in text
     many = hs.Protocol(randomizer=hs.RandomizedResponse(k=50, epsilon=1.0), shuffler=hs.UniformShuffle(), n=500)
     text = _text(hs.estimate(many.collect(values, rng=hs.reproducible(1)), protocol=many))
-    assert "30 smaller ones are not shown" in text
+    assert "30 smaller shares are not shown" in text
 
 
 def test_a_profile_shows_epsilon_at_several_deltas() -> None:
@@ -130,10 +130,10 @@ def test_several_columns_are_assessed_together(monkeypatch: pytest.MonkeyPatch) 
     [
         (
             lambda: hs.RandomizedResponse(5, 2.0),  # type: ignore[call-arg]
-            r"RandomizedResponse takes its arguments by name: RandomizedResponse\(k=\.\.\., epsilon=\.\.\.\)\.",
+            r"RandomizedResponse needs keyword arguments: RandomizedResponse\(k=\.\.\., epsilon=\.\.\.\)\.",
         ),
         (lambda: hs.Protocol(1), r"Protocol\(randomizer=\.\.\., shuffler=\.\.\., n=\.\.\.\)"),  # type: ignore[call-arg,arg-type]
-        (lambda: hs.Informed(1), r"Informed takes its arguments by name"),  # type: ignore[call-arg]
+        (lambda: hs.Informed(1), r"Informed needs keyword arguments"),  # type: ignore[call-arg]
         (lambda: hs.MatrixRandomizer([[0.5, 0.5]], 2), r"MatrixRandomizer\(channel=\.\.\.\)"),  # type: ignore[call-arg]
     ],
 )

@@ -68,13 +68,13 @@ def test_labels_are_short_where_they_can_be() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"low": 1, "high": 1, "levels": 3}, r"`high` must be above low = 1, by a finite number, got high=1"),
-        ({"low": -1e308, "high": 1e308, "levels": 3}, "by a finite number"),
+        ({"low": 1, "high": 1, "levels": 3}, r"`high` must be above low = 1, with a finite difference, got high=1"),
+        ({"low": -1e308, "high": 1e308, "levels": 3}, "with a finite difference"),
         ({"low": math.nan, "high": 1, "levels": 3}, "`low` must be finite"),
         ({"low": 0, "high": math.inf, "levels": 3}, "`high` must be finite, got high=inf"),
         ({"low": 0, "high": "1", "levels": 3}, "`high` must be finite"),
         ({"low": 0, "high": 1, "levels": 1}, "`levels` must be an integer from 2 to 16384"),
-        ({"low": 1, "high": 1 + 4e-16, "levels": 9}, "`levels` must be numbers that floats"),
+        ({"low": 1, "high": 1 + 4e-16, "levels": 9}, "`levels` must be so small that floats"),
     ],
 )
 def test_what_is_no_grid_is_refused(arguments: dict[str, object], message: str) -> None:

@@ -65,7 +65,7 @@ def test_a_transcript_has_a_row_for_everyone() -> None:
     assert repr(transcript) == "Transcript(people=2, dummies=1)"  # no reports
     assert Transcript(reports=np.zeros((2, 5), dtype=np.int64), people=2).dummies == 0
     with pytest.raises(
-        InvalidInputError, match=r"`reports` must be 3 rows \(people \+ dummies\), got .*<shape \(2,\)>"
+        InvalidInputError, match=r"`reports` must be 3 rows \(people and dummies\), got .*<shape \(2,\)>"
     ):
         Transcript(reports=np.array([0, 1]), people=2, dummies=1)
     with pytest.raises(InvalidInputError, match=r"`people` must be an integer >= 1"):

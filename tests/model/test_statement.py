@@ -59,6 +59,8 @@ PEOPLE = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bo
 EPSILON = Target(key="epsilon", topic="Central epsilon", rule="at most", asked=0.5, got=BRACKET)
 DELTA = Target(key="delta", topic="Check: delta", rule="below", asked=0.1, got=Bound.exact(1e-6, unit="probability"))
 LARGE = Target(key="delta", topic="Check: delta", rule="below", asked=0.1, got=Bound.exact(0.2, unit="probability"))
+GUESS = Bound.exact(0.6, unit="probability")
+GUESSING = Target(key="guessing", topic="Guessing", rule="at most", asked=0.9999, got=GUESS)
 OPEN, CONFIRMED = Assumption(key="a", sentence="A."), Assumption(key="b", sentence="B.", vouched="Anna")
 
 
@@ -71,7 +73,7 @@ OPEN, CONFIRMED = Assumption(key="a", sentence="A."), Assumption(key="b", senten
             (EPSILON, DELTA),
             (OPEN, CONFIRMED),
             "not confirmed",
-            "The one target is met. 1 assumption is not confirmed: write who confirms each in [statement.vouched].",
+            "The one target is met. 1 assumption is not confirmed. Name who confirms each in [statement.vouched].",
         ),
         (
             (DELTA,),
@@ -85,6 +87,21 @@ OPEN, CONFIRMED = Assumption(key="a", sentence="A."), Assumption(key="b", senten
             "no privacy limit",
             "No privacy limit was set: write one in [targets], for example epsilon = 1. The other 2 targets are met.",
         ),
+        (
+            (GUESSING, DELTA, PEOPLE),
+            (CONFIRMED,),
+            "no privacy limit",
+            "No effective privacy limit was set: guessing = 0.9999 restricts nothing in practice. Write one in "
+            "[targets], for example epsilon = 1. All 2 targets met.",
+        ),
+        (
+            (replace(EPSILON, asked=25.0), GUESSING),
+            (CONFIRMED,),
+            "no privacy limit",
+            "No effective privacy limit was set: epsilon = 25 and guessing = 0.9999 restrict nothing in practice. "
+            "Write one in [targets], for example epsilon = 1. All 2 targets met.",
+        ),
+        ((replace(EPSILON, asked=25.0), replace(GUESSING, asked=0.9)), (), "met", "All 2 targets met."),
         ((EPSILON, LARGE), (), "not met", "The one target is met. A check failed: delta."),
         ((replace(EPSILON, asked=0.05), PEOPLE), (OPEN,), "not met", "1 of 2 targets is not met: Central epsilon."),
     ],
@@ -95,6 +112,20 @@ def test_the_first_line_is_good_news_only_with_a_privacy_limit_and_confirmed_ass
     first = headline(targets, assumptions)
     assert first is not None
     assert (first.status, first.sentence) == (status, sentence)
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "limits"),
+    [
+        ("epsilon", 20.0, True),
+        ("local_epsilon", 20.5, False),
+        ("guessing", 0.98, True),
+        ("reidentification", 0.99, False),
+        ("people", 0.5, False),
+    ],
+)
+def test_a_target_that_excludes_nothing_is_no_privacy_limit(key: str, asked: float, limits: bool) -> None:
+    assert replace(EPSILON, key=key, asked=asked).limits_privacy is limits
 
 
 def test_a_check_is_no_target() -> None:

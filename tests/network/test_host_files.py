@@ -49,8 +49,8 @@ def test_hosts_are_read(tmp_path: Path) -> None:
         ("result =", "Result =", "lower-case letters"),
         ('"result.example.org:9000"', '"result.example.org"', 'must be "host:port"'),
         ('"result.example.org:9000"', '":9000"', 'must be "host:port"'),
-        ('"result.example.org:9000"', '"here:65536"', "The port is a number from 1 to 65535"),
-        ('"result.example.org:9000"', '"here:0"', "The port is a number from 1 to 65535"),
+        ('"result.example.org:9000"', '"here:65536"', "The port must be a number from 1 to 65535"),
+        ('"result.example.org:9000"', '"here:0"', "The port must be a number from 1 to 65535"),
         ('seals = "seals"', "", "seals"),
     ],
 )

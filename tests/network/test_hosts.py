@@ -149,7 +149,7 @@ def test_servers_that_are_missing_are_named(tmp_path: Path) -> None:
 
 
 def test_a_source_is_no_server(tmp_path: Path) -> None:
-    with pytest.raises(SpecificationError, match=r"must be other nodes than the servers, got compute-1-1, result\."):
+    with pytest.raises(SpecificationError, match=r"must be nodes that are not servers, got compute-1-1, result\."):
         made(tmp_path, PLAN, hosts(tmp_path, sources=("result", "compute-1-1", *SIX[:4])))
 
 

@@ -100,7 +100,7 @@ def test_a_run_without_a_result_says_what_was_counted() -> None:
     }
     failures = {f"source-{number:04d}": "no space" for number in range(2000)} | {"result": "too few"}
     assert _why(failures, counters).splitlines() == [
-        "the run ended without a result; nothing was written.",
+        "the run ended without a result, and no file was written.",
         "  result: too few",
         *(f"  source-{number:04d}: no space" for number in range(9)),
         "  and 1,991 others failed",

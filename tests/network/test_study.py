@@ -220,7 +220,7 @@ def test_released_centroids_are_part_of_what_is_told() -> None:
     study = network_study(
         *fabricated(CLUSTERS.replace('variant = "public-centroids"', noise).replace("= 0\n", "= 1e-6\n"))
     )
-    assert "the traffic and what is released with noise tell about one person" in study.findings[0].sentence
+    assert "the traffic and the noisy releases tell about one person" in study.findings[0].sentence
     assert {"large-epsilon", "floating-point"} <= {one.key for one in study.warnings}
     assert "assumption" not in {one.key for one in study.warnings}
 

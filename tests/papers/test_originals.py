@@ -171,7 +171,7 @@ def test_an_estimate_contradicts_only_beyond_its_interval() -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda _: None, r"holds none of the files face, fingerprint, finger-vein, with an ending \.npz, \.csv"),
+        (lambda _: None, r"has none of the files face, fingerprint, finger-vein, with an ending \.npz, \.csv"),
         (lambda to: np.savez(to / "face.npz", a=np.eye(2), b=np.eye(2)), r"face\.npz holds 2 matrices"),
         (lambda to: np.savez(to / "face.npz", a=np.eye(99)), r"face\.npz: 99 people are compared; 100 are needed"),
         (lambda to: np.savez(to / "face.npz", a=np.ones((200, 200))), r"face\.npz: all scores are the same"),

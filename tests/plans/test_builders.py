@@ -126,7 +126,7 @@ def test_centroids_travel_back_through_the_scramblers() -> None:
     [
         ({"variant": "open"}, "`variant` must be one of private-centroids"),
         ({"variant": "private-centroids"}, "`noise` must be given for private centroids"),
-        ({"variant": "hidden", "noise": NOISE}, "`noise` must be given for private centroids, and only"),
+        ({"variant": "hidden", "noise": NOISE}, "`noise` must be set if and only if centroids are private"),
         ({"variant": "hidden", "centroids": 1}, "`centroids` must be an integer >= 2"),
         ({"variant": "hidden", "iterations": 0}, "`iterations` must be an integer >= 1"),
     ],
@@ -195,5 +195,5 @@ def test_fewest_sources_need_scramblers_and_all_of_them_under_a_cap() -> None:
         aggregate(QUERY, people=200, sigma=0.2, min_batch=3)
     capped: dict[str, Any] = {"people": 200, "sigma": 0.2, "dummies": 5, "batch": 50, "capped": True}
     assert aggregate(QUERY, **capped, min_batch=50).clusters[0].protocol.n == 50
-    with pytest.raises(InvalidInputError, match="`min_batch` must be the 50 sources of every batch under a cap"):
+    with pytest.raises(InvalidInputError, match="`min_batch` must be the 50 sources of each batch if capped"):
         aggregate(QUERY, **capped, min_batch=49)

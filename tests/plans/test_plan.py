@@ -43,8 +43,8 @@ def plan(*clusters: Cluster, edges: tuple[tuple[str, ...], ...] = (), **changes:
         ({"targets": 4}, "`sampling` must be for the cluster's 4 targets"),
         ({"messages": 9}, "`messages` must be None unless"),
         ({"batch": 3}, "`batch` must be None without a scrambler"),
-        ({"sampling": None}, "`sampling` must be given where there is data"),
-        ({"sampling": None, "reads": (), "moves": 1}, "`sampling` must be given where there is data"),
+        ({"sampling": None}, "`sampling` must be set for clusters with data"),
+        ({"sampling": None, "reads": (), "moves": 1}, "`sampling` must be set for clusters with data"),
         ({"sampling": None, "reads": (), "messages": -1}, "`messages` must be an integer >= 0"),
         ({"scrambler": Scrambler(dummies=1), "batch": 7}, "`batch` must be an integer from 1 to 6"),
         ({"sources": 7, "scrambler": Scrambler(dummies=1, cap=4), "batch": 4}, "`batch` must be of one size"),
@@ -79,7 +79,7 @@ def test_a_cluster_without_scramblers_is_the_local_model() -> None:
 def test_a_fixed_cluster_has_no_protocol() -> None:
     fixed = Cluster(name="result", sources=1, targets=1, messages=0)
     assert fixed.fixed
-    assert fixed.describe() == "1 source, the same messages whatever the data"
+    assert fixed.describe() == "1 source, whose messages do not depend on the data"
     with pytest.raises(InvalidInputError, match="one with data-dependent messages"):
         _ = fixed.protocol
 
@@ -107,21 +107,21 @@ FIXED = Cluster(name="compute", sources=3, targets=1)
     [
         ((), {}, "`data and clusters` must be at least one of each"),
         ((send(),), {"data": ()}, "`data and clusters` must be at least one of each"),
-        ((send(), send()), {}, "`clusters` must be with a name of its own"),
-        ((send(),), {"data": (PEOPLE, PEOPLE)}, "`data` must be with a name of its own"),
+        ((send(), send()), {}, "`clusters` must be nodes with distinct names"),
+        ((send(),), {"data": (PEOPLE, PEOPLE)}, "`data` must be nodes with distinct names"),
         ((send(reads=("cars",)),), {}, "`reads of send` must be among the data people"),
         ((send(sources=7),), {}, "`sources of send` must be at most its 6 data items.* two of its messages"),
         ((send(reads=()),), {}, "`reads of send` must be not empty"),
         ((send(),), {"edges": (("send", "end"),)}, "`the end of an edge` must be one of the clusters send"),
         ((send(),), {"edges": (("start", "send"),)}, "`the start of an edge` must be one of"),
-        ((send(), FIXED), {"edges": (("send", "compute"),) * 2}, "`edges` must be with a name of its own"),
+        ((send(), FIXED), {"edges": (("send", "compute"),) * 2}, "`edges` must be nodes with distinct names"),
         ((send(), replace(FIXED, sources=4)), {"edges": (("send", "compute"),)}, "`targets of send` must be the 4"),
         (
             (send(), FIXED, replace(FIXED, name="again")),
             {"edges": (("send", "compute"), ("send", "again"))},
             "`edges of send` must be at most one",
         ),
-        ((send(), FIXED), {"edges": (("send", "compute", "released"),)}, "accounted for by a Release"),
+        ((send(), FIXED), {"edges": (("send", "compute", "released"),)}, "covered by a Release"),
         ((send(), FIXED), {"edges": (("send", "compute", "assumed public"),)}, "`assumptions` must be what"),
         ((send(), FIXED), {"edges": (("send", "compute", "open"),)}, "`carries` must be one of hidden"),
         (
@@ -218,7 +218,7 @@ def test_a_guarantee_is_stated_for_the_fewest_that_a_scrambler_releases() -> Non
         ({"scrambler": Scrambler(dummies=1), "batch": 4, "min_batch": 4}, "`min_batch` must be an integer from 1 to 3"),
         (
             {"scrambler": Scrambler(dummies=1, cap=3), "batch": 3, "min_batch": 2},
-            "`min_batch` must be the 3 sources of every batch under a cap",
+            "`min_batch` must be the 3 sources of each batch if capped",
         ),
     ],
 )

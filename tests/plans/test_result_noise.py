@@ -42,7 +42,7 @@ def test_noise_has_the_law_that_is_promised(rate: float) -> None:
 def test_no_noise_at_an_enormous_epsilon_and_none_that_cannot_be_drawn() -> None:
     assert set(discrete_laplace(2000 * UNIT, 50, rng=reproducible(1))) == {0}
     assert ResultNoise(query=QUERY, epsilon=40_000.0).deviations["count"] < 1e-300
-    with pytest.raises(InvalidInputError, match="large enough for noise"):
+    with pytest.raises(InvalidInputError, match="large enough that its noise"):
         ResultNoise(query=QUERY, epsilon=1e-300)
 
 

@@ -86,7 +86,7 @@ def test_the_analysis_says_what_traffic_results_and_both_tell() -> None:
     assert results is not None
     assert results.upper <= 1.0
     assert max(messages.upper, results.upper) < both.upper
-    assert "the traffic and what is released with noise" in study.answers[0]
+    assert "the traffic and the noisy releases" in study.answers[0]
     assert "costs nothing more" in study.answers[1]
     assert "floating-point" not in {one.key for one in study.warnings}
     each = spec(more='per_person = "one"', traffic="").plan(PEOPLE)

@@ -83,7 +83,7 @@ def test_costs_are_counted_and_agree() -> None:
 
 def test_without_loss_the_answer_is_exact() -> None:
     made = study(SETS, sigma=0.0, traffic="")
-    assert made.answers[0].startswith("Half of the estimated counts are wrong by at most 0 %")
+    assert made.answers[0].startswith("The median relative error of counts is at most 0 %")
     assert {row[4] for row in table(made, "errors").rows} == {0.0}
     assert "+0.00 standard deviations" in table(made, "costs").caption
 
@@ -216,5 +216,5 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     assert dict(made.settings)["people"] == "300"
     with pytest.raises(DataError, match="fewer than the 200 first centroids"):
         study(query.replace("centroids = 3", "centroids = 200"), traffic="", folder=tmp_path)
-    with pytest.raises(DataError, match="is no folder of IDX images"):
+    with pytest.raises(DataError, match="is not a folder of IDX images"):
         study(query.replace('"."', '"no"'), traffic="", folder=tmp_path)

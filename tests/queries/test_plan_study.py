@@ -90,7 +90,7 @@ def test_scramblers_one_after_the_other() -> None:
     assert shown.rows == tuple((f"{row.honest} of 2", row.curious, row.active) for row in rows)
     finding = analysis.study.findings[0]
     assert finding.bound == rows[1].curious
-    assert finding.adversary == "Anyone who observes all traffic and controls all scramblers of a cascade but one"
+    assert finding.adversary == "An adversary who observes all traffic and controls all scramblers of a cascade except one"
     said = " ".join(analysis.study.answers)
     for figure in (rows[0].curious, rows[1].active, rows[2].curious):
         assert str(figure) in said
@@ -188,7 +188,7 @@ def test_public_centroids_are_an_assumption() -> None:
 def test_private_centroids_count_their_noise() -> None:
     query = CLUSTERS.replace("VARIANT", "private-centroids").replace("iterations = 3", "iterations = 2") + NOISE
     analysis = analyse_plan(spec(query, traffic="dummies = 10\nbatch = 100"))
-    assert "the traffic and what is released with noise" in analysis.study.answers[0]
+    assert "the traffic and the noisy releases" in analysis.study.answers[0]
     assert [row[2] for row in table(analysis, "releases").rows] == ["rho = 0.005 (concentrated)"] * 2
     assert "even if the randomness of the other sources is known" in table(analysis, "guarantees").caption
     assert [warned.key for warned in analysis.study.warnings] == ["floating-point"]

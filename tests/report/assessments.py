@@ -286,7 +286,7 @@ def with_first_page(made: Report) -> Report:
             Scenario(key="as-planned", case="As planned", central=made.findings[1].bound, standard_error=0.00533),
             Scenario(key="colluders", case="All tell", central=None, standard_error=None, remark="Nobody is left."),
         ),
-        respondents=("Your device changes your answer at random.", "That you take part is not hidden."),
+        respondents=("Your device changes your answer at random.", "The fact that you take part is not hidden."),
         anonymity=(
             Anonymity(key="inference", question="Inference?", sentence="Guesses right.", bound=made.findings[2].bound),
             Anonymity(key="singling-out", question="Singling out?", sentence="Not analysed.", bound=None),

@@ -81,7 +81,7 @@ def test_a_prediction_that_differs_by_value_is_a_table() -> None:
 def test_z_is_read_as_chance_or_as_disagreement() -> None:
     fine, wrong = " ".join(read(assessment(7)).sentences), " ".join(read(assessment(7, wrong=True)).sentences)
     assert "Measured and predicted errors agree." in fine
-    assert "Measured and predicted errors differ by more than chance: do not rely" in wrong
+    assert "Measured and predicted errors differ significantly: do not rely" in wrong
     assert "exceeds 3.2" in fine
 
 

@@ -109,7 +109,7 @@ def test_infinite_ends_reach_the_edge_and_are_said_to_go_on() -> None:
     json.dumps(drawn.specification, allow_nan=False)
     svg(drawn)
     made = replace(assessment(2), charts=(chart(band((1, 1, math.inf), (2, 1, 3))),))
-    assert "Lines at the edge of the picture continue beyond it." in report.html(made)
+    assert "Lines that reach the edge of the chart continue outside it." in report.html(made)
 
 
 def test_zero_on_a_logarithmic_axis_reaches_the_edge() -> None:

@@ -51,6 +51,7 @@ def test_the_box_is_green_only_where_nothing_is_missing() -> None:
         (sure, "met"),
         (replace(sure, statement=MADE.statement), "not confirmed"),
         (replace(sure, targets=MADE.targets[1:2]), "no privacy limit"),
+        (replace(sure, targets=(replace(good, key="guessing"),)), "no privacy limit"),
         (replace(sure, targets=MADE.targets), "not met"),
     ):
         assert made.headline is not None

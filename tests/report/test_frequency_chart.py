@@ -35,7 +35,7 @@ def test_the_largest_of_many() -> None:
     many = part(31)
     assert many.rows == tuple(range(30, 0, -1))
     most = "the 30 most frequent of 31 values; 1,000 people; estimate and 90% interval"
-    assert many.caption == f"{most}; the number of people follows the colon"
+    assert many.caption == f"{most}; the number of people is after the colon"
     shown = texts(frequency_svg([many]))
     assert "label 30: 65" in shown
     assert "label 0" not in shown

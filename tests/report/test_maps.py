@@ -104,7 +104,7 @@ def test_large_matrices_print_none_and_some_names() -> None:
     assert "row 0" in shown
     assert "row 1" not in shown
     assert any("(logarithmic)" in word for word in shown)
-    assert made.remark == "Grey: no finite value on this scale."
+    assert made.remark == "Grey cells have no finite value on this scale."
     assert len(heated(heat_map(300, 300)).svg) < 2_500_000
 
 

@@ -43,7 +43,7 @@ def test_says_everything_that_matters() -> None:
     for expected in (
         "Affairs survey of 1974",
         "6,366 people each answer",
-        "12 records left out",
+        "Left out: 12 records without an answer.",
         "certified bracket",
         "0.08651 to 0.08661",
         "Warning: The randomness of this run",

@@ -142,33 +142,33 @@ def test_all_problems_at_once_with_their_keys() -> None:
     assert found[9].endswith('Did you mean "randomized-response"?')
     assert found[12].endswith("Did you mean missing?")
     assert found[14].startswith(
-        'shuffler.kind: must be one that leaves nothing of the order for several columns, got "mallows".'
+        'shuffler.kind: must be a shuffler without an order for several columns, got "mallows".'
     )
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("columns = []\n" + TOP, "columns: must be one or more tables, each [[columns]], got none."),
-        ("columns = 3\n" + TOP, "columns: must be one or more tables, each [[columns]], got 3."),
+        ("columns = []\n" + TOP, "columns: must be one or more [[columns]] tables, got none."),
+        ("columns = 3\n" + TOP, "columns: must be one or more [[columns]] tables, got 3."),
         ("columns = [3]\n" + TOP, "columns[0]: must be a table, got 3."),
         (
             TOP + FIRST + FIRST.replace('"smokes"', '"drinks"\nname = "Smokes"'),
-            'columns[1].name: must be distinct, got "Smokes". Reports go to folders of these names; '
-            "capital letters do not tell them apart everywhere.",
+            'columns[1].name: must be distinct, got "Smokes". The reports go to folders with these names, '
+            "and some systems ignore capital letters in names.",
         ),
         (
             TOP + FIRST.replace("smokes", "a/b"),
-            'columns[0].name: must be letters, digits, _ and -, 100 at most, got "a/b". '
-            "Reports go to a folder of this name; it is that of the column if it is left out.",
+            'columns[0].name: must have at most 100 letters, digits, _ and -, got "a/b". '
+            "It is the name of the folder of the reports; by default the name of the column.",
         ),
         (
             TOP.replace('{ data = "people.csv" }', "3") + FIRST,
-            'population: must be a table with data, got 3. For example population = { data = "people.parquet" }.',
+            'population: must be a table with data, got 3. Set it, for example population = { data = "people.parquet" }.',
         ),
         (
             TOP.replace('population = { data = "people.csv" }\n', "") + FIRST,
-            'population: must be a table with data, got nothing. For example population = { data = "people.parquet" }.',
+            'population: must be a table with data, got nothing. Set it, for example population = { data = "people.parquet" }.',
         ),
         (
             TOP.replace('data = "people.csv"', 'data = "people.csv", n = 3') + FIRST,

@@ -120,8 +120,8 @@ def test_the_shuffle_is_built_from_an_order() -> None:
             'alpha = 1, groups = { columns = ["x"], radius = 1, metric = "great-circle" }',
             [
                 (
-                    "shuffler.groups.columns: must be two columns for the great-circle metric, got 1. "
-                    "The first is the latitude, the second the longitude, in degrees."
+                    "shuffler.groups.columns: must list two columns for the great-circle metric, got 1. "
+                    "The first column is the latitude, the second the longitude, in degrees."
                 )
             ],
         ),
@@ -146,7 +146,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
             [
                 (
                     'shuffler.groups.columns: must be public, and not the private column, got "answer". '
-                    "The order is public, and would tell."
+                    "The order is public, and would reveal the values of this column."
                 )
             ],
         ),
@@ -180,7 +180,7 @@ def test_there_must_be_data() -> None:
         ('{ kind = "order", attack = { column = "answer" } }', "adversaries[0].attack.column: must be another than"),
         ('{ kind = "order", attack = { colum = "job" } }', "adversaries[0].attack.colum: is not a known key"),
         ('{ kind = "order", attack = 3 }', "adversaries[0].attack: must be a table, got 3."),
-        ('{ kind = "order" }, { kind = "order", household = 2 }', "adversaries[1].kind: must be there once"),
+        ('{ kind = "order" }, { kind = "order", household = 2 }', "adversaries[1].kind: must be listed once"),
     ],
 )
 def test_adversaries_that_do_not_fit(adversary: str, expected: str) -> None:

@@ -127,21 +127,21 @@ def test_every_problem_at_once() -> None:
         'query.per_person: must be "all" or "one", got "some".',
         'query.centroids: is not a known key, got 3. It goes with kind = "k-means".',
         "query: must have either data or generated, got both.",
-        "query.columns.age: must name the values of each group if there are data, got 20. "
-        "Give a list of labels, a table of conditions, or { low, high, intervals }.",
+        "query.columns.age: must define the values of each group if there are data, got 20. "
+        "Use a list of labels, a table of conditions, or { low, high, intervals }.",
         "query.columns.bmi: must be two or more different labels, got 1.",
         "query.columns.z: must be two or more groups, got 1.",
         "query.columns.w: must have low < high, got 2 and 1.",
         "query.grouping_sets[0]: must be one or more different columns, got age, age.",
         "query.grouping_sets[1]: must be one or more different columns, got none.",
         "query.grouping_sets[2]: must name grouping columns, got zip. "
-        "Say in [query.columns] how its values fall into groups.",
+        "Define in [query.columns] how its values are assigned to groups.",
         "query.grouping_sets[3]: must be one or more different columns, got age, age.",
         "query.grouping_sets[3]: must not be repeated, got age, age.",
         "query.values: must be given with these functions, got median, avg.",
         "traffic.sigma: must be less than or equal to 1, got 2.",
         "traffic.capped: must be true or false, got 1.",
-        "traffic.flood: must be 0 behind scramblers, got 3. Let the scramblers add more dummies instead.",
+        "traffic.flood: must be 0 with scramblers, got 3. Let the scramblers add more dummies instead.",
         "targets.delta: must be less than 1, got 1.",
     ]
 
@@ -149,10 +149,6 @@ def test_every_problem_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (
-            SETS.replace("generated = { people = 1000 }", ""),
-            "query: must have either data or generated, got neither. For example generated = { people = 10_000 }.",
-        ),
         (
             SETS.replace("partitions = 20", "partitions = 21"),
             "query.partitions: must be at most the 20 groups of the smallest grouping set, got 21.",
@@ -166,8 +162,8 @@ def test_every_problem_at_once() -> None:
         (SETS + 'values = ["x"]\nranges = { x = 3 }\n', "query.ranges.x: must be [low, high], two numbers, got 3."),
         (
             SETS + 'values = ["age"]\n',
-            "query.values: must be other columns than those of groups, got age. "
-            "A column cannot be both a grouping column and a value; copy it under another name.",
+            "query.values: must differ from the grouping columns, got age. "
+            "A column cannot be both a grouping column and a value. Copy it under another name.",
         ),
         (
             CLUSTERS.replace("hidden", "private-centroids"),

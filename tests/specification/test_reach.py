@@ -199,7 +199,7 @@ def test_other_verbs_refuse() -> None:
             PLANNED + RANDOMIZER.replace("p = 0.1\n", "") + REST,
             [
                 "randomizer.p: must be given, or else targets.epsilon, got neither. "
-                "With targets.epsilon the least p that meets it is found."
+                "Or set targets.epsilon: then assess uses the smallest p that meets it."
             ],
         ),
         (
@@ -208,7 +208,7 @@ def test_other_verbs_refuse() -> None:
                 "randomizer.p: must be less than 0.5, got 0.5.",
                 (
                     'shuffler.kind: must be "uniform" here, got "none". '
-                    "The estimates read counts of columns, which are in no order."
+                    "The estimates use counts of columns, which have no order."
                 ),
             ],
         ),
@@ -217,7 +217,7 @@ def test_other_verbs_refuse() -> None:
             [
                 (
                     'randomizer.kind: must be "bit-flipping" here, got "randomized-response". '
-                    "The bits of the publishers' filters are flipped."
+                    "Reach studies flip the bits of the publishers' filters."
                 )
             ],
         ),
@@ -226,7 +226,7 @@ def test_other_verbs_refuse() -> None:
             [
                 (
                     'population: must have publishers or audiences for kind = "bit-flipping", got neither. '
-                    "Other people give one answer each; see randomized-response and local-hashing."
+                    "For people with one answer each, use randomized-response or local-hashing."
                 )
             ],
         ),
@@ -235,7 +235,7 @@ def test_other_verbs_refuse() -> None:
             [
                 (
                     'adversaries[1].kind: must be "strong" here, got "linker". '
-                    "A column has no sender and holds no single answer; the strong adversary is the worst case."
+                    "A column has no sender and no single answer. Use strong, which is the worst case."
                 )
             ],
         ),
@@ -248,7 +248,7 @@ def test_other_verbs_refuse() -> None:
             [
                 (
                     "population: must have either key_file or key_variable, got neither. "
-                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                    "The key is secret: store it in a separate file or in the environment, never in this file."
                 )
             ],
         ),
@@ -265,7 +265,7 @@ def test_other_verbs_refuse() -> None:
                 ),
                 (
                     "population: must have either key_file or key_variable, got both. "
-                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                    "The key is secret: store it in a separate file or in the environment, never in this file."
                 ),
             ],
         ),
@@ -277,7 +277,7 @@ def test_other_verbs_refuse() -> None:
                 "population.audiences: is not a known key, got a table. It goes with audiences.",
                 (
                     "population: must have either key_file or key_variable, got neither. "
-                    "The key is secret: it stands in a file of its own or in the environment, never here."
+                    "The key is secret: store it in a separate file or in the environment, never in this file."
                 ),
             ],
         ),

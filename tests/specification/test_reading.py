@@ -10,6 +10,7 @@ from hushuffle.queries import parse_plan
 from hushuffle.specification import Specification, load, parse
 from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.reading import parse_collection
+from hushuffle.specification.sums import parse_sum
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"
@@ -22,6 +23,10 @@ _QUOTED = [f'"{kind}"' for kind in sorted(RANDOMIZERS)]
 KINDS = f"{', '.join(_QUOTED[:-1])} or {_QUOTED[-1]}"
 _NOISY = [f'"{kind}"' for kind, section in sorted(RANDOMIZERS.items()) if "epsilon" in section.model_fields]
 WITH_EPSILON = f"{', '.join(_NOISY[:-1])} or {_NOISY[-1]}"
+SUM = """
+population = { n = 900, kind = "number", low = 0, high = 10, levels = 11 }
+sum = { epsilon = 1.0, delta = 1e-6 }
+"""
 REST = 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
 
 
@@ -102,8 +107,8 @@ def test_every_problem_at_once() -> None:
         "population.column: must be given, got nothing.",
         f'population.categories.a: {comparisons} "= 0". Equality is written ==.',
         "population.categories.b: must be text, got 3.",
-        'population.categories."": must be text that can be printed on one line, got "".',
-        f'population.categories."c d": {comparisons} "> \'a\'". Text is compared by == or != only.',
+        'population.categories."": must be text on one line, without control characters, got "".',
+        f'population.categories."c d": {comparisons} "> \'a\'". Compare text only with == or !=.',
         "population.allow_categories_from_data: must be true or false, got 1.",
         'population.colum: is not a known key, got "a". Did you mean column?',
         "population.n: is not a known key, got 3. It goes with n. Give either n or data.",
@@ -114,7 +119,7 @@ def test_every_problem_at_once() -> None:
         '"secure-aggregation", '
         '"mallows" or "none", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
-        f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, and not there yet.',
+        f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, but not implemented yet.',
         'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
         f'adversaries[3].kind: must be {known}, got "stong". Did you mean "strong"?',
         "targets.delta: must be less than 1, got 2.",
@@ -178,7 +183,7 @@ def test_tables_that_are_empty() -> None:
             POPULATION.replace('["no", "yes"]', '["a", 2.5, "b\\u0007"]') + RANDOMIZER + REST,
             [
                 "population.categories[1]: must be text, got 2.5.",
-                'population.categories[2]: must be text that can be printed on one line, got "b\\u0007".',
+                'population.categories[2]: must be text on one line, without control characters, got "b\\u0007".',
             ],
         ),
         (
@@ -188,7 +193,7 @@ def test_tables_that_are_empty() -> None:
                 "epsilon: is not a known key, got 1.0. It belongs to [randomizer].",
                 "shuffler: must be given, got nothing.",
                 "targets.delta: must be given, got nothing.",
-                'targets.title: is not a known key, got "x". It belongs to the top of the file.',
+                'targets.title: is not a known key, got "x". Move it to the top of the file, above all tables.',
                 f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, epsilon, guessing, '
                 "local_epsilon, people, reidentification, standard_error.",
             ],
@@ -232,7 +237,7 @@ def test_files(tmp_path: Path) -> None:
 
 def test_a_file_of_several_columns_is_for_collect() -> None:
     (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
-    assert problem.startswith("columns: must be left out here, got several columns. Such a file is for hushuffle asse")
+    assert problem.startswith("columns: must be left out here, got several columns. A file with [[columns]] is for hu")
 
 
 def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:
@@ -240,3 +245,43 @@ def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:
     for read in (parse, parse_collection, parse_plan):
         with pytest.raises(SpecificationError, match="must have numbers of fewer digits"):
             read(text)
+
+
+@pytest.mark.parametrize(
+    "written",
+    (
+        *("?", "-", "...", "2025", "No", "NONE", "not yet", "Not yet.", "not confirmed", "unknown", "(TBD)", "T.B.A."),
+        *("to-do", "pending", "n/a", "N.A.", "na", "nobody", "open", "unclear", "later", "not yet confirmed"),
+    ),
+)
+def test_a_placeholder_confirms_no_assumption(written: str) -> None:
+    hint = "Leave the key out until someone confirms it."
+    confirming = f'[statement.vouched]\ndevices = "{written}"\n'
+    assert problems(COUNTED + RANDOMIZER + REST + confirming) == [
+        "statement.vouched.devices: must name who confirms the assumption: a person, a role or a document, got "
+        f'"{written}". {hint}'
+    ]
+    with pytest.raises(SpecificationError, match=r"statement\.vouched\.withheld: must name who confirms") as refused:
+        parse_sum(SUM + confirming.replace("devices", "withheld"))
+    assert hint in str(refused.value)
+
+
+@pytest.mark.parametrize("written", ["Dr. No", "the works council", "Contract 12/2025", "\u7530\u4e2d", "A."])
+def test_a_name_or_a_document_confirms_an_assumption(written: str) -> None:
+    confirming = f'[statement.vouched]\ndevices = "{written}"\n'
+    assert parse(COUNTED + RANDOMIZER + REST + confirming).statement.vouched.devices == written
+    assert parse_sum(SUM + confirming).statement.vouched.devices == written
+
+
+@pytest.mark.parametrize("written", ["2025-01-02", '"2025-01-02"'])
+def test_the_date_of_the_approval_is_a_date_or_text(written: str) -> None:
+    approved = f"[statement]\napproved_on = {written}\n"
+    found = parse(COUNTED + RANDOMIZER + REST + approved)
+    assert found.statement.approved_on == parse_sum(SUM + approved).statement.approved_on == "2025-01-02"
+    assert parse(found.effective()) == found
+
+
+@pytest.mark.parametrize("written", ["2025-01-02T10:00:00", "10:00:00", "2025"])
+def test_a_time_or_a_number_is_no_date_of_an_approval(written: str) -> None:
+    (problem,) = problems(f"{COUNTED}{RANDOMIZER}{REST}[statement]\napproved_on = {written}\n")
+    assert problem.startswith("statement.approved_on: must be text, got ")

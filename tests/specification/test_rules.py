@@ -32,7 +32,7 @@ def problems(text: str) -> list[str]:
             [
                 (
                     "population: must have either k or categories, got both. "
-                    "k is the number of categories, if they have no names."
+                    "Set k, the number of categories, if they have no names."
                 )
             ],
         ),
@@ -41,7 +41,7 @@ def problems(text: str) -> list[str]:
             [
                 (
                     "population: must have either k or categories, got neither. "
-                    "k is the number of categories, if they have no names."
+                    "Set k, the number of categories, if they have no names."
                 )
             ],
         ),
@@ -52,13 +52,13 @@ def problems(text: str) -> list[str]:
         ),
         (
             COUNT.format('categories = ["a"]'),
-            ["population.categories: must be at least 2, got 1. With one category there is nothing to hide."],
+            ["population.categories: must be at least 2, got 1. With one category, all answers are the same."],
         ),
         (DATA.format('categories = { a = "== 1" }, missing = "no answer"'), []),
         (DATA.format('categories = { a = "== 1", b = "!= 1" }, missing = "b"'), []),
         (
             DATA.format('categories = { a = "== 1" }, missing = "a"'),
-            ["population.categories: must be at least 2, got 1. With one category there is nothing to hide."],
+            ["population.categories: must be at least 2, got 1. With one category, all answers are the same."],
         ),
         (
             DATA.format('categories = ["1", 1]'),
@@ -69,8 +69,8 @@ def problems(text: str) -> list[str]:
             DATA.format('categories = "from-data"'),
             [
                 (
-                    "population.categories: must be known beforehand, for categories taken from the data say who is in "
-                    'them, got "from-data". To do it nevertheless, set allow_categories_from_data = true.'
+                    "population.categories: must be chosen before the collection, since categories from the data reveal "
+                    'that records have them, got "from-data". To allow it nevertheless, set allow_categories_from_data = true.'
                 )
             ],
         ),
@@ -156,10 +156,19 @@ def test_the_number_of_categories_counts_missing_ones() -> None:
         ('{ kind = "informed", m = 99 }, { kind = "informed", m = 0 }', []),
         (
             '{ kind = "strong" }, { kind = "informed", m = 100 }',
-            [("adversaries[1].m: must be <= n - 1 = 99, got 100. There are only n - 1 other people.")],
+            [
+                (
+                    "adversaries[1].m: must be <= n - 1 = 99, got 100. The adversary can know at most the n - 1 other people."
+                )
+            ],
         ),
-        ('{ kind = "strong" }, { kind = "strong" }', ['adversaries[1]: must be there once, got "strong" twice.']),
-        ("", ["adversaries: must be at least one, got none. Leave them out for uninformed, strong and linker."]),
+        ('{ kind = "strong" }, { kind = "strong" }', ['adversaries[1]: must be listed once, got "strong" twice.']),
+        (
+            "",
+            [
+                "adversaries: must be at least one, got none. Remove the key for the default: uninformed, strong and linker."
+            ],
+        ),
     ],
 )
 def test_adversaries(adversaries: str, expected: list[str]) -> None:
@@ -199,7 +208,7 @@ def test_rules_hold_for_specifications_made_in_python() -> None:
             [
                 (
                     "randomizer.epsilon: must be large enough for theta >= 2**-64 at k=4, w=2, got 1e-20. "
-                    "Reports would not depend on the values at all."
+                    "With this epsilon, reports would not depend on the values at all."
                 )
             ],
         ),
@@ -247,8 +256,8 @@ KEPT = "rounds = 12\nmemoised = true\n"
             "k = 4",
             [
                 (
-                    "memoised: must go with rounds of 2 or more, got true. For example rounds = 12: how often the same "
-                    "people are asked."
+                    "memoised: needs rounds = 2 or more, got true. Set how often the same people are asked, "
+                    "for example rounds = 12."
                 )
             ],
         ),
@@ -257,15 +266,17 @@ KEPT = "rounds = 12\nmemoised = true\n"
             "k = 4",
             [
                 (
-                    "changes: must go with memoised = true, got 0. Fresh reports in every round hide changes: their "
-                    "figure is for any values."
+                    "changes: needs memoised = true, got 0. Fresh reports in every round hide changes, "
+                    "so their epsilon holds for any values."
                 )
             ],
         ),
         (
             KEPT + "changes = 12\n",
             "k = 4",
-            ["changes: must be below rounds = 12, got 12. A value can change between two rounds, not within one."],
+            [
+                "changes: must be below rounds = 12, got 12. Between the rounds, a value can change at most rounds - 1 times."
+            ],
         ),
         (
             KEPT,
@@ -273,7 +284,7 @@ KEPT = "rounds = 12\nmemoised = true\n"
             [
                 (
                     "population.reports_per_person: must be 1 with memoised reports, got 2. Two equal answers of a "
-                    "person would be one report twice."
+                    "person would repeat one report."
                 )
             ],
         ),
@@ -282,8 +293,8 @@ KEPT = "rounds = 12\nmemoised = true\n"
             'kind = "number", low = 0, high = 10, levels = 4',
             [
                 (
-                    'population.kind: must be left out with memoised reports, got "number". A number hardly stays the '
-                    "same. Give bins: people then keep a report for each bin."
+                    'population.kind: must be left out with memoised reports, got "number". Numbers rarely stay the '
+                    "same. Use bins instead: then people memoize one report per bin."
                 )
             ],
         ),
@@ -302,7 +313,7 @@ def test_reports_that_are_kept(keys: str, population: str, expected: list[str]) 
         ('kind = "secure-aggregation", coins = 4', ["shuffler.coins: must be 0 with memoised reports, got 4."]),
         (
             'kind = "scrambler", dummies = 5',
-            ['shuffler.kind: must add no dummies to memoised reports, got "scrambler".'],
+            ['shuffler.kind: must be a shuffler without dummies for memoised reports, got "scrambler".'],
         ),
     ],
 )
@@ -310,7 +321,7 @@ def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffl
     bits = RANDOMIZER.replace("randomized-response", "unary-encoding").format("epsilon = 1.0")
     head = HEAD.replace('kind = "uniform"', shuffler)
     text = KEPT + head + COUNT.format("k = 4") + bits
-    hint = " What is fresh in every round is averaged out over many of them."
+    hint = " Fresh randomness averages out over many rounds."
     if not expected:
         assert parse(text).memoised is True
         return
@@ -326,18 +337,18 @@ def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffl
         (
             10**6,
             'kind = "blanket-messages", p = 0.5, trials = 1001',
-            ["shuffler.trials: must be at most 1,000: all n = 1,000,000 people together run at most"],
+            ["shuffler.trials: must be at most 1,000: all n = 1,000,000 people together may have at most"],
         ),
         (10**9, 'kind = "blanket-messages", p = 0.5', []),
         (
             10**9 + 1,
             'kind = "blanket-messages", p = 0.5',
-            ["shuffler.kind: must be another for more than 1,000,000,000"],
+            ["shuffler.kind: must be another for over 1,000,000,000"],
         ),
         (
             10**9 + 1,
             'kind = "fakes-per-value", p = 0.01',
-            ["shuffler.kind: must be another for more than 1,000,000,000"],
+            ["shuffler.kind: must be another for over 1,000,000,000"],
         ),
         (10**9, 'kind = "fakes-per-value", p = 0.71', []),
         (10**9, 'kind = "fakes-per-value", p = 0.72', ["shuffler.p: must be at most 0.715: 1,000,000,000 people send"]),
@@ -363,6 +374,6 @@ def test_people_send_as_many_messages_as_there_are_laws_for(n: int, shuffler: st
 def test_a_mechanism_that_does_not_go_with_so_many_values_says_how_many_do() -> None:
     text = 'population = { n = 100, k = 1_000_000 }\nrandomizer = { kind = "unary-encoding", epsilon = 1.0 }\n'
     with pytest.raises(
-        SpecificationError, match="another mechanism here: its k must be an integer from 2 to 65536, got"
+        SpecificationError, match="a mechanism that fits these data: its k must be an integer from 2 to 65536, got"
     ):
         parse(text + HEAD)

@@ -30,7 +30,7 @@ def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
     assert not is_sum("no TOML [")
-    hint = "Such a file is for hushuffle assess, audit, calibrate, compare and collect"
+    hint = "A file with [sum] is for hushuffle assess, audit, calibrate, compare and collect"
     with pytest.raises(SpecificationError, match=hint):
         load_collection(EXAMPLES / "sum.toml")
 
@@ -61,7 +61,7 @@ def test_everything_wrong_is_said(old: str, new: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "people", "word"),
     [
-        ("delta = 1e-6", "delta = 1e-300", 1000, "sum.delta: must be one that can be reached"),
+        ("delta = 1e-6", "delta = 1e-300", 1000, "sum.delta: must be larger for this number of people"),
         ("levels = 11", "levels = 16384", 1000, None),
         ("epsilon = 1.0", "epsilon = 1e-5", 1000, "population.levels: must be so few"),
         ("", "", 1, "population.n: must be an integer from 2"),

@@ -69,13 +69,13 @@ def test_conditions_agree_with_plain_loops(alternatives: list[list[tuple[str, fl
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("", "is expected before the end"),
+        ("", "before the end"),
         ("= 0", "Equality is written =="),
-        ("0", "One of ==, !=, <, <=, >, >= is expected before 0"),
+        ("0", "Put one of ==, !=, <, <=, >, >= before 0"),
         ("==", "expected after ==, before the end"),
         ("== and", "expected after ==, before and"),
-        ("== 0 ==", "`and` or `or` is expected before =="),
-        ("== 0 and", "is expected before the end"),
+        ("== 0 ==", "Put `and` or `or` before =="),
+        ("== 0 and", "before the end"),
         ("> 'a'", "Text is compared by == or != only"),
         ("== yes", "character 4 is not understood"),
         ("== 'yes", "character 4 is not understood"),

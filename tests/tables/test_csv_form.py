@@ -88,7 +88,7 @@ def test_what_separates_no_fields(separator: str) -> None:
 
 def test_a_file_of_another_encoding_than_is_said(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(b"answer\nyes\n" + b"\x81\n")
-    with pytest.raises(DataError, match=r"x\.csv is not text of the encoding windows-1252, as is said of it") as caught:
+    with pytest.raises(DataError, match=r"x\.csv is not text in the specified encoding windows-1252") as caught:
         load_column(
             "x.csv",
             column="answer",

@@ -49,8 +49,8 @@ def test_every_type_of_number_is_read(tmp_path: Path, code: int, kind: str) -> N
         (b"\1\0\x08\1\0\0\0\0", "no IDX file"),
         (b"\0\0\x07\1\0\0\0\0", "no IDX file"),
         (b"\0\0\x08\2\0\0\0\0", "no IDX file"),
-        (LABELS[:-1], "holds 1 bytes of values, its header says 2"),
-        (LABELS + b"\0", "holds 3 bytes of values, its header says 2"),
+        (LABELS[:-1], "has 1 bytes of values, but its header declares 2"),
+        (LABELS + b"\0", "has 3 bytes of values, but its header declares 2"),
         (gzip.compress(LABELS, mtime=0)[:-9], "cannot be read"),
         (b"\x1f\x8b\x08\0" + b"\xff" * 30, "cannot be read"),
     ],
@@ -63,7 +63,7 @@ def test_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:
 
 
 def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds none of the files train-images"):
+    with pytest.raises(DataError, match="has none of the files train-images"):
         load_digits(tmp_path)
     with pytest.raises(DataError, match="cannot be read"):
         read_idx(tmp_path / "nothing")

@@ -270,6 +270,6 @@ class TestGlobs:
         csv(tmp_path, "X\nno\n", "b.csv")
         with pytest.raises(
             DataError,
-            match=r"^b\.csv has no column 'x' \(number of columns: 1\)\. One is called so but",
+            match=r"^b\.csv has no column 'x' \(number of columns: 1\)\. A column has almost this name",
         ):
             load("*.csv", YES_NO, base_folder=tmp_path)

@@ -31,22 +31,22 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("m.csv", b"0.5,0.5\n0.1,x\n", r"m\.csv, line 2: numbers are expected, separated by commas, without a header"),
+        ("m.csv", b"0.5,0.5\n0.1,x\n", r"m\.csv, line 2: write numbers, separated by commas, without a header"),
         ("m.csv", b"0.5,0.5\n\n0.1\n", r"m\.csv, line 3: 1 numbers, but 2 in the first line"),
         ("m.csv", b"\xff\xfe\x00", r"m\.csv is no text"),
-        ("m.csv", b'"' + b"a" * 200_000, r"m\.csv is no CSV file of numbers"),
-        ("m.npy", b"nonsense", r"m\.npy is no NumPy file of numbers"),
-        ("m.npy", b"", r"m\.npy is no NumPy file of numbers"),
+        ("m.csv", b'"' + b"a" * 200_000, r"m\.csv is not a CSV file of numbers"),
+        ("m.npy", b"nonsense", r"m\.npy is not a NumPy file of numbers"),
+        ("m.npy", b"", r"m\.npy is not a NumPy file of numbers"),
         ("m.parquet", b"nonsense", r"m\.parquet is not a readable Parquet file"),
         ("m.txt", b"1 0", r"m\.txt must end in \.csv, \.parquet, \.npy"),
         ("m.csv", b"", r"m\.csv must have a row for each of two or more values, and has 0"),
         ("m.csv", b"0.5,0.5\n", r"m\.csv must have a row for each of two or more values, and has 1"),
-        ("m.csv", b"0.5,0.5\n34.5,61\n", r"m\.csv, row 2: a number is no probability, which is from 0 to 1"),
+        ("m.csv", b"0.5,0.5\n34.5,61\n", r"m\.csv, row 2: a number is not a probability from 0 to 1"),
         ("m.csv", b"0.5,0.5\nnan,1\n", r"m\.csv, row 2: a number is no probability"),
         ("m.csv", b"0.5,0.5\n0.3,0.6\n", r"m\.csv, row 2: the probabilities do not sum to 1\. Rows are values"),
         ("m.csv", b"0.5,0.5\n0.3333333,0.6666666\n", r"m\.csv, row 2: .* Save it in double precision"),
         ("m.csv", (b"0," * 10_000 + b"1\n") * 2, r"m\.csv must have at most 20,000 numbers, and has 2 rows of 10,001"),
-        ("m.npy", HUGE, r"m\.npy is no NumPy file of numbers"),
+        ("m.npy", HUGE, r"m\.npy is not a NumPy file of numbers"),
     ],
 )
 def test_what_is_no_matrix_is_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -74,7 +74,7 @@ def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "zeros.csv").symlink_to("/dev/zero")
     (tmp_path / "folder.csv").mkdir()
     for name in ("zeros.csv", "folder.csv"):
-        with pytest.raises(DataError, match="is no file: a folder, a pipe or a device"):
+        with pytest.raises(DataError, match="is not a regular file"):
             load_matrix(name, base_folder=tmp_path)
     monkeypatch.setattr(matrix_files, "_LARGEST", 1)
     with pytest.raises(DataError, match=r"line\.npy is too large for a matrix"):

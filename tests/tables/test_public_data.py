@@ -81,7 +81,7 @@ def test_damaged_checkins(tmp_path: Path, text: str, message: str) -> None:
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         load_checkins(tmp_path / "none")
-    with pytest.raises(DataError, match=r"holds none of the files checkins.parquet, dataset_TSMC2014_NYC.txt"):
+    with pytest.raises(DataError, match=r"has none of the files checkins.parquet, dataset_TSMC2014_NYC.txt"):
         load_checkins(tmp_path)
 
 

@@ -26,7 +26,7 @@ def test_both_kinds_of_files(tmp_path: Path) -> None:
         (np.array([0, 1]), "orders 2 records, but there are 3 people"),
         (np.array([0, 1, 3]), "must hold record numbers from 0 to 2"),
         (np.array([0, 1, -1]), "must hold record numbers from 0 to 2"),
-        (np.array([0, 1, 1]), "is no order of all records: 1 do not occur"),
+        (np.array([0, 1, 1]), "is not an order of all records: 1 do not occur"),
         (np.array([0.0, 1.0, 2.0]), "must hold one list of integers"),
         (np.array([[0, 1, 2]]), "must hold one list of integers"),
     ],
@@ -44,7 +44,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not a whole number of 64-bit integers"):
         load_reference(tmp_path / "order.bin", n=3)
     (tmp_path / "order.bin").write_bytes(b"")
-    with pytest.raises(DataError, match="is no NumPy file with an array, or it is empty"):
+    with pytest.raises(DataError, match="is not a NumPy file with an array, or it is empty"):
         load_reference(tmp_path / "order.bin", n=3)
     (tmp_path / "order.npy").write_bytes(b"something else")
     with pytest.raises(DataError, match="is no NumPy file"):

@@ -84,7 +84,7 @@ def test_files_that_are_no_filters(tmp_path: Path) -> None:
     [
         ([], "is not a Bloom filter of hushuffle"),
         ({"format": "other"}, "is not a Bloom filter of hushuffle"),
-        (MANIFEST | {"version": 2}, "of another version than the 1 that this program reads"),
+        (MANIFEST | {"version": 2}, "has another version than 1, which this program supports"),
         (MANIFEST | {"bits": "8"}, "lacks bits"),
         (MANIFEST | {"threshold": "-1"}, "lacks a whole threshold"),
     ],

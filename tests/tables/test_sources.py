@@ -42,8 +42,8 @@ def put(folder: Path, content: str | bytes, name: str = "people.csv") -> None:
     [
         ("nobody.csv", "nobody.csv does not exist. Relative paths start at the folder of the specification."),
         ("*.csv", "*.csv matches no file."),
-        ("folder", "folder is a folder. Name the files in it, for example folder/*.csv."),
-        ("folder/", "folder/ is a folder. Name the files in it, for example folder/*.csv."),
+        ("folder", "folder is a folder. Give the files in it, for example folder/*.csv."),
+        ("folder/", "folder/ is a folder. Give the files in it, for example folder/*.csv."),
         ("fold*", "fold* matches no file."),
         ("notes.txt", "notes.txt: unsupported format (use .csv, .csv.gz, .tsv, .tsv.gz, .parquet)."),
         ("https://example.org/people.csv", "is not understood. Give a file on this machine"),
@@ -68,7 +68,7 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
         ),
         (
             "id,X\n1,no\n",
-            "(number of columns: 2). One is called so but for capital letters or spaces around it",
+            "(number of columns: 2). A column has almost this name: capital letters and spaces",
         ),
         ("SECRET,hiv\nbob,no\n", "it may be missing, or hold a quotation mark that is never closed."),
         (

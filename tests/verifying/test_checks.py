@@ -17,12 +17,15 @@ import pytest
 import hushuffle as hs
 from hushuffle import report, verifying
 from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess as assess_deployment
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import certified
 from hushuffle.specification import parse
+from hushuffle.specification.sums import load_deployment
 from hushuffle.verifying.certificate import MalformedError, read
-from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, check, check_document
-from hushuffle.verifying.table import verdict_of, written
+from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, check
+from hushuffle.verifying.document import check_document
+from hushuffle.verifying.table import as_json, verdict_of, written
 
 FOLDER = Path(verifying.__file__).parent
 ROWS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
@@ -198,7 +201,7 @@ def test_a_malformed_certificate_is_one_clear_error(key: str, value: object) -> 
 def test_a_malformed_matrix_is_one_clear_error(key: str, value: object) -> None:
     given = claimed(hs.MatrixRandomizer(ROWS), 10, 1e-2, 1)
     given[key] = value
-    with pytest.raises(MalformedError, match=r"In a certificate (rows|dummy) must be"):
+    with pytest.raises(MalformedError, match=r"The certificate is invalid: (rows|dummy) must be"):
         answered(given)
 
 
@@ -313,6 +316,113 @@ def test_a_certificate_of_another_deployment_is_contradicted() -> None:
         _tampered(result, "findings", place, "bound", "kind", value="exact"),
     ):
         assert _central(json.dumps(made)) == "contradicted"
+
+
+SURVEY = """
+    population = { n = 300, k = 2 }
+    randomizer = { kind = "randomized-response", epsilon = 1.0 }
+    shuffler = { kind = "uniform" }
+    targets = { epsilon = 0.6, delta = 1e-6, guessing = 0.6, people = 100, standard_error = 0.5 }
+    run = { repetitions = 0 }
+"""
+
+
+@pytest.fixture(scope="module")
+def surveyed() -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(report.to_json(assess(parse(SURVEY))))
+    return result
+
+
+def _places(result: object) -> dict[str, str]:
+    return {row.question: row.verdict for row in check_document(read(json.dumps(result)))}
+
+
+def test_every_place_that_repeats_a_certified_figure_is_compared(surveyed: dict[str, Any]) -> None:
+    places = _places(surveyed)
+    compared = {"central-dp", "target epsilon", "target delta", "target people", "case as-planned", "claim"}
+    compared |= {"chart privacy-against-people", "chart privacy-against-noise"}
+    assert {place for place, verdict in places.items() if verdict == AGREES} == compared
+    assert {verdict for place, verdict in places.items() if place not in compared} == {NOT_CHECKED}
+
+
+def _at_here(chart: dict[str, Any]) -> int:
+    place: int = chart["series"][0]["x"].index(chart["here"])
+    return place
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "place"),
+    [
+        (("verdict", "targets", 0, "got", "upper"), 0.2, "target epsilon"),
+        (("verdict", "targets", 0, "got", "lower"), 0.0, "target epsilon"),
+        (("verdict", "targets", 0, "got", "unit"), "bits", "target epsilon"),
+        (("verdict", "targets", 0, "asked"), 6.0, "target epsilon"),
+        (("verdict", "targets", 0, "rule"), "at least", "target epsilon"),
+        (("verdict", "targets", 0, "met"), False, "target epsilon"),
+        (("verdict", "targets", 0, "word"), "fail", "target epsilon"),
+        (("verdict", "targets", 1, "got", "upper"), 1e-9, "target delta"),
+        (("verdict", "targets", 1, "asked"), 0.5, "target delta"),
+        (("verdict", "targets", 2, "got", "upper"), 0.51, "target guessing"),
+        (("verdict", "targets", 3, "got", "lower"), 9000.0, "target people"),
+        (("verdict", "targets", 4, "word"), "not shown", "target standard_error"),
+        (("verdict", "targets"), [], "target epsilon"),
+        (("verdict", "status"), "met", "verdict"),
+        (("verdict", "met"), False, "verdict"),
+        (("statement", "scenarios", 0, "central", "upper"), 0.01, "case as-planned"),
+        (("statement", "scenarios", 0, "central"), None, "case as-planned"),
+        (("statement", "claim"), "The release is private with epsilon = 0.1 and delta = 1e-06.", "claim"),
+        (("findings", 0, "sentence"), "Seeing it changes the odds by at most a factor 1.001.", "central-dp"),
+        (("findings", 0, "shown"), {"lower": 0.0, "upper": 0.1, "kind": "bracket", "unit": "nats"}, "central-dp"),
+        (("charts", 0, "series", 0, "upper", "here"), 0.01, "chart privacy-against-people"),
+    ],
+)
+def test_a_place_with_another_figure_is_contradicted(
+    keys: tuple[str | int, ...], value: object, place: str, surveyed: dict[str, Any]
+) -> None:
+    where = [_at_here(surveyed["charts"][0]) if key == "here" else key for key in keys]
+    changed = _tampered(surveyed, *where, value=value)
+    assert _places(changed)[place] == CONTRADICTED
+    assert verdict_of(list(check_document(read(json.dumps(changed))))) == 3
+
+
+def test_a_missed_target_that_is_called_passed_is_contradicted() -> None:
+    result = json.loads(report.to_json(assess(parse(SURVEY.replace("epsilon = 0.6", "epsilon = 0.1")))))
+    assert result["verdict"]["targets"][0]["word"] == "fail"
+    assert CONTRADICTED not in _places(result).values()
+    target = result["verdict"]["targets"][0] | {"word": "pass", "met": True}
+    places = _places(_tampered(result, "verdict", "targets", 0, value=target))
+    assert (places["target epsilon"], places["verdict"]) == (CONTRADICTED, CONTRADICTED)
+
+
+def test_columns_are_compared_with_the_table_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("a,b\n" + "x,u\ny,v\n" * 100)
+    column = """
+        [[columns]]
+        column = "{}"
+        categories = {}
+        randomizer = {{ kind = "randomized-response", epsilon = 1.0 }}
+    """
+    text = f'population = {{ data = "{tmp_path / "answers.csv"}", person = "none" }}\n'
+    text += 'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6 }\n'
+    text += column.format("a", '["x", "y"]') + column.format("b", '["u", "v"]')
+    (tmp_path / "survey.toml").write_text(text)
+    result = json.loads(report.to_json(assess_deployment(load_deployment(tmp_path / "survey.toml"))))
+    rows = [row.verdict for row in check_document(read(json.dumps(result))) if row.question == "table columns"]
+    assert rows == [AGREES, AGREES]
+    place = next(at for at, table in enumerate(result["tables"]) if table["key"] == "columns")
+    changed = _tampered(result, "tables", place, "rows", 1, 4, "upper", value=0.001)
+    rows = [row.verdict for row in check_document(read(json.dumps(changed))) if row.question == "table columns"]
+    assert rows == [AGREES, CONTRADICTED]
+
+
+def test_the_last_line_counts_the_figures_checked(surveyed: dict[str, Any]) -> None:
+    rows = list(check_document(read(json.dumps(surveyed))))
+    last = written(rows).splitlines()[-1]
+    assert last.startswith(f"8 of {len(rows)} figures checked; {len(rows) - 8} not checked: no certificate is written")
+    summary = json.loads(as_json(rows))[-1]
+    assert (summary["reason"], summary["checked"], summary["figures"]) == (last, 8, len(rows))
+    assert written(rows[:1]).splitlines()[-1] == "1 of 1 figures checked."
+    assert verdict_of([row for row in rows if row.verdict == NOT_CHECKED]) == 1
 
 
 def _central(text: str) -> str:

@@ -10,8 +10,7 @@ import pytest
 from flint import arb, ctx
 
 from hushuffle.verifying import coins
-from hushuffle.verifying.binomials import ball
-from hushuffle.verifying.ends import Law, blanket_above, pair_below
+from hushuffle.verifying.ends import Law, ball, blanket_above, pair_below
 from hushuffle.verifying.few import MOST, FewAbove, FewBelow
 from hushuffle.verifying.pool import Pool
 from hushuffle.verifying.response import Response

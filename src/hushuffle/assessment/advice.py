@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import tomli_w
@@ -15,19 +17,19 @@ from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.questions.dp.calibration import MOST_PEOPLE
 
 _NEAREST: Final = 2
-"""The number of deployments, those nearest to the targets, for which changes are tried."""
+"""Changes of settings are tried for this number of deployments, those that miss the targets least."""
 
 _USEFUL: Final = 0.25
-"""Estimated shares with a larger standard error are useless: no change is suggested that allows one."""
+"""Estimated shares with a larger standard error are useless: no suggested change of targets allows a larger error."""
 
 _RELAXED: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """One sufficient change: a sentence that describes it, and the changed request (TOML), which a deployment meets.
+    """A change of the request that makes its targets attainable: a `sentence`, and the changed request (TOML).
 
-    `most_messages`: the average number of messages per person that must be allowed, if the limit is what changes.
+    If the limit of messages must change, `most_messages` is the new limit: the average number per person.
     """
 
     sentence: str
@@ -36,8 +38,8 @@ class Advice:
 
 
 def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
-    """Yield sufficient changes: memoized reports, a relaxed target, more people or more messages."""
-    tried = [miss for miss in missed if not miss.over][:_NEAREST]
+    """Yield sufficient changes, the smallest first: memoized reports, relaxed targets, more people; then messages."""
+    tried, changes = [miss for miss in missed if not miss.over][:_NEAREST], list[Advice]()
     for change in (_memoized, _less_private, _less_accurate, _more_people):
         for miss in tried:
             try:
@@ -45,10 +47,18 @@ def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
             except (UnsupportedProtocolError, InvalidInputError, NumericalError):
                 continue
             if advice is not None:
-                yield advice
+                changes.append(advice)
                 break
+    yield from sorted(changes, key=partial(_factor, wishes.tables))
     # Deployments that need the fewest messages come first.
     yield from [_more_messages(wishes, miss) for miss in missed if miss.over == "messages"][:1]
+
+
+def _factor(asked: Mapping[str, Any], advice: Advice) -> float:
+    """Return the largest factor by which an advice changes a target or the number of people; inf: no target is left."""
+    tables = tomllib.loads(advice.wishes)
+    factors = [tables["targets"].get(key, math.inf) / limit for key, limit in asked["targets"].items()]
+    return float(max([tables["population"].get("n", 1) / asked["population"].get("n", 1), *factors]))
 
 
 def _memoized(wishes: Wishes, miss: Miss) -> Advice | None:
@@ -123,7 +133,7 @@ def _more_messages(wishes: Wishes, miss: Miss) -> Advice:
     assert miss.candidate is not None
     allowed = rounded(miss.candidate.messages, up=True)
     sentence = (
-        f"With {allowed:g} messages of each person (most_messages), this meets all targets: {miss.candidate.sentence}."
+        f"If most_messages is {allowed:g} per person, this deployment meets all targets: {miss.candidate.sentence}."
     )
     return Advice(sentence=sentence, wishes=tomli_w.dumps(dict(wishes.tables)), most_messages=allowed)
 
@@ -144,5 +154,5 @@ def _checked(changed: Wishes, search: Search, words: str) -> Advice | None:
     result = replace(search, wishes=changed).run()
     if not isinstance(result, Candidate):
         return None
-    sentence = f"With {words}, this meets all targets: {result.sentence}."
+    sentence = f"With {words}, this deployment meets all targets: {result.sentence}."
     return Advice(sentence=sentence, wishes=tomli_w.dumps(dict(changed.tables)))

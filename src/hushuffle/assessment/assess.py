@@ -1,4 +1,4 @@
-"""Assess one deployment: what each adversary learns, and the error as predicted and as measured on the data."""
+"""Assess a deployment of one column: what each adversary learns, and the predicted and the measured error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     Args:
         specification: the deployment, as `hushuffle.specification.load` reads it.
         base_folder: the folder against which relative paths of data are resolved.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -124,6 +124,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
+    rows = warnings.about_rows([specification.population], base_folder=base_folder)
     error = None if utility is None else Bound.exact(trials.worst_error(protocol), unit="")
     tell("done", 1.0)
     return Report(
@@ -148,7 +149,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         findings=order.findings,
         utility=utility,
         charts=charts,
-        warnings=(*order.warnings, *concerns),
+        warnings=(*order.warnings, *rows, *concerns),
         specification=specification.effective(),
         software=software("polars", "cryptography"),
         citations=protocol.randomizer.sources,

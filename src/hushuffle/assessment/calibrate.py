@@ -1,4 +1,4 @@
-"""Calibrate: the local epsilons that meet the privacy target and the accuracy target."""
+"""Calibrate a collection: compute the local epsilons that meet its privacy target and its accuracy target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _FEW_STEPS: Final = 24
-"""The number of bisection steps that determines a local epsilon to one part in a million."""
+"""The number of bisection steps that determine a local epsilon with a relative error below one in a million."""
 
 _MOST_PEOPLE: Final = 10**9
 
@@ -92,10 +92,10 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     Args:
         specification: the deployment, with targets.epsilon.
         base_folder: the folder against which relative paths of data are resolved.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
-        SpecificationError: no targets.epsilon, or one that no local epsilon meets.
+        SpecificationError: targets.epsilon is missing, or no local epsilon meets it.
         DataError, MissingDependencyError: the data cannot be used.
         UnsupportedProtocolError: the randomizer has no parameter epsilon, or no certified central epsilon.
 
@@ -117,7 +117,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None:
         hint = "Calibration searches for the largest local epsilon. Run assess for the guarantee of this mechanism."
-        rule = "must be a mechanism with an epsilon to choose"
+        rule = "must be a mechanism whose local epsilon can be chosen"
         unfit("randomizer.kind", rule, f'"{specification.randomizer.kind}"', hint)
     tell("looking for the least noise", 0.1)
     most = solved(specification, protocol, exposure, parameter="epsilon", name="local epsilon")
@@ -190,7 +190,7 @@ def solved(
             rounds=exposure.composed,
         )
     except InvalidInputError:
-        unfit("targets.epsilon", f"must be a target that some {name} meets", f"{epsilon:g}", "Allow a larger one.")
+        unfit("targets.epsilon", f"must be a value that some {name} achieves", f"{epsilon:g}", "Allow a larger one.")
 
 
 def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, delta: float) -> Calibration:
@@ -238,7 +238,7 @@ def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: E
 
 
 def learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
-    """Return the findings for adversaries with a target who see one report; empty if a person sends several reports."""
+    """Return the findings on adversaries that see the target's only report; empty if people send several reports."""
     if Exposure.of(specification).total > 1:
         return ()
     targets, adversaries = specification.targets, build_adversaries(specification)
@@ -282,8 +282,8 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
             return all(row.figure.upper <= limit for row in rows if row.question in questions)
 
         if not meets(least):
-            rule = "must be a target that some local epsilon meets"
-            unfit(f"targets.{key}", rule, f"{limit:g}", "Allow more than a blind guess achieves.")
+            rule = "must be a probability that some local epsilon achieves"
+            unfit(f"targets.{key}", rule, f"{limit:g}", "Raise it above the probability of a blind guess.")
         if not meets(math.log(most)):
             binding = key
             most = math.exp(halved(meets, good=least, bad=math.log(most), times=_FEW_STEPS))

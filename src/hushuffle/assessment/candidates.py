@@ -31,8 +31,8 @@ _HAIR: Final = 1e-3
 _SMALL: Final = 1e-3
 """The smallest local epsilon that is tried if there is no accuracy target."""
 
-_REVEALING: Final = f"No local epsilon of {_SMALL:g} or more is private enough."
-APART: Final = "This shuffler does not support its reports."
+_REVEALING: Final = f"No local epsilon of {_SMALL:g} or more meets the privacy targets."
+APART: Final = "This shuffler does not support the reports of this mechanism."
 
 _BEHIND: Final = {
     "none": "no shuffler",
@@ -50,9 +50,9 @@ class Candidate:
     one person sends, `dummies` what the shuffler adds, all on average. `targets` are all targets of the request, with
     the figures that `assess` would compare. `specification` is TOML, ready to be assessed. `best` means Pareto-optimal:
     no other deployment that meets the targets is at least as good in central epsilon, local epsilon, error, messages,
-    bits, dummies and shuffler, and better in at least one of these. `also` are other names of the same mechanism:
-    settings that are equal to its default choice. `all_reports` is the local epsilon (nats) of all reports of one
-    person; None if a person sends a single report.
+    bits, dummies and shuffler, and better in at least one of these. `also` names other settings that give the same
+    mechanism. `all_reports` is the local epsilon (nats) of all reports of one person; None if a person sends a
+    single report.
     """
 
     sentence: str
@@ -82,7 +82,7 @@ class Candidate:
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """The numbers by which deployments are compared, privacy first; smaller is better in each."""
+        """The numbers by which deployments are compared, privacy first; a smaller number is better."""
         privacy = (self.point.central.upper, self.point.local_epsilon)
         sent = (self.messages, self.bits, self.dummies)
         return (*privacy, self.point.standard_error, *sent, float(self.shuffled))
@@ -106,10 +106,10 @@ class Miss:
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """The request: the tables of a specification without [randomizer] and [shuffler], for n people and k values.
+    """The request for a deployment: a specification's tables without [randomizer] and [shuffler], n people, k values.
 
-    The limits are the average messages and bits of a person, and the number of dummies of a shuffler. Only an `honest`
-    share of the people is assumed to send additional messages. `shufflers` are the shufflers without dummies to try.
+    The limits are a person's average number of messages and of bits, and the number of a shuffler's dummies. Only an
+    `honest` share of the people is assumed to send additional messages. `shufflers` are those without dummies to try.
     """
 
     tables: Mapping[str, Any]
@@ -135,7 +135,7 @@ class Wishes:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search for a deployment of one mechanism (all settings fixed except epsilon) behind one shuffler."""
+    """Searches for the local epsilon of one mechanism, with all other settings fixed, behind one shuffler."""
 
     wishes: Wishes
     kind: str
@@ -177,23 +177,23 @@ class Search:
         return {"kind": self.kind, "epsilon": "inf" if math.isinf(local) else local, **self.beside}
 
     def protocol(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Protocol:
-        """Return the protocol with this local epsilon; settings that the mechanism derives from epsilon follow it."""
+        """Return the protocol with this local epsilon; settings that depend on epsilon are computed from it."""
         settings = {**self.beside, "epsilon": local}
         randomizer = RANDOMIZERS[self.kind].mechanism.from_settings(self.wishes.k, settings)
         built = self.specification.shuffler.model_copy(update=dict(shuffler or {})).build()
         return Protocol(randomizer=randomizer, shuffler=built, n=self.wishes.n)
 
     def run(self) -> Candidate | Miss:
-        """Return a deployment that meets the targets within the limits, or a `Miss` with the reason why none does."""
+        """Return a deployment that meets the targets and the limits, or a `Miss` that explains why none does."""
         result, allowed = self._found(), self.wishes
         if isinstance(result, Miss):
             return result
         if result.messages > allowed.most_messages:
             sent = number(result.messages, up=True)
-            reason = f"It needs {sent} messages of each person; the limit most_messages is {allowed.most_messages:g}."
+            reason = f"It needs {sent} messages per person; the limit most_messages is {allowed.most_messages:g}."
             return Miss(search=self, reason=reason, candidate=result, over="messages")
         if result.bits > allowed.most_bits:
-            reason = f"It needs {number(result.bits, up=True)} bits of each person; the limit is {allowed.most_bits:g}."
+            reason = f"It needs {number(result.bits, up=True)} bits per person; most_bits is {allowed.most_bits:g}."
             return Miss(search=self, reason=reason, candidate=result, over="bits")
         return result
 
@@ -207,9 +207,7 @@ class Search:
             return Miss(search=self, reason=self._too_coarse())
         limit = self.specification.targets.local_epsilon
         if limit is not None and (took := self.exposure.local(self.protocol(local)).upper) > limit:
-            reason = (
-                f"It needs a local epsilon of {number(took, up=True)} for this accuracy; the target allows {limit:g}."
-            )
+            reason = f"Accuracy needs a local epsilon of {number(took, up=True)}; targets.local_epsilon is {limit:g}."
             return Miss(search=self, reason=reason, local=local)
         return self._judged(local)
 
@@ -309,7 +307,7 @@ class Search:
 
 
 def searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:
-    """Return a search for each usable pair of mechanism and shuffler without dummies, and a `Miss` for each other."""
+    """Return a search for each usable pair of mechanism and shuffler without dummies, and a `Miss` for other pairs."""
     fitting, misfits = [], []
     for kind, section in RANDOMIZERS.items():
         table = section.mechanism.table

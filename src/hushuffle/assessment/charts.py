@@ -24,7 +24,7 @@ from hushuffle.questions.dp.calibration import with_local_epsilon
 
 _LARGEST = 10**9
 _MOST_GUESSED = 10**6
-"""The largest n on a chart of guessing: with more people, one figure may take a second to compute."""
+"""The largest number of people on charts of guessing: above it, one figure may take a second to compute."""
 _TIMES = tuple(10 ** (half / 2) for half in range(-4, 5))
 _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
@@ -40,7 +40,7 @@ def privacy_charts(
     """Return charts of central epsilon against n and against epsilon_0, and of the standard error against epsilon_0.
 
     The number of buckets is fixed. Central epsilon covers everything that one person sends. `central` is the central
-    epsilon of the deployment, if it is already computed: the charts show it at the deployment's point.
+    epsilon of the deployment, if it is already computed, for the point of the deployment in the charts.
     """
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
@@ -56,7 +56,7 @@ def privacy_charts(
             )
         )
     if not noisy and sends_more(protocol):
-        topic = "The charts of privacy and accuracy against people's messages"
+        topic = "The charts of privacy and accuracy against the number of messages"
         both = ask("against-messages", topic, lambda: message_charts(protocol, delta=delta, exposure=exposure))
         return both or ()
     own = protocol.randomizer.chosen_epsilon
@@ -111,7 +111,7 @@ def _against_noise(
     return Chart(
         key="privacy-against-noise",
         title="Privacy against the noise on each device",
-        caption=f"Epsilon at delta = {delta:g} grows with the local epsilon (less noise), for this number of people.",
+        caption=f"Epsilon at delta = {delta:g} grows with the local epsilon, that is with less noise.",
         x_label="local epsilon of one report (nats)",
         y_label="epsilon (nats)",
         series=series,
@@ -160,8 +160,8 @@ def _flat(label: str, x: Sequence[float], value: float) -> Series:
 def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ...]:
     """Return charts of the success probability of an adversary against n, by mechanism and by adversary's knowledge.
 
-    The result is empty for a randomizer that treats values differently, or a release with senders. The computation
-    takes about a second for up to 10 values and 10**5 people.
+    The result is empty if the randomizer treats values differently, or if the release shows the senders. The
+    computation takes about a second for up to 10 values and 10**5 people.
 
     >>> from hushuffle.mechanisms.shufflers import UniformShuffle
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=1000)
@@ -181,7 +181,7 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
         return qif.quick_vulnerability(replace(protocol, n=n), adversary=Uninformed())
 
     if law.lie > 0:
-        topic = "The chart of what noise and shuffling each do"
+        topic = "The chart of guessing with noise only and with shuffling only"
         mechanism = partial(_by_mechanism, protocol, sizes, truth, uninformed)
         charts.append(questions.ask("guessing-by-mechanism", topic, mechanism))
     topic = "The chart of guessing by the adversary's knowledge"
@@ -195,7 +195,7 @@ def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninfo
     bare = replace(protocol, randomizer=open_answers)
     return Chart(
         key="guessing-by-mechanism",
-        title="What noise and shuffling each do",
+        title="Success of a guess with noise only, with shuffling only, and with both",
         caption=(
             "An adversary who knows no answer guesses yours. Without the release the guess is right "
             f"{percent(1 / protocol.randomizer.inputs)} of the time. Shuffling protects more as the number of people "
@@ -223,9 +223,9 @@ def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable
 
     return Chart(
         key="guessing-by-knowledge",
-        title="When noise matters, and when shuffling alone is enough",
+        title="Success of a guess, for adversaries with more and less knowledge",
         caption=(
-            "The same deployment against adversaries who know more of the other answers (worst case over these). "
+            "Adversaries guess one person's answer. They know none, a tenth or all of the other answers (worst case). "
             "Without noise or dummies, an adversary who knows all other answers is always right."
         ),
         x_label="people",

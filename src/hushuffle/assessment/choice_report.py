@@ -17,7 +17,7 @@ _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
 def choice_report(choices: Choices) -> Report:
-    """Return the report on the result of `choose`; row i of its table is the deployment of specification file i.
+    """Return the report on the result of `choose`; row i of its table describes the deployment in specification file i.
 
     >>> from hushuffle.assessment.choose import choose
     >>> wishes = {"population": {"n": 900, "k": 2}, "targets": {"delta": 1e-6, "standard_error": 0.03}}
@@ -37,7 +37,7 @@ def choice_report(choices: Choices) -> Report:
 
 
 def specifications(choices: Choices) -> dict[str, str]:
-    """Return a mapping from file name to specification (TOML), one for each row."""
+    """Return a mapping from file name to specification (TOML), for every row of the report's table."""
     return {
         f"{place}-{row.mechanism.partition(' (')[0].replace(' ', '-')}.toml": row.specification
         for place, row in enumerate(choices.rows, start=1)
@@ -75,7 +75,7 @@ def _values(choices: Choices) -> int:
 
 
 def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:
-    """Yield a warning that names the deployments whose standard error exceeds 1/k, if there are any.
+    """Yield one warning that names all deployments whose standard error exceeds 1/k; none if there are none.
 
     >>> list(useless({"row 1": 0.01, "row 2": 0.53}, 4))
     ['The standard error of row 2 is larger than an even share (1/4 = 0.25): most shares cannot be estimated.']
@@ -97,9 +97,9 @@ def _met(rows: tuple[Candidate, ...]) -> Table:
         title="Deployments that meet all targets",
         caption=(
             f"Order: {_ORDER}. Criteria are central epsilon, local epsilon, error, messages, bits, dummies and "
-            "shuffler. Central epsilon is that of the worst dataset; the error is that of a share at the worst true "
-            "share. Messages and bits are averages for one person. Without a local epsilon, no protection remains if "
-            "the shuffler fails."
+            "shuffler. Central epsilon holds for the worst dataset; the error is the standard error of a share at the "
+            "worst true share. Messages and bits are averages for one person. Without a local epsilon, no protection "
+            "remains if the shuffler fails."
         ),
         columns=(*_columns(rows), *several, "bits", "dummies", *(_LEARNED[key] for key in learned)),
         rows=tuple(_row(place, row, learned, several=bool(several)) for place, row in enumerate(rows, start=1)),

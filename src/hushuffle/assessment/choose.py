@@ -26,7 +26,7 @@ from hushuffle.specification._base import unfit
 from hushuffle.specification.reading import read_text, text_of
 
 _FACTOR: Final = 4
-"""The numbers of dummies that are tried are the powers of this factor: 1, 4, 16, ..."""
+"""Numbers of dummies are tried in powers of this factor: 1, 4, 16, ..."""
 
 _MOST_DUMMIES: Final = 10**9
 _SUMS: Final = "secure-aggregation"
@@ -38,10 +38,9 @@ class Choices:
     """The result of `choose`: the deployments that meet the targets, and the reasons why others do not.
 
     `rows` are the deployments that meet all targets, Pareto-optimal deployments first, then by central epsilon.
-    `missed` are the other candidates, those nearest to the targets first, each with its reason. `advice`: changes that
-    each suffice, if no deployment meets the targets. `rounds` is the number of rounds, and `reports` says whether
-    reports are fresh or memoized. `repeated` compares fresh and memoized reports for the first row (empty for one
-    round).
+    `missed` are the other candidates with the reasons, those nearest to the targets first. If no deployment meets the
+    targets, each change in `advice` suffices. `rounds` is the number of rounds, and `reports` says whether reports are
+    fresh or memoized. `repeated` compares fresh and memoized reports for the first row (empty for one round).
     """
 
     title: str
@@ -86,7 +85,7 @@ def choose(
 
     `wishes` is a specification in which [randomizer] and [shuffler] may be left out. If [shuffler] is
     present, only its `kind` is used (see `secure_aggregation`). With `targets.standard_error`, every mechanism gets the
-    smallest local epsilon that meets this target. With privacy targets alone, it gets the largest that they allow.
+    smallest local epsilon that meets this target. With privacy targets only, it gets the largest that they allow.
     Where true reports are hidden by additional messages, of people (`BlanketMessages`, `FakesPerValue`) or of a
     scrambler, the fewest messages that meet the privacy targets are chosen. With `targets.local_epsilon`, blanket
     messages accompany reports with the required noise. Values in the data are not used.
@@ -98,16 +97,16 @@ def choose(
         most_messages: the largest average number of messages of a person, including the report.
         most_bits: the largest average number of bits that a person sends.
         honest: the share of clients that send additional messages and do not collude, as in `BlanketMessages`.
-        secure_aggregation: whether secure aggregation is tried; by default unless [shuffler] is of another kind.
+        secure_aggregation: whether to try secure aggregation; by default, yes unless [shuffler] has another kind.
         base_folder: the folder against which relative paths of data are resolved; that of the file by default.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
-        SpecificationError: the file is wrong, has no target of accuracy or privacy, is about numbers or reach, or has
-            a target that every mechanism misses: more people than there are, or a delta of 1/n or more.
+        SpecificationError: the file is invalid, has no target of accuracy or privacy, is about numbers or reach, or has
+            a target that no mechanism can meet: more people than the data has, or a delta of 1/n or more.
         DataError, MissingDependencyError: the data cannot be used.
-        InvalidInputError: `wishes` is neither name nor tables, or a limit is out of range: `most_dummies` is 0 to
-            10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
+        InvalidInputError: `wishes` is neither a file name nor tables, or a limit is out of range: `most_dummies` must
+            be 0 to 10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
 
     >>> found = choose({
     ...     "population": {"n": 50_000, "k": 5},
@@ -201,20 +200,20 @@ def _refuse(first: Specification, file: str) -> None:
     targets = first.targets
     if all(getattr(targets, key) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
-        unfit("targets", f"must ask for one of {', '.join(_ASKED)}", "none of them", hint, where=file)
+        unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=file)
     if isinstance(first.population, ReachPopulation) or first.population.grid is not None:
         hint = "hs.best_levels compares the mechanisms for numbers."
-        unfit("population.kind", "must be categories to choose among mechanisms", "another", hint, where=file)
+        unfit("population.kind", "must be categories to compare mechanisms", "another", hint, where=file)
 
 
 def _refuse_hopeless(first: Specification, people: int, file: str) -> None:
     """Raise SpecificationError for targets that every mechanism misses."""
     if first.targets.delta >= 1 / people:
         hint = "Choose a delta well below it."
-        rule = f"must be below one over the number of people, {people:,}, to be met"
+        rule = f"must be below 1 divided by the number of people ({people:,}), or no mechanism meets it"
         unfit("targets.delta", rule, f"{first.targets.delta:g}", hint, where=file)
     if first.targets.people is not None and first.targets.people > people:
-        rule = f"must be at most the number of people, {people:,}, to be met"
+        rule = f"must be at most the number of people ({people:,}), or no mechanism meets it"
         unfit("targets.people", rule, f"{first.targets.people:,}", where=file)
 
 
@@ -225,8 +224,8 @@ def _asked(first: Specification) -> str:
         (targets.standard_error, "standard error of a share at most {:g}"),
         (targets.epsilon, f"central epsilon at most {{:g}} at delta = {targets.delta:g}"),
         (targets.local_epsilon, "local epsilon at most {:g}"),
-        (targets.guessing, "an answer guessed with probability at most {:g}"),
-        (targets.reidentification, "a sender named with probability at most {:g}"),
+        (targets.guessing, "probability of guessing an answer at most {:g}"),
+        (targets.reidentification, "probability of identifying a sender at most {:g}"),
         (targets.people, "at least {:,} people"),
     ]
     return f"Targets: {'; '.join(words.format(limit) for limit, words in wanted if limit is not None)}."

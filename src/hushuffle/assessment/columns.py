@@ -1,4 +1,4 @@
-"""Assess several columns of the same people: all columns together, then each column."""
+"""Assess several columns of the same people: first all columns together, then each column alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, ReachPopulation, Specification, build_adversaries, build_protocol
-from hushuffle.specification.warnings import total_warnings
+from hushuffle.specification.warnings import ONE_RECORD, total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
 
@@ -66,7 +66,7 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
     Args:
         collection: two columns or more, as `hushuffle.specification.load_collection` reads them.
         base_folder: the folder against which relative paths of data are resolved.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
@@ -99,7 +99,7 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
             finding = questions.ask("vulnerability", findings.GUESSER, row)
             together.append(finding and replace(finding, adversary=f"{column.name}: {finding.adversary}"))
     if adversaries.linker:
-        reason = f"Linking is analysed for one report of each person; here a person sends one in each of {several}."
+        reason = f"Re-identification needs one report per person; each person sends one in each of {several}."
         questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
     total = tuple(row for row in together if row is not None)
     unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
@@ -142,6 +142,11 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
         tables=(_table(collection, columns),),
         warnings=(
             *total_warnings(protocols, rounds=collection.rounds),
+            *warnings.about_rows(
+                [column.population for column in collection.columns.values()],
+                base_folder=base_folder,
+                remedy=ONE_RECORD,
+            ),
             *dict.fromkeys(warned for column in columns for warned in column.warnings),
         ),
         specification=collection.effective(),
@@ -221,7 +226,7 @@ def all_central(collection: Collection, protocols: list[Protocol]) -> Bound:
 
 
 def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bound | None) -> tuple[Finding, ...]:
-    """Return findings on all columns together: with the shuffler (if `central` is given), and without the shuffler."""
+    """Return findings on all columns together: behind the shuffler (if `central` is given), and without shuffler."""
     with_it = () if central is None else (_central(collection, central),)
     return (*with_it, _local(collection, protocols))
 
@@ -235,13 +240,13 @@ def _central(collection: Collection, bound: Bound) -> Finding:
         else f"The releases make {_words(collection)} practically readable."
     )
     if math.isinf(bound.upper):
-        sentence = f"No differential privacy: the releases can show one of {_words(collection)}."
+        sentence = f"No differential privacy: the releases can reveal at least one of {_words(collection)}."
     return Finding(
         question="central-dp",
         adversary=_ALL,
         sentence=sentence,
         bound=replace(bound, witness=None),
-        proof="dominating pairs composed (upper bound), explicit datasets of each column composed (lower bound)",
+        proof="upper bound: composed dominating pairs; lower bound: composed datasets of the columns",
     )
 
 
@@ -259,7 +264,7 @@ def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
         adversary=SHUFFLER,
         sentence=sentence,
         bound=Bound.exact(total, unit="nats"),
-        proof="sum of the integer thresholds of the implemented randomizers, rounded up",
+        proof="sum of the local epsilons, computed from the implemented integer thresholds and rounded up",
     )
 
 
@@ -271,13 +276,13 @@ def _table(collection: Collection, columns: list[_Column]) -> Table:
     rounds, of_rounds = "", ""
     if collection.rounds > 1:
         rounds = f", {collection.rounds:,} rounds"
-        of_rounds = f"; both epsilons are of all {collection.rounds:,} rounds"
+        of_rounds = f"; both epsilons cover all {collection.rounds:,} rounds"
     return Table(
         key="columns",
         title="Each column",
         caption=(
-            f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is that of a share in "
-            "one round, the largest of all categories."
+            f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is the largest error "
+            "of a category's share in one round."
         ),
         columns=(
             "column",

@@ -65,11 +65,11 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
 
     Args:
         files: the names of two TOML files or more.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         InvalidInputError: fewer than two files.
-        SpecificationError: a file is wrong, or has several columns.
+        SpecificationError: a file is invalid, or has several columns.
         DataError, MissingDependencyError: the data cannot be used.
     """
     paths = [Path(file) for file in files]
@@ -207,8 +207,8 @@ def _one(path: Path) -> Specification | SumSpecification:
     if isinstance(collection, SumSpecification):
         return collection
     if collection.several:
-        hint = "Compare files of one column. Run assess for several columns together."
-        unfit("columns", "must not be several in a comparison", f"{len(collection.columns)}", hint, where=str(path))
+        hint = "Compare specifications of one column each. For several columns together, run assess."
+        unfit("columns", "must be one column in a comparison", f"{len(collection.columns)}", hint, where=str(path))
     return collection.columns[""]
 
 
@@ -227,9 +227,9 @@ def _caption(compared: Sequence[Compared]) -> str:
     if not any("numbers" in one.facts for one in compared):
         return ""
     return (
-        "Colluders reveal their own reports to the analyst. Errors of mean and sum cover all randomness, for the worst "
-        "numbers and if all people answer, in the unit of the numbers. The standard error below is that of the share "
-        "of a level."
+        "Colluders reveal their own reports to the analyst. Errors of mean and sum are standard errors over all "
+        "randomness, in the unit of the numbers, for the worst numbers and if all people answer. The standard error of "
+        "the other table rows is the error of the share of one level."
     )
 
 

@@ -1,4 +1,4 @@
-"""A secure-aggregation collection as a task of DAP: the VDAF of its reports, and the configuration of the task."""
+"""Describe a secure-aggregation collection as a DAP task: the VDAF of its reports, and the task's configuration."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hushuffle.mechanisms.shufflers import Reveals
 DAP: Final = "draft-ietf-ppm-dap-18"
 VDAF: Final = "draft-irtf-cfrg-vdaf-20"
 SHARES: Final = 2
-"""The number of aggregators of a DAP task: a leader and a helper."""
+"""The number of aggregators of a task of the Distributed Aggregation Protocol (DAP): a leader and a helper."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vdaf:
-    """The VDAF (verifiable distributed aggregation function) that adds reports up.
+    """The VDAF (verifiable distributed aggregation function) that adds up reports.
 
-    Reports that are one number use `Prio3Histogram`, reports that are bit vectors `Prio3MultihotCountVec`.
-    `max_weight`: the largest number of ones in a bit vector; None for a number. `chunk_length` is near the square root
-    of the length of the proven vector, as the VDAF draft recommends.
+    If a report is one number, the VDAF is `Prio3Histogram`; for bit vectors it is `Prio3MultihotCountVec`, whose
+    `max_weight` is the largest number of ones in a vector. `chunk_length` is near the square root of the length of the
+    proven vector, as the VDAF draft recommends.
 
     >>> bits = Vdaf(length=8, max_weight=8)
     >>> bits.name, bits.number, bits.parameters
@@ -62,12 +62,12 @@ def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
     """Return why DAP does not support a collection (rule, value, hint for `shuffler.kind`); None if it does."""
     shuffler = protocol.shuffler
     if shuffler.reveals is not Reveals.SUMS:
-        return "must be secure-aggregation", shuffler.describe(), "DAP adds reports up, and releases none."
+        return "must be secure-aggregation", shuffler.describe(), "DAP releases nothing but sums of reports."
     if shuffler.all_coins:
         return (
-            "must not need randomness of the servers",
+            "must be without noise that the servers add",
             f"{shuffler.all_coins:,} Bernoulli trials for each sum",
-            "DAP's aggregators add no noise of their own.",
+            "DAP's aggregators cannot add noise.",
         )
     return None
 
@@ -92,8 +92,8 @@ def _length(protocol: Protocol) -> int:
 def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a DAP task that a collection determines, and the assumptions of its certificate.
 
-    `batch` is the smallest batch size for which the guarantee holds. `asked` has the `reports_per_person` and `rounds`
-    that the guarantee covers.
+    `batch` is the smallest batch size for which the guarantee holds. `asked` states the `reports_per_person` and the
+    `rounds` that the guarantee covers.
     """
     instance = vdaf(protocol)
     number = instance.max_weight is None
@@ -105,11 +105,11 @@ def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[st
         "vdaf_configuration": instance.configuration.hex(),
         "measurement": "the number that the device reports"
         if number
-        else "the bits that the device reports, true or false, in the order of the values",
-        "aggregate": "how often each number was reported" if number else "how many reports have a one in each place",
+        else "the bits that the device reports, one true or false for each value",
+        "aggregate": "how often each number was reported" if number else "number of reports with bit 1, by value",
         "assumes": [
-            "Each device randomizes its value before it shards the measurement.",
-            "The leader and the helper do not collude. If they do, only local_epsilon remains.",
+            "Each device randomizes its value before it splits the measurement into shares.",
+            "The leader and the helper do not collude. If they do, only the guarantee local_epsilon holds.",
             "At least min_batch_size reports of a batch come from people who do not collude with the collector: DAP "
             "counts reports, and does not identify their senders.",
             f"One person gives at most {asked['reports_per_person']} of the reports of a batch, and is in at most "

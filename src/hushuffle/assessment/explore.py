@@ -1,4 +1,4 @@
-"""Compute the data of a page with sliders: the stops of each slider, and the figures of the varied deployments."""
+"""Compute the data of a page with sliders: the positions of each slider, and the figures of the varied deployments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from hushuffle.specification.reading import load_collection
 
 _MOST: Final = 10**12
 _PER_DECADE: Final = 6
-"""Stops of the slider for people per factor 10: from a tenth to ten times the deployment's number of people."""
+"""Slider positions per factor of 10: the slider covers a tenth to ten times the deployment's number of people."""
 
 _EPSILONS: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0)
 _DELTAS: Final = (100.0, 10.0, 1.0, 0.1, 0.01)
@@ -81,7 +81,7 @@ def explore(
     Args:
         specification: the name of a TOML file, or the result of `hushuffle.specification.load`.
         base_folder: the folder against which relative paths of data are resolved; that of the file by default.
-        progress: receives the current step and the share done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; or clients
@@ -112,7 +112,7 @@ def explore(
     people = specification.population.read(folder)
     own = build_protocol(specification, n=people.n, k=people.k)
     if people.n > _MOST:
-        unfit("population.n", f"must be at most {_MOST:,} to explore", f"{people.n:,}")
+        unfit("population.n", f"must be at most {_MOST:,} for explore", f"{people.n:,}")
     axes = _axes(specification, people, own)
     deployments = Deployments(
         specification=specification,
@@ -155,10 +155,10 @@ def _refuse(specification: Specification) -> None:
     """Raise SpecificationError for deployments that the page with sliders does not support."""
     if isinstance(specification.population, ReachPopulation):
         hint = "Run assess for the charts of a reach study."
-        unfit("population", "must be people with one value each to explore", "a study of reach", hint)
+        unfit("population", "must be people with one value each for explore", "a study of reach", hint)
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        hint = "A noisy order is defined for these people only. Run assess for its charts."
-        unfit("shuffler.kind", "must not keep an order to explore", '"mallows"', hint)
+        hint = "The order of release is defined only for the people of the file. Run assess for its charts."
+        unfit("shuffler.kind", "must be a shuffler without an order for explore", '"mallows"', hint)
 
 
 def _movable(protocol: Protocol) -> bool:
@@ -192,10 +192,10 @@ def _rounded(value: float) -> int:
 
 def _values(specification: Specification, people: People, own: Protocol) -> Axis:
     if not isinstance(specification.population, ReachPopulation) and specification.population.grid is not None:
-        reason = "The levels of numbers are those of the specification."
+        reason = "The specification fixes the number of levels."
         return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
     if takes_long(own, Exposure.of(specification)):
-        reason = "Other numbers of values take too long to be computed for a page here."
+        reason = "Results for other numbers of values take too long to compute."
         return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
     tried = sorted({max(2, round(people.k * times)) for times in _OTHER_K} - {people.k})[:2]
     able = [k for k in tried if _builds(specification, own, k)]
@@ -216,12 +216,12 @@ def _noise(own: Protocol) -> Axis:
     if chosen is None or math.isinf(chosen):
         local = own.randomizer.local_epsilon
         if own.shuffler.own_messages and own.truthful:
-            reason = "Reports equal the answers: only the additional messages hide them."
+            reason = "Reports equal the answers: only additional messages of the clients hide them."
             return Axis(key="epsilon", title=title, stops=(math.inf,), ordered=False, reason=reason)
         if math.isinf(local):
             hint = "Without noise, an adversary who knows all other answers reads the last one from the release."
             unfit("randomizer", "must add noise to explore", "none", hint)
-        reason = "The noise of this mechanism is not described by an epsilon."
+        reason = "No epsilon sets the noise of this mechanism, so the noise cannot be changed here."
         return Axis(key="epsilon", title=title, stops=(local,), ordered=False, reason=reason)
 
     @cache
@@ -258,7 +258,7 @@ def _dummies(own: Protocol, *, memoised: bool) -> Axis:
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     if not _movable(own):
         random = own.shuffler.dummy_law is not None
-        reason = "Their number is random, as in the specification." if random else "This shuffler adds no dummies."
+        reason = "The shuffler draws their number at random." if random else "This shuffler adds no dummies."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}
     return _axis("dummies", title, stops, own.shuffler.dummies)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hushuffle.model import Bound
 
 _SLACKS: Final = (0.002, 0.01, 0.05, 0.2)
-"""Relative distances from the approximate epsilon at which a bound is tried, in this order until one is proven."""
+"""Bounds at these relative distances from the approximate epsilon are tried in this order, until one is proven."""
 
 _STEP: Final = 0.03
 _LEAST: Final = 1e-6
@@ -23,8 +23,8 @@ _RESOLUTION: Final = 3e-4
 def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
 
-    A search finds epsilon approximately, without proof. Then a lower and an upper bound near it are verified on the
-    curve. If no bound within a fifth of the approximate epsilon is proven, the result is that of `dp.epsilon`.
+    A search approximates epsilon, without proof. Then a lower and an upper bound near this value are verified on the
+    curve. If no bound within a fifth of the value is proven, the result is that of `dp.epsilon`.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.questions.dp.composition import curve_of

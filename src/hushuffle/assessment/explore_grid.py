@@ -1,4 +1,4 @@
-"""The grid of the page with sliders: which points are computed, and each adversary's figure at these points."""
+"""Select the grid points that the page with sliders shows, and compute each adversary's figure at these points."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from hushuffle.specification import Specification
 
 _FEWEST: Final = 2
 _FINE: Final = 2
-"""If the step between computed stops for people is at most this, a third of the smallest n is computed as well."""
+"""If at least every second number of people is computed, a third of the smallest number is computed as well."""
 
-_SEVERAL: Final = "It is defined for one report of each person; here a person sends several."
-_SENT_ONCE: Final = "Linking is analysed for one report of each person; here a person may send several."
+_SEVERAL: Final = "This figure is defined only for one report per person; here a person sends several."
+_SENT_ONCE: Final = "Re-identification is analysed only for one report per person; here a person may send several."
 _COARSE_EPSILONS: Final = (1.0, 2.5, 4.0)
 _FINE_EPSILONS: Final = (2.0, 3.5, 5.0)
 _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
@@ -37,10 +37,10 @@ _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployments:
-    """Variants of a deployment with other parameters.
+    """Computes variants of a deployment with other parameters.
 
-    `movable`: the number of dummies can be varied. `sends`: people send additional messages. Then `dummies` counts the
-    additional messages of each person, and all `people` are honest.
+    `movable` states that the number of dummies can be varied. `sends` states that people send additional messages; then
+    `dummies` counts the additional messages of each person, and all `people` are honest.
     """
 
     specification: Specification
@@ -52,7 +52,7 @@ class Deployments:
 
     @property
     def scaled(self) -> bool:
-        """Whether central epsilon falls at least in proportion to the probability of a truthful report."""
+        """Whether central epsilon decreases at least in proportion to the probability of a truthful report."""
         hidden = self.own.reveals is Reveals.MULTISET
         return self.ordered and hidden and self.exposure.alone and averages_to_dummies(self.own.randomizer.law())
 
@@ -76,7 +76,7 @@ class Deployments:
         return hidden and self.exposure.alone and (symmetric is None or k > 2)
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
-        """Return the randomizer for k values and `epsilon`; other settings are those of the deployment's randomizer."""
+        """Return the deployment's randomizer with k values and local epsilon `epsilon`, and its other settings."""
         return _randomizer(self, k, epsilon)
 
     def protocol(self, *, k: int, people: int, epsilon: float, dummies: float) -> Protocol:
@@ -97,7 +97,7 @@ class Deployments:
         return own.shuffler if here else with_messages(own, messages).shuffler
 
     def trusted(self, n: int) -> int:
-        """Return the number of people, out of n, among whom a person hides if there are no colluders."""
+        """Return how many of n people are honest by the shuffler's settings, without the colluders subtracted."""
         return self.own.shuffler.secret(n)[0]
 
     def local(self, k: int, epsilon: float) -> Bound:
@@ -229,7 +229,7 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
 def _messages(
     deployments: Deployments, own: int, n: Axis, k: Axis, epsilon: Axis, delta: Axis, messages: Axis
 ) -> Iterator[_Place]:
-    """Yield grid points of n and the number of messages: all pairs if figures take little time, else some."""
+    """Yield grid points of n and the number of messages: all numbers if quick, else the first, own and last."""
     noise, own_k, quick = epsilon.stops[epsilon.start], int(k.stops[k.start]), deployments.quick
     sizes = _sizes(deployments, n, _FINE if quick else 6)
     selected = {messages.stops[0], messages.stops[messages.start], messages.stops[-1]}

@@ -1,4 +1,4 @@
-"""The specification that the page with sliders offers for download: the file, with marks for slider values."""
+"""Prepare the specification that the page with sliders offers for download, with marks in place of slider values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _COLLUDERS: Final = 700000000005
 def parts(deployments: Deployments, people: People, ks: Sequence[float], messages: Sequence[float]) -> dict[str, Any]:
     """Return the parts of the specification as TOML, with marks in place of the slider values (see `_text`).
 
-    `top`: a text with all adversaries, and a text with the adversaries that are defined for any n. `population` and
-    `randomizer`: "own", the table as written, and a table for each k. `shuffler`: the table as written, a table
-    without dummies, and a table with dummies; if people send additional messages, a list for each k with a table for
-    each number of messages. `targets`: the table as written, and with another delta. `statement`: the table as
-    written, and with colluders. `rest`: the tables that no slider changes.
+    `top` has one text with all adversaries, and one with the adversaries that are defined for any n. `population` and
+    `randomizer` have the original table ("own") and a table for each k. `shuffler` has the original table, a table
+    without dummies and a table with dummies; if people send additional messages, it has a list for each k with a table
+    for each number of messages. `targets` has the original table and a table with another delta. `statement` has the
+    original table and a table with colluders. `rest` has the tables that no slider changes.
     """
     specification = deployments.specification
     plain = specification.plain()

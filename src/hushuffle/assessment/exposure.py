@@ -61,19 +61,19 @@ class Exposure:
 
     @property
     def drawn_again(self) -> bool:
-        """Whether a person has several memoized reports: shuffling does not hide that they differ."""
+        """Whether a person has several memoized reports; shuffling does not hide that these reports differ."""
         return self.memoised and self.changes > 0
 
     @property
     def composed(self) -> int:
-        """The number of rounds with fresh reports whose composition has the guarantee of all rounds.
+        """The number of rounds that must be composed, as if all reports were fresh, to cover all rounds.
 
         Raises:
             SpecificationError: reports are memoized and values may change, so there is no such number.
         """
         if self.drawn_again:
-            hint = f"For any number of people, a local epsilon of targets.epsilon/{self.total:,} suffices."
-            unfit("changes", "must be 0 for this", f"{self.changes:,}", hint)
+            hint = f"A local epsilon of targets.epsilon / {self.total:,} meets the target for any number of people."
+            unfit("changes", "must be 0 for this command", f"{self.changes:,}", hint)
         return 1 if self.memoised else self.rounds
 
     @property
@@ -88,21 +88,29 @@ class Exposure:
 
     @property
     def stays(self) -> str:
-        """How often a value with memoized reports changes, as a verb phrase ("stays", "changes once at most")."""
+        """A verb phrase for how often a value with memoized reports changes: "stays", "changes once at most"."""
         if self.changes == 0:
             return "stays"
         return "changes once at most" if self.changes == 1 else f"changes {self.changes:,} times at most"
 
     @property
+    def condition(self) -> str:
+        """The condition on values under which memoized reports have their figures, as the end of a topic, or ""."""
+        if not self.memoised:
+            return ""
+        often = "once" if self.changes == 1 else f"{self.changes:,} times"
+        return f", if no value changes more than {often}" if self.changes else ", if values never change"
+
+    @property
     def seen(self) -> str:
-        """The release that an observer sees, as the beginning of a sentence."""
+        """The beginning of a sentence, which says what an observer of the release sees."""
         if self.alone:
             return "it"
         return f"the releases of {self.words}," if self.rounds > 1 else f"a release with {self.words}"
 
     @property
     def named(self) -> str:
-        """The reports with the sender's name, as the subject and the verb of a sentence."""
+        """Subject and verb of a sentence about reports whose sender is known."""
         if self.alone:
             return "Even with your name on it, your report changes"
         if self.memoised and self.changes == 0:
@@ -111,7 +119,7 @@ class Exposure:
         return f"Even with your name on them, {reports} change"
 
     def once(self, protocol: Protocol) -> Protocol | PrivacyCurve:
-        """Return the protocol or privacy curve of one round, with all reports of one person, to be composed."""
+        """Return one round as a protocol or privacy curve for composition; it covers all reports of one person."""
         return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
 
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
@@ -119,7 +127,7 @@ class Exposure:
         if self.memoised:
             bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.values - 1)
             if self.changes:
-                return bound, "local epsilons of the different reports added up (upper bound), one round (lower bound)"
+                return bound, "upper bound: sum of the local epsilons of the different reports; lower bound: one round"
             return bound, f"all rounds repeat the reports of one round; {curve_of(protocol).proof}"
         curve = curve_of([(self.once(protocol), self.rounds)])
         return curve.epsilon(delta), curve.proof
@@ -135,7 +143,7 @@ class Exposure:
         return dp.compose([(self.once(protocol), self.rounds) for protocol in protocols], delta=delta)
 
     def local(self, protocol: Protocol) -> Bound:
-        """Return the local epsilon (nats) of all reports of one person together: the sum over the reports."""
+        """Return the local epsilon (nats) of all reports of one person, which is the sum over the reports."""
         single = dp.local_epsilon(protocol, reports_per_person=self.reports)
         return Bound.exact(times_upwards(single.upper, self.total // self.reports), unit="nats")
 

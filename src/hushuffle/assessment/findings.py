@@ -1,4 +1,4 @@
-"""One finding per adversary: the figure and one sentence, or the reason why there is none."""
+"""Compute one finding per adversary: a figure and one sentence, or the reason why there is no figure."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ def learned(
 def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
     """Return the protocol; raise an error if a person sends several different reports (no re-identification figure)."""
     if exposure.total > 1:
-        message = f"Linking is analysed for one report of each person; here the release covers {exposure.words}."
+        message = f"Re-identification is analysed for one report per person; the release covers {exposure.words}."
         raise UnsupportedProtocolError(message)
     return protocol
 
 
 def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
-    """Return the central guarantee as a finding: against a strong adversary who sees the release."""
+    """Return the finding on the central guarantee, against a strong adversary that sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
     telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
     if telling:
@@ -139,7 +139,7 @@ def _bare(protocol: Protocol) -> bool:
 
 
 def _telling(protocol: Protocol, delta: float) -> str:
-    """Return a sentence on a report that one answer sends with probability > delta and another never; "" if none.
+    """Return a sentence on a report that one answer sends with probability > delta and another never sends, or "".
 
     The sentence applies to a randomizer given as a matrix; answers and reports are counted from 1.
     """
@@ -165,7 +165,7 @@ def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate 
 
 
 def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
-    """Return the local guarantee as a finding: it remains if the shuffler is compromised or colludes."""
+    """Return the finding on the local guarantee, which holds even if the shuffler is compromised or colludes."""
     bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):
         failure = "all servers collude" if sums else "the shuffler fails"
@@ -182,7 +182,7 @@ def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
         adversary=SERVERS if sums else SHUFFLER,
         sentence=sentence,
         bound=bound,
-        proof="integer threshold of the implemented randomizer, rounded up",
+        proof="local epsilon, computed from the integer threshold of the implemented randomizer and rounded up",
     )
 
 
@@ -201,9 +201,9 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 
 
 def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: str, source: str) -> Finding:
-    """Return a finding for any adversary who guesses `what` from `source`: a bound from the central guarantee."""
+    """Return a finding that bounds the success of guessing `what` from `source` by the central guarantee."""
     if central is None:
-        message = "It follows from the central epsilon of all reports together, which has no figure here."
+        message = "The bound needs the central epsilon of all reports together, which could not be computed."
         raise UnsupportedProtocolError(message)
     bound = guarantee_vulnerability(protocol.randomizer.inputs, epsilon=central.bound.upper, delta=delta)
     before = percent(qif.prior(protocol).upper)
@@ -212,12 +212,12 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
         adversary=GUESSER,
         sentence=f"Guesses {what} right {_often(bound)} of the time from {source}; {before} without a release.",
         bound=bound,
-        proof="from central epsilon and delta of all reports together, uniform prior on the answer",
+        proof="bound from central epsilon and delta of all reports together, for a uniform prior on the answer",
     )
 
 
 def identified(protocol: Protocol) -> Finding:
-    """Return the finding for a re-identification adversary: the probability to name the sender of one report."""
+    """Return the finding on the probability that a re-identification adversary names the sender of one report."""
     honest = protocol.secret
     error, blind = pie.bayes_error(protocol), 1 / honest.n
     among = "" if honest is protocol else " among honest people"
@@ -232,9 +232,9 @@ def identified(protocol: Protocol) -> Finding:
         bound=error,
         shown=right,
         proof=(
-            "one minus the exact Bayes error, attained by the most identifying relation between people and answers"
+            "one minus the exact Bayes error, for the most identifying relation between people and answers"
             if error.kind == "exact"
-            else "from the Bayes capacity of one report, which bounds it for any relation between people and answers"
+            else "bound from the Bayes capacity of one report, for any relation between people and answers"
         ),
     )
 
@@ -243,7 +243,7 @@ def identity_information(protocol: Protocol) -> Finding:
     """Return the finding on the information (bits) that one report reveals about the identity of its sender."""
     honest = protocol.secret
     if honest is not protocol and honest.n == 1:
-        message = "Only one person is honest: an adversary who colludes with all others knows their report."
+        message = "Only one person is honest: an adversary who colludes with all others knows this person's report."
         raise UnsupportedProtocolError(message)
     leak, published = pie.alpha(protocol), pie.published_alpha(protocol)
     crowd = f"{honest.n:,} {'people' if honest is protocol else 'honest people'}"
@@ -274,7 +274,7 @@ def _worst(written: Callable[..., str], bound: Bound) -> str:
 
 
 def central_bound(findings: Iterable[Finding]) -> Bound | None:
-    """Return the central epsilon among the findings, None if there is none."""
+    """Return the central epsilon in the findings; None if no finding has it."""
     return next((finding.bound for finding in findings if finding.question == "central-dp"), None)
 
 

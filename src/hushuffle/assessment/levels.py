@@ -1,4 +1,4 @@
-"""The number of levels for rounded numbers that gives the most accurate mean under a central guarantee."""
+"""Compute the number of levels for rounded numbers that gives the most accurate mean under a central guarantee."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LADDER: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384,
 
 @dataclass(frozen=True, kw_only=True)
 class BestLevels:
-    """The most accurate `protocol` among those tried, and the worst-case standard error `error` of its mean.
+    """The most accurate `protocol` of all protocols that were tried, and the worst-case standard error of its mean.
 
     `tried` maps each tried number of levels to the standard error. Every tried protocol has the largest local epsilon
     whose certified central epsilon is at most the requested central epsilon.
@@ -35,7 +35,7 @@ class BestLevels:
 
 
 def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high: float = 1.0) -> BestLevels:
-    """Return the number of levels and the local epsilon with the most accurate mean of n numbers for central epsilon.
+    """Return the number of levels and the local epsilon that give the most accurate mean at this central epsilon.
 
     Few levels are coarse: stochastic rounding adds a variance of up to a quarter of a squared step. With many levels,
     fewer reports are truthful. The best number of levels grows about as (n epsilon**2)**(1/3) (Balle, Bell, Gascon,
@@ -46,12 +46,12 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
     Args:
         n: number of people.
         epsilon: central epsilon in nats.
-        delta: in (0, 1).
+        delta: the delta of the guarantee, in (0, 1).
         low: the smallest number; public.
         high: the largest number; public.
 
     Raises:
-        InvalidInputError: an argument out of range, or an epsilon that no local epsilon meets.
+        InvalidInputError: an argument is out of range, or no local epsilon meets `epsilon`.
 
     Source: docs/theory/numbers.md, Theorem 4.
 

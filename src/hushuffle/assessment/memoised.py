@@ -1,4 +1,4 @@
-"""Memoized reports: the guarantee compared with fresh reports, and the probability that a changed value is detected."""
+"""Compare memoized with fresh reports, and compute the probability that a changed value is detected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOPIC: Final = "Memoized reports against fresh reports"
 
 
 def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Return a table of the epsilon of all rounds with memoized and with fresh reports; () if reports are fresh."""
+    """Return a table of epsilon over all rounds with memoized and with fresh reports; () if reports are fresh."""
     if not exposure.memoised:
         return ()
 
@@ -30,7 +30,7 @@ def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exp
 
 
 def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Return a table of the epsilon of all rounds with memoized and with fresh reports; () for a single round."""
+    """Return a table of epsilon over all rounds with memoized and with fresh reports; () for a single round."""
     if exposure.rounds == 1 or exposure.reports > 1:
         return ()
 
@@ -48,14 +48,14 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
     counts = sorted({0, 1, exposure.changes})
     memoized = [replace(exposure, memoised=True, changes=each, values=min(each + 1, k)) for each in counts]
     cases = [(f"memoized, value {case.stays}", case) for case in memoized]
-    cases.append(("fresh in every round, whatever values do", Exposure(rounds=exposure.rounds)))
+    cases.append(("fresh in every round, even if values change", Exposure(rounds=exposure.rounds)))
     return Table(
         key="memoised",
         title=f"{exposure.rounds:,} rounds: memoized reports and fresh reports",
         caption=(
-            f"Epsilon of all rounds together for one person, central at delta = {delta:g}. Each round is shuffled "
-            "by itself. Memoized reports hide among those of people who take part in all rounds with the same value: "
-            f"here {protocol.n:,}. Only fresh reports hide whether and when a value changes. A value that never "
+            f"Epsilon of one person in all rounds together; central epsilon is at delta = {delta:g}. Each round is "
+            "shuffled by itself. Memoized reports hide only among the {protocol.n:,} people who take part in all "
+            "rounds with the same value. Only fresh reports hide whether and when a value changes. A value that never "
             "changes is rare."
         ),
         columns=("reports", "central epsilon, all rounds", "local epsilon, all rounds"),
@@ -64,7 +64,7 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
 
 
 def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tuple[Finding, ...]:
-    """Return a finding on how often an adversary detects a change of a person's value; () without memoized reports."""
+    """Return a finding on how likely an adversary detects that a value changed; () without memoized reports."""
     if not exposure.memoised:
         return ()
     bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))
@@ -82,6 +82,6 @@ def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tupl
                 "time. If all answers stay, all rounds show the same reports."
             ),
             bound=bound,
-            proof="chance that the old and the new report of one person differ, for the two values that differ most",
+            proof="probability that the old and the new report of one person differ, for the worst two values",
         ),
     )

@@ -22,10 +22,10 @@ from hushuffle.questions.dp.calibration import narrowed
 from hushuffle.specification import Specification
 
 _RARE: Final = 1e-15
-"""The smallest probability of an additional message that is tried."""
+"""The smallest probability of an additional message that the search tries."""
 
 _SOME: Final = 1e-9
-"""An initial probability that is valid for any number of people and values."""
+"""The search starts at this probability, which is valid for any number of people and values."""
 
 _SENT: Final = {"blanket-messages": "blanket messages", "fakes-per-value": "fakes of each value"}
 _READABLE: Final = "Reports equal the answers: without the shuffler there is no local epsilon."
@@ -36,20 +36,20 @@ _MANY: Final = 10_000
 """Hashed reports are tried if there are at least this many values."""
 
 _FEW: Final = 256
-"""The number of buckets of the first search, which determines the number of messages per bucket."""
+"""The first search uses this number of hash buckets; its result determines the number of messages per bucket."""
 
 _SPARE: Final = 0.01
-"""A relative margin: buckets exceed the computed need by this share, and stay below the limit by this share."""
+"""The number of hash buckets exceeds the computed minimum, and stays below the limit, by this relative margin."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSearch(Search):
-    """The search for a deployment with additional messages and true reports, or noisy reports if `noisy`.
+    """Searches for a deployment with additional messages and true reports or, if `noisy`, noisy reports.
 
     Noisy reports have the largest local epsilon that targets.local_epsilon allows. For the additional messages, clients
     run Bernoulli trials. The search finds the fewest `trials` that suffice at p = 1, then the smallest p for this
-    number. Privacy increases with the trials and with p (docs/theory/histograms.md, Corollary 3). If no target limits
-    the release, the search takes the most messages that accuracy and limits allow.
+    number. Privacy increases with the trials and with p (docs/theory/histograms.md, Corollary 3). Without a target
+    for the privacy of the release, the search takes the most messages that accuracy and limits allow.
     """
 
     noisy: bool = False
@@ -95,7 +95,7 @@ class MessageSearch(Search):
         if self.shuffler["kind"] != "scrambler":
             own = self.protocol(self._local, self._table(trials, p)).shuffler.own_messages
             most = f"{own:,g} additional messages of each person"
-        return f"Not private enough even with {most}, the most that are tried."
+        return f"The privacy targets are missed even with {most}, the largest number tried."
 
     def _table(self, trials: int, p: float) -> dict[str, Any]:
         kind, honest = self.shuffler["kind"], self.wishes.honest
@@ -171,11 +171,11 @@ class MessageSearch(Search):
 
 @dataclass(frozen=True, kw_only=True)
 class HashedSearch(MessageSearch):
-    """The search for true hashed reports among blanket messages, for more values than messages can cover.
+    """Searches for a deployment of true hashed reports among blanket messages, if there are too many values to cover.
 
-    Each client reports the bucket of its value under a fresh hash function. The number of messages needed grows with
-    the number of buckets, hardly with k; collisions in a bucket increase the error (docs/theory/histograms.md, Theorem
-    9). The search takes the fewest buckets that meet the accuracy target, or as many as the limit of messages allows.
+    Each client reports the bucket of its value under a fresh hash function. More buckets need more messages (k hardly
+    matters), and collisions in a bucket increase the error (docs/theory/histograms.md, Theorem 9). The search takes the
+    fewest buckets that meet the accuracy target, or as many as the limit of messages allows.
     """
 
     @property
@@ -198,7 +198,7 @@ class HashedSearch(MessageSearch):
         return self.of(max(self._fewest_buckets(each, most), 2)).hidden()
 
     def of(self, buckets: int) -> HashedSearch:
-        """Return the search with this number of buckets."""
+        """Return the same search with another number of buckets."""
         return replace(self, beside={"g": buckets})
 
     def hidden(self) -> Candidate | Miss:

@@ -1,4 +1,4 @@
-"""Additional messages of people: tables, charts, and the smallest number of messages that meets the privacy target."""
+"""Tables and charts on additional messages of people, and the fewest messages that meet the privacy target."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def message_table(protocol: Protocol) -> Table:
         title="What a person sends",
         caption=(
             "Each person sends the report and additional messages that do not depend on it. They protect the report "
-            "only after shuffling, hardly against an adversary who sees which messages come from one person."
+            "only after shuffling, and hardly protect it if an adversary sees which messages come from one person."
         ),
         columns=("figure", "value"),
         rows=(
@@ -58,7 +58,7 @@ def adds_dummies(protocol: Protocol) -> bool:
 
 
 def dummy_table(protocol: Protocol, *, delta: float) -> Table:
-    """Return a table on a shuffler that adds dummies of each value: the dummies and the resulting guarantee.
+    """Return a table about a shuffler that adds dummies of each value, with their number and the guarantee.
 
     >>> import hushuffle as hs
     >>> truth = hs.RandomizedResponse(k=4, epsilon=float("inf"))
@@ -131,7 +131,7 @@ def with_messages(protocol: Protocol, number: float) -> Protocol:
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePoint:
-    """The figures at one average number of additional `messages` of each person, from trials of probability `p`."""
+    """The figures if each person sends `messages` additional messages on average, from trials of probability `p`."""
 
     messages: float
     p: float
@@ -141,7 +141,7 @@ class MessagePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageChoice:
-    """The fewest messages that meet the privacy target of a collection, `least`; `written` are those specified."""
+    """The fewest messages that meet a collection's privacy target, `least`, and the specified messages, `written`."""
 
     title: str
     population: Population
@@ -155,7 +155,7 @@ class MessageChoice:
 
     @property
     def met(self) -> bool:
-        """Whether the fewest messages meet all targets; additional messages improve privacy and reduce accuracy."""
+        """Whether the fewest messages that meet the privacy target also meet all other targets."""
         return all(target.met for target in self.targets)
 
 
@@ -167,7 +167,7 @@ def has_messages_to_choose(specification: Specification) -> bool:
     """
     chosen = specification.shuffler.calibrated
     if chosen == "nothing":
-        hint = "pure_epsilon sets the guarantee itself. For another distribution of dummies, run assess."
+        hint = "pure_epsilon already sets the guarantee, so there is nothing to search. Run assess instead."
         unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
     return chosen == "messages"
 
@@ -176,7 +176,7 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
     """Return the fewest messages of each person that meet the privacy target of a specification.
 
     Raises:
-        SpecificationError: no targets.epsilon, or one that no number of messages meets.
+        SpecificationError: targets.epsilon is missing, or no number of messages meets it.
         DataError, MissingDependencyError: the data cannot be used.
 
     >>> from hushuffle.specification import parse

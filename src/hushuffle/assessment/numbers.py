@@ -1,4 +1,4 @@
-"""The accuracy of the mean of numbers, and the effect of bounds and levels."""
+"""Describe the accuracy of an estimated mean of numbers, and how bounds and levels affect it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hushuffle.model import NumberGrid, Table, number
 def described(
     protocol: Protocol, grid: NumberGrid | None, *, error: float | None = None, reports_per_person: int = 1
 ) -> str:
-    """Return the deployment in words; for numbers also the rounding to levels and the standard error of the mean.
+    """Describe the deployment in words; for numbers, with the rounding to levels and the standard error of the mean.
 
     `error` is the result of `mean_error`, if known.
 
@@ -40,13 +40,13 @@ def number_table(error: float, grid: NumberGrid) -> Table:
         key="mean-of-numbers",
         title="The mean of the numbers",
         caption=(
-            f"Numbers from {grid.low:g} to {grid.high:g} are rounded stochastically to {grid.levels:,} levels. Bounds "
-            "twice as far apart double the error. Numbers outside count as the nearer bound, which biases the mean."
+            f"Numbers from {grid.low:g} to {grid.high:g} are rounded stochastically to {grid.levels:,} levels. "
+            "Doubling the distance doubles the error. Numbers outside count as the nearer bound and bias the mean."
         ),
         columns=("figure", "value"),
         rows=(
             ("standard error of the mean, at most", error),
-            ("the same, relative to the distance of the bounds", error / (grid.high - grid.low)),
+            ("standard error of the mean, divided by the distance between the bounds", error / (grid.high - grid.low)),
             ("step between two levels", grid.step),
         ),
     )

@@ -1,4 +1,4 @@
-"""Epsilon as a factor on odds, and delta as a chance, in words."""
+"""Express epsilon as a factor on odds, and delta as a chance, in words."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _KINDS: Final = ("randomized-response", "subset-selection")
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """A complete specification as `tables` and in words; if no deployment suffices, `advice` lists changes that do."""
+    """A complete specification as `tables` and in words; if no deployment is possible, `advice` lists changes."""
 
     tables: Mapping[str, Any]
     sentence: str
@@ -33,7 +33,7 @@ def repeated(
     changes: int | None,
     progress: Progress | None = None,
 ) -> Design:
-    """Return the first deployment that meets all targets over all `rounds`, or changes that would suffice.
+    """Return the first deployment that meets all targets over all `rounds`, or sufficient changes, the smallest first.
 
     Reports are memoized if a value changes at most `changes` times. With None (values change often) reports are fresh
     in every round. Each mechanism gets the smallest local epsilon that meets the accuracy target.
@@ -43,7 +43,7 @@ def repeated(
     randomized response with local epsilon 0.73, reports memoized for all 52 rounds
     """
     tell = progress or silent
-    advice: list[str] = []
+    advice: list[tuple[float, str]] = []
     memoizable = changes is not None and rounds > 1 and "reports_per_person" not in population
     times = [("memoized for", changes)] if memoizable else []
     ways = [(kind, way, allowed) for way, allowed in [*times, ("drawn anew in", None)] for kind in _KINDS]
@@ -61,7 +61,7 @@ def repeated(
             sentence = f"{kind.replace('-', ' ')} with local epsilon {epsilon:g}{words}"
             return Design(tables=tables, sentence=sentence)
         advice += _otherwise(choice, tables, f"{kind.replace('-', ' ')}{words}")
-    return Design(tables={}, sentence="", advice=tuple(dict.fromkeys(advice)))
+    return Design(tables={}, sentence="", advice=tuple(dict.fromkeys(words for _, words in sorted(advice))))
 
 
 def _tables(
@@ -93,18 +93,20 @@ def _specification(tables: Mapping[str, Any]) -> Specification:
     return parse(tomli_w.dumps(tables))
 
 
-def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterator[str]:
-    """Yield sentences on sufficient changes: more people, a larger standard error, or a trusted shuffler."""
+def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterator[tuple[float, str]]:
+    """Yield the factors of sufficient changes, with sentences: more people, a larger error, or a trusted shuffler."""
     if choice.people is not None:
-        yield f"With {choice.people:,} people: {words}."
+        yield choice.people / choice.population.least_people, f"This works with {choice.people:,} people: {words}."
     error, shares = 100 * choice.most.standard_error, 50
     if error < shares:
-        yield f"If an estimate may be off by {number(error, up=True, digits=2)} percentage points: {words}."
+        sentence = f"This works with a standard error of {number(error, up=True, digits=2)} percentage points: {words}."
+        yield error / 100 / tables["targets"]["standard_error"], sentence
     if choice.binding == "local_epsilon":
         targets = {key: value for key, value in tables["targets"].items() if key != "local_epsilon"}
         trusted = _choice({**tables, "targets": targets})
-        if trusted is not None and trusted.met:
-            yield f"If the shuffler is trusted (no limit for the case that it fails): {words}."
+        if trusted is not None and trusted.met and trusted.least is not None:
+            factor = trusted.least.local_epsilon / choice.most.local_epsilon
+            yield factor, f"This works without a limit on local epsilon, if the shuffler is trusted: {words}."
 
 
 def _rounded(epsilon: float) -> float:

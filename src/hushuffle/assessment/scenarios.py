@@ -1,4 +1,4 @@
-"""The figures in other cases: fewer people, colluders, Sybil clients, several rounds, a compromised shuffler."""
+"""Compute the figures in other cases: fewer people, colluders, Sybil clients, several rounds, compromised shuffler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Case:
     colluders: int = 0
 
     def answers(self, n: int) -> int:
-        """Return the number of answers in this case if n are planned."""
+        """Return the number of answers in this case, if n answers are planned."""
         return n // self.part
 
     def hiding(self, protocol: Protocol) -> Protocol:
@@ -43,7 +43,7 @@ class _Case:
         """
         honest = replace(protocol, n=self.answers(protocol.n)).secret
         if honest.n <= self.colluders:
-            message = "No honest people are left to hide among: only the noise on the device protects."
+            message = "No honest people remain: only the noise on the device protects a report."
             raise UnsupportedProtocolError(message)
         return replace(honest, n=honest.n - self.colluders)
 
@@ -56,7 +56,7 @@ def scenarios(
     exposure: Exposure = ONCE,
     planned: Bound | None = None,
 ) -> tuple[Scenario, ...]:
-    """Return the figures as planned, and in other cases; a remark explains a figure that cannot be computed.
+    """Return the figures of the planned case and of other cases; a remark explains a figure that cannot be computed.
 
     Central epsilon is computed at `delta`, the standard error of a share at the worst true share. Colluders reveal
     their own reports to the analyst, so a person hides among the remaining people and the dummies. If only an `honest`
@@ -64,7 +64,7 @@ def scenarios(
     answers. The case of Sybil clients assumes the same number of Sybil clients: they know their own reports and have a
     maximal poisoning gain (of several columns, the largest). Figures cover everything that one person sends. For
     several `protocols`, one per column, central epsilons are composed, local epsilons are added up, and the standard
-    error is the largest. `planned` is the central epsilon as planned, if it is already computed.
+    error is the largest. `planned` is the central epsilon of the planned case, if it is already computed.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -93,7 +93,7 @@ def _cases(sizes: Sequence[int], colluders: int | None, exposure: Exposure) -> I
     what = "people" if exposure.reports == 1 else "reports"
     for part, name in ((4, "A quarter"), (10, "A tenth")):
         if min(sizes) // part:
-            does = "take part" if not exposure.memoised else "take part in all rounds, and their values stay"
+            does = "take part" if not exposure.memoised else "take part in all rounds and keep their values"
             words = f"{name} of the {what} {does}: {n // part:,}"
             yield _Case(key=f"one-in-{part}", words=words, part=part, times=planned)
     count = colluders or usual_fakes(n)

@@ -1,4 +1,4 @@
-"""Calibrate the noise of several columns with a common factor for the local epsilons of all columns."""
+"""Calibrate the noise of several columns: all local epsilons are multiplied by the same factor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hushuffle.specification._base import unfit
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnPoint:
-    """One column: the local epsilon (nats) in the file, the proposed local epsilon, and the resulting standard error.
+    """A column's local epsilon (nats) in the file, its proposed local epsilon, and the resulting standard error.
 
     The standard error is that of an estimated share, at the worst true share. `central` is the central epsilon of this
     column alone, in all rounds.
@@ -62,8 +62,8 @@ def calibrate_columns(
 ) -> SharedChoice:
     """Return the largest common factor for all local epsilons with which the columns together meet targets.epsilon.
 
-    The ratios between the local epsilons of the columns stay: give a column that must be more accurate than the others
-    a larger epsilon in the file. Values in the data are not used.
+    The ratios between the columns' local epsilons do not change. For a column that must be more accurate than others,
+    write a larger epsilon into the file. Values in the data are not used.
 
     Raises:
         SpecificationError: targets.epsilon is missing, no noise meets it, or a column has no finite epsilon.
@@ -127,7 +127,7 @@ def _protocol(collection: Collection, name: str, base_folder: Path) -> Protocol:
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
-        message = f"The noise of column {name} is not described by a finite epsilon that could be scaled."
+        message = f"Column {name} has no finite local epsilon, so its noise cannot be scaled."
         raise UnsupportedProtocolError(message)
     return protocol
 
@@ -146,7 +146,7 @@ def _largest(written: Mapping[str, Protocol], excess: Callable[[float], float]) 
     good = bad = min(1.0, most)
     while excess(good) > 0:
         if good <= least:
-            rule = "must be a target that some noise meets"
+            rule = "must be a value that some amount of noise achieves"
             unfit("targets.epsilon", rule, "less than any", "Allow a larger one.")
         bad, good = good, max(good / 2, least)
     while bad <= good:

@@ -1,4 +1,4 @@
-"""The first page of an assessment: the claim, its assumptions, and what it does not cover."""
+"""Write the first page of an assessment: the claim, its assumptions, and what the claim does not cover."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ASSUMPTIONS: Final = {
     "devices": "Devices run the mechanism as described, with unpredictable random numbers.",
     "shuffler": "The shuffler does not reveal who sent which report, and does not collude with the analyst.",
 }
-_NOT_ANALYSED: Final = "Not analysed: the specification names no adversary who tries it."
+_NOT_ANALYSED: Final = "This was not analysed: the specification names no adversary with this aim."
 
 
 def statement(
@@ -42,7 +42,7 @@ def statement(
 ) -> Statement:
     """Return the first page of an assessment from results that are already computed.
 
-    If `specification` is that of one of several columns, `written` is the complete specification of all columns.
+    If `specification` describes one of several columns, `written` is the complete specification of all columns.
     """
     figures = {finding.question: finding.bound for finding in findings}
     central, local = figures.get("central-dp"), figures.get("local-dp")
@@ -73,7 +73,7 @@ def statement(
 def _claim(specification: Specification, central: Bound | None) -> str:
     delta = specification.targets.delta
     if central is None:
-        return "No guarantee is stated: this mechanism has no figure for it."
+        return "No guarantee is stated: no central epsilon can be computed for this mechanism."
     if math.isinf(central.upper):
         return "No differential privacy: the release can show a person's answer as it is."
     times = factor(central.upper)
@@ -99,22 +99,20 @@ def _unit(specification: Specification, population: Population) -> str:
     exposure = Exposure.of(specification)
     again = f", in all {exposure.rounds:,} rounds" if exposure.rounds > 1 else ""
     if population.label_of == "column":
-        of_data = "; in which columns they are missing stays as it is. One row of data is taken for one person."
+        of_data = "; which values are missing is public. Each row of data counts as one person."
         return (
             f"One person, whose values in all {len(population.labels):,} columns are replaced by any others{again}"
             f"{'.' if specification.population.files is None else of_data}"
         )
     if population.label_of != "value":
-        return "One person, who is in the audiences or not."
+        return "One person is added to the audiences or removed from them."
     if population.reports_per_person > 1:
         return (
             f"One person, all of whose reports, {population.reports_per_person:,} at most{again}, are replaced by any "
             f"others; how many each person gives, and the number of reports, {population.n:,}, are public."
         )
     row = (
-        ""
-        if population.people is not None or population.counts is None
-        else " One row of data is taken for one person."
+        "" if population.people is not None or population.counts is None else " Each row of data counts as one person."
     )
     return (
         f"One person, whose {population.label_of} is replaced by any other{again}; the number of people, "
@@ -127,7 +125,7 @@ def _pattern(exposure: Exposure) -> str:
     if not exposure.memoised:
         return ""
     if exposure.changes == 0:
-        return " In no round does it change: that it stays is public, too."
+        return " The value never changes, and this is public."
     return f" It {exposure.stays}; in which rounds, and in which it is an earlier one again, is public, too."
 
 
@@ -159,7 +157,7 @@ def _threats(
         left = "nothing protects the answers" if math.isinf(local.upper) else left
         where = "all servers collude" if reveals is Reveals.SUMS else "the shuffler fails, or colludes with the analyst"
         yield f"If {where}, {left}."
-    yield "People may collude with the analyst: each colluder leaves one person fewer to hide among."
+    yield "People may collude with the analyst: each of them reduces the number of people among whom a report hides."
 
 
 def _assumptions(specification: Specification, reveals: Reveals, population: Population) -> Iterator[Assumption]:
@@ -171,16 +169,16 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
         )
     if exposure.reports > 1:
         sentences["one_answer"] = (
-            f"No person sends more than {exposure.reports:,} reports in a round, under one name or several."
+            f"No person sends more than {exposure.reports:,} reports in a round, even under several names."
         )
     if exposure.rounds > 1:
         sentences["no_repeats"] = f"No person is asked the same question more than {exposure.rounds:,} times."
     if exposure.memoised:
         sentences["participation"] += (
             f" All {population.n:,} people take part in every round, and their values stay: people who join, leave or "
-            "change protect no one else."
+            "change their value do not protect others."
         )
-        sentences["devices"] += " They memoize each report, and send it whenever the person has its value."
+        sentences["devices"] += " They memoize the report of each value and send it whenever the person has it."
         sentences["no_repeats"] += f" Each person's value {exposure.stays}."
     for key, sentence in specification.shuffler.assumed.items():
         sentences[key] += sentence
@@ -207,8 +205,8 @@ def _respondents(
         yield f"Your device changes {what} at random before it sends it."
         if exposure.memoised:
             yield (
-                "It does so once, keeps the result and sends it every time. If your answer changes it draws another, "
-                "and a comparison of two releases may reveal that."
+                "It stores the result and sends it every time. If your answer changes, it draws a new result, and a "
+                "comparison of two releases may reveal the change."
             )
         times = factor(local.upper)
         yield (
@@ -222,7 +220,7 @@ def _respondents(
         yield f"Servers{run} add up {_messages(population)}; none of them can read yours alone."
     elif reveals is not Reveals.SENDERS:
         run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
-        yield f"A shuffler{run} takes off the names and mixes {_messages(population)}."
+        yield f"A shuffler{run} removes the names and mixes {_messages(population)}."
     if central is not None and (times := factor(central.upper)):
         yield (
             f"What is released changes the odds of any conclusion about you by at most {times}, except with a "
@@ -232,12 +230,12 @@ def _respondents(
         yield "Your answers may be practically readable from what is released."
     if not exposure.alone:
         yield f"That covers {exposure.words}."
-    yield "That you take part is not hidden."
+    yield "The fact that you take part is not hidden."
 
 
 def _messages(population: Population) -> str:
     if population.reports_per_person > 1:
-        return f"all {population.n:,} messages, of which you send {population.reports_per_person:,} at most"
+        return f"all {population.n:,} messages, of which you send at most {population.reports_per_person:,}"
     return f"the messages of all {population.n:,} people"
 
 
@@ -273,14 +271,14 @@ def _unprotected(
     questions = {finding.question for finding in findings}
     refused = {row.question for row in unanswered}
     if not {"vulnerability", "membership"} & (questions | refused):
-        yield "How often a person's answer is guessed: the specification names no adversary who guesses."
+        yield "How often an adversary can guess a person's answer: [adversaries] does not ask for it."
     if "re-identification" not in questions | refused:
-        yield "Who sent a report: the specification names no adversary who links."
+        yield "How often an adversary can identify the sender of a report: [adversaries] does not ask for it."
     for row in unanswered:
         if row.question in _REFUSED:
             yield f"{row.topic}: {row.reason}"
     if specification.shuffler.reveals is Reveals.NOISY_ORDER and "order-privacy" not in questions:
-        yield "What the order of release reveals: the specification names no adversary who sees it."
+        yield "What the order of release reveals about people: [adversaries] does not ask for it."
 
 
 _REFUSED: Final = ("central-dp", "vulnerability", "membership", "re-identification", "identity-information")
@@ -311,7 +309,7 @@ _RESPONSIBLE: Final = {
 
 
 def responsible(names: Responsible) -> tuple[tuple[str, str], ...]:
-    """Return pairs (role, name) of those responsible for the deployment; the name is "" if the file has no entry."""
+    """Return pairs (role, name) of the people responsible for the deployment; the name is "" if it is not given."""
     return tuple((name, getattr(names, key) or "") for key, name in _RESPONSIBLE.items())
 
 

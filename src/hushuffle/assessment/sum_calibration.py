@@ -1,4 +1,4 @@
-"""Calibrate a sum by several messages: levels, noise, number of messages per person, and number of people."""
+"""Calibrate a sum by several messages: compute levels, noise, messages per person, and the people needed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hushuffle.specification._base import unfit
 from hushuffle.specification.sums import SumSpecification
 
 _WORTH: Final = 1.01
-"""Levels suffice if the error of rounding and noise is at most this multiple of the error of the noise alone."""
+"""There are enough levels if rounding and noise together have at most this multiple of the error of noise alone."""
 
 _LEAST: Final = 1e-4
-"""The smallest epsilon that is tried: tables of noise for two levels do not support a smaller epsilon."""
+"""The smallest epsilon that is tried: the noise tables for two levels support no smaller epsilon."""
 
 _HAIR: Final = 1e-12
 _STEPS: Final = 50
 _ROUND_STEPS: Final = 14
 _DIGITS: Final = 4
-"""A proposed epsilon is rounded up to this number of significant digits."""
+"""Number of significant digits to which a proposed epsilon is rounded up."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +48,15 @@ class SumPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class SumChoice:
-    """The result of the calibration: the sums that the targets allow.
+    """The result of the calibration of a sum by several messages: the configurations that the targets allow.
 
     `private` is the sum with the smallest error whose central epsilon is at most `epsilon`. `accurate` is the sum with
     the smallest epsilon (rounded up to four digits) whose error is at most `standard_error`. Each is None without its
     target; `accurate` is also None if no epsilon up to 40 meets the target. `private` and `accurate` have the fewest
     levels that increase the error by at most one hundredth, or fewer levels if `targets.bits` or tables require it (the
     epsilon of `accurate` allows for that). `people` is the number needed to meet both targets (None: the present number
-    suffices, or no number up to 10**9 does). `specification` is the file of `private`, else of `accurate`, and
-    `targets` are the targets of its assessment.
+    suffices, or no number up to 10**9 does). `specification` is the file for `private` or, without it, for `accurate`,
+    and `targets` are the targets of its assessment.
     """
 
     title: str
@@ -108,7 +108,7 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
     """
     targets = specification.targets
     if targets.epsilon is None and targets.standard_error is None:
-        hint = "Or write targets.standard_error, to search for the smallest epsilon with that error."
+        hint = "Or set targets.standard_error to search for the smallest epsilon with this error."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     people = specification.asked.read(base_folder, rng=secure())
     search = _Search(specification, people.n)
@@ -116,8 +116,8 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
     accurate = None if targets.standard_error is None else search.accurate(targets.standard_error)
     chosen = private or accurate
     if chosen is None:
-        rule = f"must be one that some epsilon up to {LARGEST_EPSILON:g} meets"
-        hint = f"There are {people.n:,} people. Allow more, or ask more people."
+        rule = f"must be a value that some epsilon up to {LARGEST_EPSILON:g} achieves"
+        hint = f"With {people.n:,} people: allow a larger error, or ask more people."
         unfit("targets.standard_error", rule, f"{targets.standard_error:g}", hint)
     needed = None
     if private is not None and targets.standard_error is not None and private.error > targets.standard_error:
@@ -152,7 +152,7 @@ class _Noise:
         return self.width / n * math.sqrt(noise + n / 4 / (levels - 1) ** 2) * (1 + _HAIR)
 
     def levels(self, epsilon: float, n: int) -> int:
-        """Return the fewest levels that increase the error by at most a hundredth, or the most that tables support."""
+        """Return the fewest levels whose rounding adds at most 1 % to the error, or the most that tables support."""
         needed = max(people_needed(self.honest, n), 2)
         # Weights of shares fall below 2**-120 where ratio**k k**(1/h - 1)/(0.88 h) does, and for k = 2**20 they must.
         depth = 120 * math.log(2) - (1 - 1 / needed) * 20 * math.log(2) - math.log(0.88 * needed)

@@ -1,4 +1,4 @@
-"""The first page about a sum by several messages: the claim, its assumptions, and other cases."""
+"""Write the first page about a sum by several messages: the claim, its assumptions, and other cases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUESTIONS = (
     (
         "inference",
         "Inference: can a person's answer be guessed from the release?",
-        "By no more than the claim allows: no adversary who guesses is analysed for a sum.",
+        "Guessing was not analysed for sums, but the claim limits it.",
     ),
 )
 
@@ -28,16 +28,16 @@ _QUESTIONS = (
 def sum_statement(
     specification: SumSpecification, protocol: SplitAndMix, central: Bound, *, one_row: bool
 ) -> Statement:
-    """Return the first page from results that are already computed; `central` is epsilon of all rounds together.
+    """Return the first page from results that are already computed; `central` is the epsilon of all rounds.
 
     `one_row`: the data is assumed to have one row for each person.
     """
     times, delta, names = factor(central.upper), specification.delta, specification.statement
-    changes = f"by at most {times}" if times else "so much that numbers can be readable"
+    changes = f"by at most {times}" if times else "so much that an observer may read the numbers"
     rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
     out = "All released sums change" if rounds else "The released sum changes"
     run = f", run by {names.shuffler}," if names.shuffler else ""
-    row = " One row of data is taken for one person." if one_row else ""
+    row = " Each row of data counts as one person." if one_row else ""
     return Statement(
         claim=(
             f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} "
@@ -54,12 +54,12 @@ def sum_statement(
         scenarios=(),
         respondents=(
             f"Your device adds a little noise to your number and splits it into {protocol.messages_per_person:,} "
-            "messages. A single message reveals nothing about it; all of yours together do.",
-            f"A shuffler{run} mixes your messages with those of all others, which hides which ones are yours.",
+            "messages. A single message reveals nothing about your number, but all your messages together reveal it.",
+            f"A shuffler{run} mixes your messages with those of all others, so that none can be recognized as yours.",
             f"{out} the odds of any conclusion about you {changes}, except with a probability of {chance(delta)}, "
             "even for an observer who knows the numbers of all others.",
             "If the shuffler reveals which messages are yours, nothing protects your number.",
-            "That you take part is not hidden.",
+            "The fact that you take part is not hidden.",
         ),
         anonymity=tuple(
             Anonymity(key=key, question=question, sentence=sentence, bound=None)
@@ -69,7 +69,7 @@ def sum_statement(
             "Facts about the population as a whole: their publication is the purpose of the collection.",
             "Whether a person takes part, when, and from which address: network traffic was not analysed.",
             "Other collections about the same people: their epsilons add up with this one.",
-            "The sum, against dishonest people: a single one can move it to any possible sum.",
+            "The correctness of the sum: a single dishonest person can change it to any possible value.",
         ),
         facts=(
             *((("Author", names.author),) if names.author else ()),
@@ -88,7 +88,7 @@ def _threats(specification: SumSpecification, protocol: SplitAndMix) -> Iterator
     yield f"{who} is trusted to hide who sent which message. If it fails, nothing protects the numbers."
     others = protocol.n - protocol.needed
     if others:
-        yield f"In total, {others:,} people may be absent, dishonest or colluding with the analyst."
+        yield f"Up to {others:,} people in total may be absent, be dishonest or collude with the analyst."
 
 
 def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[tuple[str, str]]:
@@ -96,7 +96,7 @@ def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iter
     again = f"more than {times:,} times" if times > 1 else "again"
     yield "one_answer", f"Each person gives one number{' a round' if times > 1 else ''}. More numbers reveal more."
     yield "no_repeats", f"No person is asked the same question {again}. The table of several sums shows the cost."
-    yield "participation", "Taking part is not secret, and who answers does not depend on the numbers."
+    yield "participation", "Participation is public, and does not depend on the numbers."
     yield "devices", "Devices run the mechanism as described, with unpredictable random numbers."
     honest = "answer, are honest and do not collude with the analyst"
     yield "honest", f"Of {protocol.n:,} people {protocol.needed:,} {honest}."
@@ -105,7 +105,7 @@ def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iter
 
 
 def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> Table:
-    """Return a table of epsilon and errors as planned and in other cases, for example with fewer people."""
+    """Return a table of epsilon and errors in the planned case and in other cases, for example with fewer people."""
     planned = protocol.standard_error() / protocol.n
     times, delta = specification.times, specification.delta
     rounds = f" of all {times:,} rounds" if times > 1 else ""

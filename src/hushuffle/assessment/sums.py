@@ -10,6 +10,7 @@ from typing import Final
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
 from hushuffle.assessment.odds import factor
 from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
+from hushuffle.assessment.warnings import about_rows
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Finding, Progress, Report, Table, Target, Unanswered, Warned, number, silent
@@ -17,6 +18,7 @@ from hushuffle.model.report import software
 from hushuffle.questions import dp
 from hushuffle.randomness import secure
 from hushuffle.specification.sums import SumSpecification
+from hushuffle.specification.warnings import ONE_NUMBER
 
 _ROUNDS: Final = (4, 12, 52)
 
@@ -46,6 +48,7 @@ def assess_sum(
     tell("what each adversary learns", 0.6)
     findings = _findings(specification, protocol)
     central, counted = findings[0].bound, people.population.counts is not None
+    rows = about_rows([specification.asked], base_folder=base_folder, remedy=ONE_NUMBER)
     report = Report(
         title=specification.title or "Assessment of a sum by several messages",
         question=protocol.describe(),
@@ -53,7 +56,7 @@ def assess_sum(
         statement=sum_statement(specification, protocol, central, one_row=counted),
         findings=findings,
         targets=tuple(sum_targets(specification, protocol)),
-        warnings=(*people.warnings, *_warnings(protocol)),
+        warnings=(*people.warnings, *rows, *_warnings(protocol)),
         tables=(cases(specification, protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol)),
         unanswered=(
             Unanswered(question="vulnerability", topic="Guessing a person's number", reason=UNIFORM),
@@ -78,7 +81,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
     times = factor(central.upper)
     changes = f"changes the odds of any conclusion about you by at most {times}" if times else "may reveal your numbers"
     others = protocol.n - protocol.needed
-    colluding = f", and colluding with {others:,} of the people," if others else ""
+    colluding = f", and while colluding with {others:,} of the people," if others else ""
     return (
         Finding(
             question="central-dp",
@@ -95,7 +98,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
             adversary=SHUFFLER,
             sentence="Your messages add up to your number: if the shuffler reveals the senders, nothing protects it.",
             bound=dp.local_epsilon(protocol),
-            proof=f"a person adds no noise at all with probability {protocol.noise.ties:.4g}",
+            proof=f"each person adds zero noise with probability {protocol.noise.ties:.4g}",
         ),
     )
 
@@ -132,8 +135,8 @@ def _costs(protocol: SplitAndMix) -> Table:
         key="costs",
         title="What each person sends",
         caption=(
-            f"Each message is a whole number below {protocol.modulus:,}, uniform for every number of the person. "
-            "Encryption adds to the size of each message."
+            f"Each message is a whole number below {protocol.modulus:,}, and is uniformly distributed whatever the "
+            "number is. Encryption increases the size of each message."
         ),
         columns=("figure", "value"),
         rows=(
@@ -157,10 +160,10 @@ def _accuracy(protocol: SplitAndMix) -> Table:
         key="accuracy",
         title="How accurate the sum is",
         caption=(
-            "Standard errors over all randomness, for the worst numbers for rounding, half way between levels. If all "
-            f"numbers are on levels and all people answer, the error of the sum is {number(on_levels, up=True)}. The "
-            "last column compares with a trusted party that adds discrete Laplace noise to the sum. If fewer than "
-            f"{protocol.needed:,} people answer, the shuffler must release nothing."
+            "Standard errors over all randomness, for the worst numbers, which lie half way between levels. If all "
+            f"numbers are on levels and all people answer, the error of the sum is {number(on_levels, up=True)}. Last "
+            "column: the error divided by the error of a trusted party that adds discrete Laplace noise to the sum. If "
+            f"fewer than {protocol.needed:,} people answer, the shuffler must release nothing."
         ),
         columns=("who answers", "of the sum", "of the mean", "times one trusted party's"),
         rows=tuple(rows),
@@ -174,7 +177,7 @@ def _together(protocol: SplitAndMix) -> Table:
     return Table(
         key="rounds",
         title="Several sums of the same people",
-        caption="Central epsilon of all sums together, each with fresh randomness.",
+        caption="Central epsilon of all sums together, if each sum uses fresh randomness.",
         columns=("sums", "delta", "central epsilon"),
         rows=tuple(rows),
     )
@@ -199,10 +202,10 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         sentence=(
             f"The guarantee needs {protocol.needed:,} people of {protocol.n:,} who answer, are honest and do not "
             "collude with the analyst. Who answers must not depend on the numbers. The analyst has all messages before "
-            "a check could refuse them."
+            "a check could reject a dishonest one."
         ),
         advice=(
-            f"Let the shuffler release nothing if fewer than {protocol.needed:,} people answer. Raise that limit by "
+            f"Let the shuffler release nothing if fewer than {protocol.needed:,} people answer. Raise this limit by "
             "the number of dishonest people who may answer."
         ),
     )
@@ -210,5 +213,5 @@ def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
         yield Warned(
             key="nobody-may-drop-out",
             sentence="The guarantee holds only if all people answer, are honest and do not collude with the analyst.",
-            advice="Set the share of people who must: honest = 0.8 costs one ninth of accuracy.",
+            advice="Set the share of people who must, for example honest = 0.8, which makes the error 1/9 larger.",
         )

@@ -12,8 +12,8 @@ from hushuffle.specification import Specification
 GUESSES = ("vulnerability", "membership")
 """The names of the questions about adversaries who guess a value."""
 
-_NO_FIGURE = "It has no figure for this mechanism."
-_ONE_REPORT = "It is defined for one report of each person; here a person sends several."
+_NO_FIGURE = "This figure cannot be computed for this mechanism."
+_ONE_REPORT = "This figure is defined only for one report per person; here a person sends several."
 
 
 def targets(
@@ -27,10 +27,11 @@ def targets(
 ) -> tuple[Target, ...]:
     """Return the targets of privacy, people and accuracy, in this order, with their figures.
 
-    `error` is the standard error that is compared with targets.standard_error; None: unknown. `alone`: whether a
-    person sends a single report in all rounds together; None: as in the specification.
+    `error` is the standard error that is compared with targets.standard_error; None: unknown. `alone` states whether a
+    person sends a single report in all rounds together; None: the specification decides.
     """
-    limits, single = specification.targets, Exposure.of(specification).total == 1 if alone is None else alone
+    limits, exposure = specification.targets, Exposure.of(specification)
+    single = exposure.total == 1 if alone is None else alone
     reasons = {row.question: row.reason for row in unanswered}
 
     def target(key: str, topic: str, limit: float, got: Bound | None, question: str) -> Target:
@@ -52,7 +53,7 @@ def targets(
             topic = "Local epsilon, if the shuffler fails"
             yield target("local_epsilon", topic, limits.local_epsilon, _figure(findings, "local-dp"), "local-dp")
         if limits.guessing is not None:
-            topic = "Guessing a person's answer, the strongest adversary"
+            topic = "Probability that the strongest adversary guesses a person's answer"
             refused = any(row.question in GUESSES for row in unanswered)
             got = None if refused else strongest(findings)
             yield target("guessing", topic, limits.guessing, got, "vulnerability")
@@ -69,7 +70,8 @@ def targets(
         if limits.standard_error is not None:
             yield target("standard_error", "Standard error", limits.standard_error, error, "accuracy")
 
-    return (*privacy(), *rest())
+    condition = exposure.condition
+    return (*(row if row.check else replace(row, topic=row.topic + condition) for row in privacy()), *rest())
 
 
 def _figure(findings: Sequence[Finding], question: str) -> Bound | None:

@@ -1,4 +1,4 @@
-"""The text for the respondents in English, German, French and Spanish, with the controller and the purpose."""
+"""Write the information for respondents in English, German, French and Spanish, with controller and purpose."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def translations(
     central: Bound | None,
     local: Bound | None,
 ) -> tuple[Translation, ...]:
-    """Return the text for the respondents in four languages, with placeholders for missing entries of [statement]."""
+    """Return the information for respondents in four languages, with placeholders for missing [statement] entries."""
     if not english:
         return ()
     names = specification.statement

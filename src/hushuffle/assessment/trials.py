@@ -1,4 +1,4 @@
-"""Run the collection repeatedly, and compare the measured error with the predicted one."""
+"""Run the collection repeatedly, and compare the measured error with the predicted error."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hushuffle.questions.dp.calibration import LARGEST_LOCAL
 from hushuffle.randomness import Randomness, reproducible, secure
 
 LEAST: Final = 1e-6
-"""The smallest local epsilon of the search for an accuracy target."""
+"""The smallest local epsilon that is tried to meet an accuracy target."""
 
 _STEPS: Final = 45
-"""The number of bisection steps that determines a local epsilon to one part in 10**12."""
+"""The number of bisection steps that determine a local epsilon with a relative error below 10**-12."""
 
 
 def utility(
@@ -114,7 +114,7 @@ def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) ->
 def deviation(
     squares: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64], repetitions: int
 ) -> npt.NDArray[np.float64]:
-    """Return, in standard deviations, how far each mean square error is from its prediction, shape (k,).
+    """Return how far each mean square error is from its prediction, in standard deviations, shape (k,).
 
     Sums of squared standardised errors follow a chi-square distribution with `repetitions` degrees of freedom,
     whose cube root is nearly normal. If the predicted error is 0 (no noise), the deviation is 0 if the

@@ -1,9 +1,10 @@
-"""The warnings of an assessment, the gravest first."""
+"""Warnings of an assessment, the most serious first."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import NormalDist
 
 from hushuffle.assessment.exposure import Exposure
@@ -13,11 +14,12 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification import People, ReachPopulation, Specification
-from hushuffle.specification.warnings import accuracy_warnings, privacy_warnings
+from hushuffle.specification.population import AnyPopulation
+from hushuffle.specification.warnings import accuracy_warnings, label_warnings, privacy_warnings, row_warnings
 
 SMALL_GROUP = 20
 FALSE_ALARM = 1e-6
-"""The probability, over all values together, that chance alone causes the warning that measured errors differ."""
+"""The probability of a false warning that any measured error differs from its prediction."""
 
 
 def concerns(
@@ -28,8 +30,8 @@ def concerns(
     findings: Sequence[Finding],
     utility: Utility | None,
 ) -> tuple[Warned, ...]:
-    """Return the warnings, the gravest first; warnings that need a missing central figure or utility are left out."""
-    central = central_bound(findings)
+    """Return the warnings, the most serious first, without those that need a missing central figure or utility."""
+    central, missing = central_bound(findings), getattr(specification.population, "missing", None)
     return (
         *privacy_warnings(
             protocol,
@@ -41,7 +43,19 @@ def concerns(
         *(_about_accuracy(protocol, utility) if utility else _about_unknown_accuracy(specification)),
         *(accuracy_warnings(protocol) if utility else ()),
         *people.warnings,
+        *(label_warnings(people.population.labels, missing) if people.population.counts else ()),
         *_about_the_run(people, specification),
+    )
+
+
+def about_rows(populations: Sequence[AnyPopulation], *, base_folder: Path, **remedy: str) -> tuple[Warned, ...]:
+    """Return the warning about a column without answers that may identify people; () if no row counts as a person."""
+    population = populations[0]
+    if population.files is None or population.whose is not None:
+        return ()
+    answers = {getattr(each, "column", "") for each in populations}
+    return tuple(
+        row_warnings([population.files], answers=answers, form=population.form, base_folder=base_folder, **remedy)
     )
 
 
@@ -52,7 +66,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
-            advice="Lower the epsilon of [randomizer], or ask more people.",
+            advice="Use a smaller epsilon in [randomizer], or ask more people.",
         )
     if central is None:
         yield from unknown_privacy(specification)
@@ -61,20 +75,20 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
             key="privacy-target-missed",
             sentence=(
                 f"Central epsilon {'is' if central.lower > wanted else 'may be'} {number(central.upper, up=True)}, "
-                f"above the {wanted:g} asked for."
+                f"above targets.epsilon = {wanted:g}."
             ),
             advice=_advice(protocol),
         )
     if not hides_senders(protocol):
         yield Warned(
             key="no-shuffler",
-            sentence="Nothing hides who sent which report: only the noise on each device protects.",
+            sentence="No shuffler hides who sent which report: only the noise on each device protects the answers.",
             advice='Add [shuffler] kind = "uniform" if a shuffler can be trusted.',
         )
     elif central is not None and central.lower > 0.9 * exposure.local(protocol).upper:
         yield Warned(
             key="no-amplification",
-            sentence="At this delta the shuffler adds almost nothing to the noise on each device.",
+            sentence="At this delta, the shuffler adds almost no privacy to that of the noise on each device.",
             advice="Ask more people, or use more noise: the charts show how much it takes.",
         )
 
@@ -85,8 +99,8 @@ def unknown_privacy(specification: Specification) -> Iterator[Warned]:
     if wanted is not None:
         yield Warned(
             key="privacy-target-unknown",
-            sentence=f"Whether central epsilon meets the {wanted:g} asked for is not known: it has no figure here.",
-            advice="Take a mechanism whose central guarantee can be computed.",
+            sentence=f"Central epsilon cannot be computed here. It may miss targets.epsilon = {wanted:g}.",
+            advice="Use a mechanism whose central epsilon can be computed.",
         )
 
 
@@ -98,7 +112,7 @@ def _about_groups(people: People, specification: Specification) -> Iterator[Warn
     if small:
         yield Warned(
             key="small-groups",
-            sentence=f"{len(small)} of {people.k} categories hold under {SMALL_GROUP} people, too few to estimate.",
+            sentence=f"{len(small)} of {people.k} categories have under {SMALL_GROUP} people, too few to estimate.",
             advice="Merge rare categories before asking.",
         )
 
@@ -108,7 +122,7 @@ def _about_accuracy(protocol: Protocol, utility: Utility) -> Iterator[Warned]:
     if utility.target is not None and worst > utility.target:
         yield Warned(
             key="target-missed",
-            sentence=f"The standard error is up to {number(worst, up=True)}, above the {utility.target:g} asked for.",
+            sentence=f"The standard error is up to {number(worst, up=True)}, above the target {utility.target:g}.",
             advice="Ask more people, or use less noise: the charts show both.",
         )
     if utility.z is not None and float(abs(utility.z).max()) > NormalDist().inv_cdf(
@@ -116,8 +130,8 @@ def _about_accuracy(protocol: Protocol, utility: Utility) -> Iterator[Warned]:
     ):
         yield Warned(
             key="measured-differs",
-            sentence="The measured error differs from the predicted one by more than chance allows.",
-            advice="Please report this with result.json: prediction or sampler is wrong.",
+            sentence="The measured error differs significantly from the predicted error.",
+            advice="The prediction or the sampler has a bug. Please report it with result.json.",
         )
 
 
@@ -126,8 +140,8 @@ def _about_unknown_accuracy(specification: Specification) -> Iterator[Warned]:
     if target is not None:
         yield Warned(
             key="target-unknown",
-            sentence=f"Whether the standard error meets the {target:g} asked for is not known: it has no figure here.",
-            advice="Take a mechanism whose frequencies can be estimated.",
+            sentence=f"The standard error cannot be computed here. It may miss the target {target:g}.",
+            advice="Use a mechanism whose frequencies can be estimated.",
         )
 
 
@@ -136,7 +150,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
         yield Warned(
             key="dropped-records",
             sentence=f"{people.population.dropped:,} records without an answer were left out.",
-            advice="Whether an answer is missing can be private too: document why answers are missing.",
+            advice="The fact that an answer is missing can be private too: document why answers are missing.",
         )
     if people.values is not None and specification.run.seed != "secure":
         yield Warned(
@@ -157,5 +171,5 @@ def _advice(protocol: Protocol) -> str:
     if protocol.shuffler.own_messages:
         return "Run hushuffle calibrate to find the local epsilon, or the number of messages, that meets it."
     if protocol.shuffler.value_law is not None:
-        return "Let the shuffler add more dummies of each category, or keep fewer reports."
+        return "Let the shuffler add more dummies of each category, or let it remove more reports."
     return "Run hushuffle calibrate to find the local epsilon that meets it."

@@ -1,1 +1,1 @@
-"""Attacks and audits that test privacy guarantees: linkage, inference, games, and lower bounds on epsilon."""
+"""Attacks and audits that test privacy guarantees: linkage, inference, attack games, and lower bounds on epsilon."""

@@ -1,4 +1,4 @@
-"""Linkage attacks: loads the traces of users, runs the attacks, and reports how often each of them succeeds."""
+"""Linkage attacks: load the traces of users, run the attacks, and report how often each attack succeeds."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def load_traces(
 ) -> Traces:
     r"""Return the events of every user of `source`, in order of time.
 
-    "checkins" and "ratings" are read by `load_checkins` and `load_ratings` (ratings of at least `stars`). A "table"
-    is a CSV or Parquet file with a column of users, one of items, and one of times, numbers or text that sorts as
-    time does (ISO 8601); without a column of times the order of the rows counts. Users and items may be anything.
+    "checkins" and "ratings" are read by `load_checkins` and `load_ratings` (ratings of at least `stars`). A "table" is
+    a CSV or Parquet file with columns of users, items and times. Times are numbers, or text that sorts by time (ISO
+    8601); without a column of times, the order of the rows is used. Users and items may have any type.
 
     Raises:
-        DataError: the file cannot be read as asked, or a field is missing; the message shows no value.
-        InvalidInputError: there is no such kind.
+        DataError: the file cannot be read in this way, or a field is missing; the message shows no value.
+        InvalidInputError: `kind` is unknown.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ _RESOLUTION: Final = 0.01
 """Log-likelihoods are rounded to this many nats before their entropy is estimated; rounding only loses information."""
 
 _FINE: Final = 1e-4
-"""Cosine scores are rounded to this before their entropy is estimated."""
+"""Cosine scores are rounded to this precision before their entropy is estimated."""
 
 
 def link(
@@ -149,28 +149,28 @@ def link(
     event is randomized, by each mechanism at each epsilon_0 (math.inf: sent unchanged, once for all mechanisms). For
     each person's reports the attacker names the user with the best score of all users. See `linkage.scene` for
     `knowledge`, `split` and `known`. With "bayes" the attacker uses the exact likelihood of the reports. With "plain"
-    it takes reports for true events, as the paper does; without noise "bayes" does so too. "cosine" and "tf-idf" also
-    take reports for true events and compare numbers of visits (`linkage.visit_scores`; randomized response only).
+    it treats reports as true events, as the paper does; without noise "bayes" is the same. "cosine" and "tf-idf" also
+    treat reports as true events and compare numbers of visits (`linkage.visit_scores`; randomized response only).
 
     Args:
         traces: the events of every user.
         source: the name of the data set, for the report's title.
         epsilons: epsilon_0 of one report, in nats.
         mechanisms: the local randomizers of the events.
-        buckets: g of local hashing; None: the g with the least variance at each epsilon.
+        buckets: number g of buckets of local hashing; None: the g with the least variance at each epsilon.
         knowledge: "partial" or "maximum".
         split: "half" or "none".
         known: how many events the attacker knows of each person; None: all of the training half (or trace).
         events: how many events each person reports, or "all".
         score: "bayes", "plain", "cosine" or "tf-idf".
-        repetitions: times that every report is randomized anew (raw events are sent once).
-        at_least: people with fewer events than this are left out.
+        repetitions: how often the study is repeated with new randomness (unchanged events are sent once).
+        at_least: minimum number of events; people with fewer events are left out.
         seed: seed of the randomness; None: cryptographically secure randomness.
-        progress: called with the current step and the fraction done.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         DataError: fewer than two people have enough events.
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
 
     Source: Murakami, Takahashi 2021, section 5.
 
@@ -185,7 +185,7 @@ def link(
     least = _checks.integer("at_least", at_least, low=2)
     chosen = traces.lengths >= least
     if np.count_nonzero(chosen) < 2:
-        message = f"{source}: fewer than two people have {least} events or more. Ask for fewer with at_least."
+        message = f"{source}: fewer than two people have {least} or more events. Choose a smaller at_least."
         raise DataError(message)
     people = traces.select(chosen)
     coins = secure() if seed is None else reproducible(seed)
@@ -248,8 +248,8 @@ def _check(
         _checks.reject("score", " or ".join(get_args(Score)), score)
     noisy = any(epsilon < math.inf for epsilon in epsilons)
     if score in linkage.SIMILARITIES and noisy and set(mechanisms) != {"randomized-response"}:
-        hint = "Visits can be compared if a report is a value: with randomized response, or without noise."
-        _checks.reject("score", "bayes or plain for other mechanisms than randomized-response", score, hint)
+        hint = "The scores cosine and tf-idf need randomized-response, or no noise (an infinite epsilon)."
+        _checks.reject("score", "bayes or plain if a mechanism is not randomized-response", score, hint)
 
 
 def _noises(

@@ -1,9 +1,9 @@
 """Empirical lower bounds on epsilon, from trials of a mechanism.
 
-A mechanism is run many times on two neighbouring inputs. Some of the trials choose an event that distinguishes the
-inputs. The other trials count how often it happens under each. The two counts give a lower bound on epsilon that holds
-with the stated confidence, whatever the mechanism does. A claim below it is refuted. No trial proves a claim: the true
-epsilon may be far above the measured bound.
+A mechanism is run many times on two neighbouring inputs. Some trials choose an event that distinguishes the inputs. The
+other trials count how often this event happens for each input. The two counts give a lower bound on epsilon, which
+holds with the stated confidence for any mechanism. A claimed epsilon below the bound is refuted. No trial proves a
+claim, since the true epsilon may be far above the measured bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hushuffle import _checks
 from hushuffle.attacks.learned import one_sided, scorer
 from hushuffle.attacks.measured import Measurement, OneSided, measure, with_one_sided
 from hushuffle.attacks.releases import log_ratio, release_scores
-from hushuffle.attacks.reports import codes_of, columns_of
+from hushuffle.attacks.reports import codes_of, columns_of, one_input_only
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.randomness import Randomness, secure
@@ -28,8 +28,9 @@ Sampler: TypeAlias = Callable[[npt.NDArray[np.int64]], Sequence[Any] | npt.NDArr
 """A function that takes values (codes 0..k-1) and returns one report for each value."""
 
 _LONGEST: Final = 60
+_SHOWN: Final = 5
 _LEARNED: Final = 0.25
-"""Share of the trials that train the score of a report; the other trials choose the event and count it."""
+"""Share of the trials that train the score of reports; the other trials choose the tested event and count it."""
 
 
 def audit_reports(
@@ -46,11 +47,11 @@ def audit_reports(
     """Return a measured lower bound on epsilon, from reports of two values.
 
     `first` and `second` are independent reports of a device that holds the first or the second value: numbers, texts,
-    bytes, tuples, or rows of an array. Reports that repeat often are counted one by one; numbers, in 200 bins.
-    For other reports each bit, character, entry or column is evidence. The evidence is added up, or a classifier
-    combines it, whichever separates the two values better. Reports that occur for only one value are an event of their
-    own, however rare they are. The order of the reports does not matter: a random choice decides which of them
-    choose the event.
+    bytes, tuples, or rows of an array. Reports that repeat often are counted one by one, and numbers in 200 bins.
+    For other reports, each bit, character, entry or column is evidence. The evidence is added up or combined by a
+    classifier; the method that separates the two values better is used. Reports that occur for only one value are
+    tested as a separate event, even if they are rare. The order of the reports does not matter, since a random choice
+    decides which reports choose the event.
 
     Args:
         first: reports of the first value.
@@ -59,12 +60,12 @@ def audit_reports(
         delta: the delta of the claim.
         confidence: confidence of the lower bound.
         names: names of the two values.
-        classify: whether a classifier is tried; None: if scikit-learn is installed and reports have several pieces.
-        show: whether the result holds an example of a report that occurs for one value only.
+        classify: whether to try a classifier; None: if scikit-learn is installed and reports have several pieces.
+        show: whether the result contains examples of reports that occur for one value only.
 
     Raises:
-        InvalidInputError: fewer than four reports, or reports of several kinds.
-        MissingDependencyError: a classifier is wanted, and scikit-learn is not installed.
+        InvalidInputError: there are fewer than four reports, or reports of several types.
+        MissingDependencyError: a classifier is requested, but scikit-learn is not installed.
 
     >>> rng = np.random.default_rng(1)
     >>> yes, no = rng.random(100_000) < 0.75, rng.random(100_000) < 0.25
@@ -99,7 +100,13 @@ def audit_reports(
         apart = OneSided(first=names[own], second=names[1 - own], hits=hits, trials=size - learned, example=example)
         measurement = with_one_sided(measurement, apart, confidence=each)
     epsilon = replace(measurement.epsilon, confidence=confidence)
-    return replace(measurement, epsilon=epsilon, for_a_lie=measurement.for_a_lie / (1 - _LEARNED))
+    rare = one_input_only(drawn) if show else []
+    return replace(
+        measurement,
+        epsilon=epsilon,
+        for_a_lie=measurement.for_a_lie / (1 - _LEARNED),
+        rare=tuple((repr(report)[:_LONGEST], names[own], count) for report, own, count in rare[:_SHOWN]),
+    )
 
 
 def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:
@@ -121,7 +128,7 @@ def audit_sampler(
     """Return a measured lower bound on epsilon for any sampler of reports, run on two values.
 
     Raises:
-        InvalidInputError: as `audit_reports`, or not one report for each value.
+        InvalidInputError: for the reasons of `audit_reports`, or if the sampler does not return one report per value.
 
     >>> rng = np.random.default_rng(1)
     >>> lies = lambda values: np.where(rng.random(values.size) < 0.25, 1 - values, values)
@@ -132,7 +139,7 @@ def audit_sampler(
     reports = [sampler(np.full(half, value, dtype=np.int64)) for value in values]
     for batch in reports:
         if len(batch) != half:
-            _checks.reject("sampler", f"one report for each of {half} values", f"<{len(batch)} reports>")
+            _checks.reject("sampler", f"a source of one report for each of {half} values", f"<{len(batch)} reports>")
     shown = names or (str(values[0]), str(values[1]))
     return audit_reports(
         reports[0], reports[1], claimed=claimed, delta=delta, confidence=confidence, names=shown, show=True
@@ -159,11 +166,11 @@ def audit_mechanism(
         trials: total number of reports; half of them are reports of each value.
         confidence: confidence of the lower bound.
         claimed: the epsilon to test; the mechanism's local epsilon by default.
-        rng: `secure()` by default.
+        rng: the random generator; `secure()` by default.
 
     Raises:
         InvalidInputError: values or trials out of range.
-        UnsupportedProtocolError: the law has no likelihoods that can be computed.
+        UnsupportedProtocolError: the likelihoods of reports cannot be computed.
 
     >>> from hushuffle import RandomizedResponse
     >>> from hushuffle.randomness import reproducible
@@ -207,7 +214,7 @@ def audit_protocol(
     If the guarantee assumes that only some clients are honest, the datasets contain only the honest clients.
 
     Raises:
-        InvalidInputError: others who are not n - 1 (honest) people, or an argument out of range.
+        InvalidInputError: `others` does not have n - 1 (honest) people, or an argument is out of range.
 
     Source: docs/how-to/audit.md.
 

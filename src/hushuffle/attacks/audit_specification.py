@@ -1,4 +1,4 @@
-"""Audit of the deployment that a specification describes, with all claims and games that apply to it."""
+"""Audit the deployment that a specification describes: test all claims and play all games that apply to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hushuffle.specification.order_setup import arranged
 from hushuffle.specification.reach import ReachPopulation
 
 _HOUSEHOLD: Final = 2
-"""Default size of the household that the adversary looks for."""
+"""Default size of the household whose reports the adversary tries to identify."""
 
 
 def audit_specification(
@@ -32,17 +32,17 @@ def audit_specification(
 ) -> Report:
     """Return the audit of the deployment that a specification describes.
 
-    For a survey: its claims, the games of `hushuffle.attacks.games`, of two rounds, and of the order of release. For a
-    reach study (Bloom filters of audiences): the membership-inference game on its filters.
+    A survey is audited by its claims and by the games of `hushuffle.attacks.games`, of two rounds, and of the order of
+    release. A reach study (Bloom filters of audiences) is audited by the membership-inference game on its filters.
 
     Args:
         specification: the specification of one column or of a reach study.
-        base_folder: the folder that relative paths of data are relative to.
+        base_folder: the folder against which relative paths of data are resolved.
         delta: the delta of the claims; `targets.delta` by default.
-        trials: as `audit_deployment`.
-        confidence: an honest deployment is accused with probability 1 - `confidence` at most.
-        rng: `secure()` by default.
-        progress: called with the current step and the fraction done.
+        trials: number of trials, see `audit_deployment`.
+        confidence: a true claim is refuted with probability at most 1 - `confidence`.
+        rng: the random generator; `secure()` by default.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.

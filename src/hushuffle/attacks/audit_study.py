@@ -1,4 +1,4 @@
-"""The report of an audit: claims, exact lower bounds, measured lower bounds, and verdicts."""
+"""Write the report of an audit: claims, exact lower bounds, measured lower bounds, and verdicts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from hushuffle.randomness import Randomness, secure
 LOCAL_TRIALS: Final = 1_000_000
 CENTRAL_TRIALS: Final = 1_000_000
 SINGLE_TRIALS: Final = 20_000
-"""Number of releases in a claim or game where releases are drawn one after the other."""
+"""Number of simulated releases per claim or game, if releases are drawn one after the other."""
 GAME_RELEASES: Final = 2000
 MESSAGES: Final = 200_000_000
-"""Largest number of messages drawn for all releases of a claim, unless `trials` is given."""
+"""Largest total number of messages that are simulated to test a claim, unless `trials` is given."""
 
 _CLAIMS: Final = 3
-"""Number of parts into which the probability of a false alarm is divided: two claims, and all games together."""
+"""The probability of a false alarm is divided equally among two claims and all games together."""
 
 _GRID: Final = 51
 _POINTS: Final = 12
@@ -38,7 +38,7 @@ _POINTS: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Audited:
-    """One audited claim: its upper bound, its proven lower bound (None: unknown), and its trials."""
+    """One audited claim: the claimed upper bound on epsilon, a proven lower bound (None: unknown), and the trials."""
 
     what: str
     claimed: Bound
@@ -64,10 +64,9 @@ def audit_deployment(
 ) -> Report:
     """Return the audit of a deployment: its local randomizer, and its releases on the worst-case pair of datasets.
 
-    `trials` is the number of trials of each claim. The default is 1,000,000 reports, and as many releases or fewer if
-    releases are large.
-    The probability that any true claim is refuted is at most 1 - `confidence`. `further` are games in addition to those
-    of every deployment. If only some clients are honest, only honest clients' messages are drawn.
+    `trials` is the number of trials of each claim. The default is 1,000,000 reports and 1,000,000 releases, or fewer if
+    releases are large. The probability that any true claim is refuted is at most 1 - `confidence`. `further` are games
+    in addition to those of every deployment. If only some clients are honest, only their messages are drawn.
     """
     tell, source, about = progress or silent, secure() if rng is None else rng, protocol.describe()
     protocol = protocol.secret
@@ -124,7 +123,7 @@ def _releases(trials: int | None, messages: int) -> int:
 
 
 def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
-    """Play the games; return the results, and for each game that could not be played the reason."""
+    """Play the games; return the results, and the reason for each game that could not be played."""
     played, unplayed = [], []
     for place, (what, play) in enumerate(named):
         tell(what, place / len(named))
@@ -145,8 +144,8 @@ def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
     ]
     return Chart(
         key="errors",
-        title="Errors of tests between the two datasets",
-        caption="No test has fewer errors than the certified line. A measured line below it would refute the claim.",
+        title="False positives and false negatives of tests between two datasets",
+        caption="Certified: lower bound on the errors of any test. A measured curve below it would refute the claim.",
         x_label="false positives",
         y_label="false negatives",
         series=(
@@ -158,7 +157,7 @@ def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
 
 def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
     if math.isinf(mechanism.local_epsilon):
-        message = "The local randomizer was not audited: without noise there is no claim about one report."
+        message = "The local randomizer was not audited: it adds no noise, so no local epsilon is claimed."
         raise UnsupportedProtocolError(message)
     pair = _worst_values(mechanism)
     claimed = Bound(lower=0.0, upper=mechanism.local_epsilon, kind="upper", unit="nats", sources=mechanism.sources)
@@ -170,7 +169,7 @@ def _larger(protocol: Protocol, delta: float) -> float:
     """Return the delta at half of the claimed epsilon, whose events are more frequent and need fewer trials."""
     claimed = dp.epsilon(protocol, delta=delta)
     if math.isinf(claimed.upper):
-        message = f"The releases were not run: no epsilon is claimed at delta = {delta:g}."
+        message = f"The release was not audited: no central epsilon is claimed at delta = {delta:g}."
         raise UnsupportedProtocolError(message)
     return dp.delta(protocol, epsilon=claimed.lower / 2).lower
 
@@ -183,7 +182,7 @@ def _released(
     size = trials or _audited(protocol)
     enough(size, protocol.n)
     if witness is None or not math.isfinite(claimed.upper):
-        message = "The releases were not run: no pair of datasets is known that attains the lower bound."
+        message = "The release was not audited: no pair of datasets is known whose epsilon attains the lower bound."
         raise UnsupportedProtocolError(message)
     measurement = audit_protocol(
         protocol,
@@ -262,7 +261,7 @@ def audit_report(
     return Report(
         key="audit",
         title="Audit: claims against trials",
-        question=f"Do trials refute what is claimed of this? {about}",
+        question=f"Do trials refute the claims about this mechanism? {about}",
         answers=tuple(_sentences(rows, played, confidence)),
         unanswered=tuple(refused),
         tables=(*((_table(rows),) if rows else ()), *((_games(played),) if played else ())),
@@ -276,35 +275,52 @@ def audit_report(
 def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: float) -> Iterator[str]:
     broken = [row for row in rows if row.found.refuted]
     for row in broken:
-        yield (
-            f"{row.what}: the claim of {number(row.claimed.upper, up=True)} is refuted: trials show at least "
-            f"{number(row.found.epsilon.lower, up=False)}."
-        )
+        claimed, shown = apart(row.claimed.upper, row.found.epsilon.lower)
+        yield f"{row.what}: the claimed {claimed} is refuted, because trials show at least {shown}."
     lost = [game for game in played if game.broken]
     for game in lost:
+        claimed, shown = apart(game.certified.upper, game.success.lower)
         yield (
-            f"The claim about {game.what} is refuted: an attacker who {game.attacker} wins at least "
-            f"{number(game.success.lower, up=False)} of the games; certified: {number(game.certified.upper, up=True)}."
+            f"The claim about {game.what} is refuted: an attacker who {game.attacker} wins at least {shown} of the "
+            f"games; certified: {claimed}."
         )
     for row in rows:
         for kinds in row.found.one_sided:
             yield (
-                f"Of {kinds.trials:,} reports of each value, reports of the same few kinds came {kinds.hits[0]:,} "
-                f"times for {kinds.first} and {kinds.hits[1]:,} times for {kinds.second}"
-                f"{f', for example {kinds.example}' if kinds.example else ''}. Look at them first."
+                f"Of {kinds.trials:,} reports of each value, certain reports occurred {kinds.hits[0]:,} times for "
+                f"{kinds.first} and {kinds.hits[1]:,} times for {kinds.second}"
+                f"{f', for example {kinds.example}' if kinds.example else ''}. Check these reports first."
             )
+        if row.found.rare and not row.found.refuted:
+            seen = "; ".join(f"{report}: {count:,} times for {name}" for report, name, count in row.found.rare)
+            yield f"Reports seen for one value only, perhaps by chance: {seen}. Check them."
     if (rows or played) and not broken and not lost:
-        yield "No claim is refuted. That proves none: a mechanism may leak where these trials do not look."
+        yield "No claim is refuted. This proves no claim: a mechanism may leak in ways that these trials do not test."
     if rows or played:
-        yield f"An honest mechanism is accused in at most {100 * (1 - confidence):.3g} % of such audits."
+        yield f"If all claims are true, an audit refutes one with probability at most {100 * (1 - confidence):.3g} %."
+
+
+def apart(claimed: float, shown: float) -> tuple[str, str]:
+    """Return a claim, rounded up, and a lower bound, rounded down, with digits that show that the bound is larger.
+
+    >>> apart(1.0, 1.0002), apart(1.0, 0.9)
+    (('1.000', '1.0002'), ('1.000', '0.9000'))
+    """
+    short = number(claimed, up=True)
+    for digits in range(4, 18):
+        first, second = number(claimed, up=True, digits=digits), number(shown, up=False, digits=digits)
+        most, least, usual = (float(text.replace(",", "")) for text in (first, second, short))
+        if claimed >= shown or most < least:
+            break
+    return short if most == usual else first, second
 
 
 def _games(played: Sequence[Game]) -> Table:
     return Table(
         key="games",
         title="Games",
-        caption="How often each attacker succeeds, and how often any can. The certified figures are those of "
-        "the same questions in `hushuffle assess` and `hushuffle plan analyse`.",
+        caption="Success: how often this attacker won. Certified: the upper bound for any attacker with the same "
+        "knowledge, as `hushuffle assess` and `hushuffle plan analyse` report it.",
         columns=("to be found out", "the attacker", "verdict", "success", "certified"),
         rows=tuple(
             (game.what, game.attacker, "refuted" if game.broken else "not refuted", game.success, game.certified)
@@ -317,12 +333,13 @@ def _table(rows: Sequence[Audited]) -> Table:
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
         measurement = row.found
+        claimed, shown = apart(row.claimed.upper, measurement.epsilon.lower)
         cells.append(
             (
                 row.what,
                 row.verdict,
-                f"{number(measurement.epsilon.lower, up=False)} nats",
-                row.claimed,
+                f"{shown} nats",
+                row.claimed if claimed == number(row.claimed.upper, up=True) else f"at most {claimed} nats",
                 "not known" if row.exact is None else row.exact,
                 f"{measurement.first} against {measurement.second}",
                 f"{measurement.hits[0]:,} and {measurement.hits[1]:,} of {measurement.trials:,}",
@@ -332,8 +349,8 @@ def _table(rows: Sequence[Audited]) -> Table:
     return Table(
         key="claims",
         title="Claims",
-        caption="At least: the lower bound from trials. Exact: the proven lower bound. The event was chosen on as many "
-        "other trials. Last column: the number of trials that would refute a claim 1 % too low, half of the time.",
+        caption="At least: lower bound from trials. Exact: proven lower bound. The event was chosen on other trials. "
+        "Last column: the number of trials that refutes half of all claims that are 1 % too low.",
         columns=("claim", "verdict", "at least", "claimed", "exact", "inputs", "event happened", "trials for 1 %"),
         rows=tuple(cells),
     )

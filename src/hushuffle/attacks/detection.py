@@ -1,4 +1,4 @@
-"""Error rates of a matcher: false accepts and false rejects, and how often it names the right person."""
+"""Compute the error rates of a matcher: false accepts, false rejects, and how often it names the right person."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _FEWEST_PEOPLE: Final = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Detection:
-    """Error rates of accepting every score >= a threshold, thresholds descending, all of shape (t,).
+    """Error rates if every score at or above a threshold is accepted; arrays have shape (t,), thresholds descend.
 
-    `false_accept[i]`: share of impostor scores at or above `thresholds[i]`, from 0 up to 1; `false_reject[i]`: share
-    of genuine scores below it, from 1 down to 0. The first threshold is infinity. Thresholds on a straight piece of
-    the curve are left out.
+    `false_accept[i]` is the share of impostor scores at or above `thresholds[i]`, from 0 to 1; `false_reject[i]` is the
+    share of genuine scores below `thresholds[i]`, from 1 to 0. The first threshold is infinity. Thresholds on a
+    straight piece of the curve are omitted.
     """
 
     thresholds: Floats = field(repr=False)
@@ -59,14 +59,14 @@ class Detection:
 
 
 def detection_curve(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> Detection:
-    """Return the detection error tradeoff of scores where higher is a better match.
+    """Return the detection error tradeoff of scores; a higher score means a better match.
 
     Args:
         genuine: scores of the same person, shape (n,).
         impostor: scores of different people, shape (m,).
 
     Raises:
-        InvalidInputError: not finite numbers, or none.
+        InvalidInputError: scores are missing or not finite.
         MissingDependencyError: scikit-learn is not installed.
 
     Source: Martin et al. 1997; Murakami, Takahashi 2021, section 5.2 (figure 7).
@@ -90,14 +90,14 @@ def equal_error_rate(
     replicates: int = 400,
     seed: int = 1,
 ) -> Bound:
-    """Return a bootstrap interval for the equal error rate from independent scores; higher is a better match.
+    """Return a bootstrap interval for the equal error rate from independent scores; a higher score is a better match.
 
-    Genuine and impostor scores are drawn anew, each with replacement, `replicates` times; the bounds are
-    percentiles of the rate. If all replicates agree (no error was seen), the upper bound is the largest rate at which
-    n genuine scores without error are not surprising.
+    Genuine and impostor scores are resampled with replacement `replicates` times; the bounds are percentiles of the
+    rate. If all replicates are equal (no error occurred), the upper bound is the largest rate at which n genuine scores
+    without error are not surprising.
 
     Raises:
-        InvalidInputError: not finite numbers, none, or an argument out of range.
+        InvalidInputError: scores are missing or not finite, or an argument is out of range.
 
     Source: Efron 1979; Murakami, Takahashi 2021, section 5.2.
 
@@ -119,10 +119,10 @@ def equal_error_rate(
 def matrix_equal_error_rate(
     scores: npt.ArrayLike, *, confidence: float = 0.95, replicates: int = 400, seed: int = 1
 ) -> Bound:
-    """Return a bootstrap interval for the equal error rate from scores of everybody against everybody, shape (n, n).
+    """Return a bootstrap interval for the equal error rate from the scores of all pairs of people, shape (n, n).
 
-    Genuine scores are the diagonal. People are drawn anew with replacement, their rows and columns together; a
-    person who is drawn twice is not their own impostor. The interval covers the choice of people.
+    Genuine scores are on the diagonal. People are resampled with replacement, each with their row and column; a person
+    who is drawn twice is not their own impostor. The interval covers the choice of people.
 
     Raises:
         InvalidInputError: `scores` is not a square matrix of finite numbers for at least 20 people, or an argument is
@@ -137,7 +137,7 @@ def matrix_equal_error_rate(
     table = square(scores)
     n = len(table)
     if n < _FEWEST_PEOPLE:
-        _checks.reject("scores", f"for at least {_FEWEST_PEOPLE} people, to draw them anew", f"<{n} people>")
+        _checks.reject("scores", f"a matrix for at least {_FEWEST_PEOPLE} people, to resample people", f"<{n} people>")
     same = np.eye(n, dtype=np.bool_).reshape(-1)
     steps = _Steps.of(table.diagonal())
     step = steps.of_scores(table.reshape(-1))
@@ -154,7 +154,7 @@ def matrix_equal_error_rate(
 
 
 def square(scores: npt.ArrayLike) -> Floats:
-    """Return `scores` as a square matrix of finite numbers for at least 2 people; the message shows none of them."""
+    """Return `scores` as a square matrix of finite numbers for at least 2 people, or raise an error without numbers."""
     array = np.asarray(scores)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or len(array) < 2:
         _checks.reject("scores", "a square matrix for at least 2 people", f"<shape {array.shape}>")
@@ -242,14 +242,14 @@ BINOMIAL: Final = Citation(
 def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confidence: float = 0.95) -> Bound:
     """Return an interval for the probability that the best-score rule names the wrong person.
 
-    `scores[i, j]`, shape (n, n), says how well the report of person i matches what is known of person j; higher is
-    better; every report is ascribed to the person with its highest score. `identified` gives the rate itself. The
-    interval (Clopper, Pearson) covers other reports against the same n people; with more people the error grows.
+    `scores[i, j]`, shape (n, n), says how well the report of person i matches the known data of person j; a higher
+    score is better. Every report is attributed to the person with its highest score. `identified` returns the rate. The
+    interval (Clopper, Pearson) covers other reports against the same n people; with more people the error increases.
 
     Args:
         scores: the matrix.
-        ties: of equal best scores one is named at random ("uniform"), or a wrong one ("against").
-        confidence: of the interval.
+        ties: among equal best scores, a random person ("uniform") or a wrong person ("against") is named.
+        confidence: the confidence of the interval.
 
     Raises:
         InvalidInputError: `scores` is not a square matrix of finite numbers, or an argument is out of range.
@@ -270,9 +270,9 @@ def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confi
 def identified(scores: npt.ArrayLike, tops: npt.ArrayLike = (1,), *, ties: Ties = "uniform") -> Floats:
     """Return how often the right person is among the t best scores of a report, for each t in `tops`.
 
-    `scores` as in `identification_error`. With g people strictly above the right one and e others equal to them,
-    the right one is among the t best with probability (t - g)/(e + 1), cut to [0, 1] ("uniform"), or if g + e < t
-    ("against"). For t = 1, 2, ..., n this is the cumulative match curve.
+    `scores` is described in `identification_error`. If g people score above the right person and e other people equal
+    them, the right person is among the t best with probability (t - g)/(e + 1), cut to [0, 1] ("uniform"), or exactly
+    if g + e < t ("against"). For t = 1, 2, ..., n this is the cumulative match curve.
 
     Raises:
         InvalidInputError: `scores` is not a square matrix of finite numbers, a t is outside 1..n, or `ties` is unknown.

@@ -21,8 +21,8 @@ def filter_games(*, audiences: Integers, bits: int, p: float, hashes: int = 1) -
     """Return the membership-inference game on released filters: was the target in every audience, or in none?
 
     The adversary has the key and knows all other people's audiences, so it knows which columns the target sets. The
-    certified success probability is 1/2 + TV/2, with TV at most `hashes` times that of one column (`dp.delta` at
-    epsilon = 0).
+    certified success probability is 1/2 + TV/2. The total variation distance TV is at most `hashes` times that of one
+    column (`dp.delta` at epsilon = 0).
 
     Args:
         audiences: how many other people are in exactly the audiences of set bits i, shape (2**k,), for k filters.
@@ -45,7 +45,7 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
     publishers = int(audiences.size).bit_length() - 1
     enough(terms.releases, bits * publishers)
     if audiences.sum() * hashes > _MOST_PEOPLE:
-        message = f"The filters were not filled: more than {_MOST_PEOPLE:,} bits would be set for the people in them."
+        message = f"The game on Bloom filters was not played: all people would set over {_MOST_PEOPLE:,} bits."
         raise UnsupportedProtocolError(message)
     protocol = bloom.snr.columns(publishers, bits, p)
     column = dp.delta(protocol, epsilon=0.0)
@@ -65,8 +65,8 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
         return float(logo_counts(released).counts @ worth)
 
     return Game(
-        what="whether a person is in all audiences or in none",
-        attacker="knows all other members, and the key",
+        what="whether a person is in every audience or in none",
+        attacker="knows all other members and the hash key",
         success=tell_apart(run, terms),
         certified=fair(column.upper * hashes, column),
     )

@@ -1,4 +1,4 @@
-"""Games: an adversary attacks simulated releases many times; its success rate must not exceed the certified one."""
+"""Games in which an adversary attacks simulated releases; its success rate must not exceed the certified bound."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Game:
 
     @property
     def broken(self) -> bool:
-        """Whether the attacker wins more often than certified."""
+        """Whether the attacker won significantly more often than the certified bound allows."""
         return self.success.lower > self.certified.upper
 
 
@@ -62,7 +62,7 @@ Named: TypeAlias = tuple[str, Play]
 
 
 def games(protocol: Protocol) -> list[Named]:
-    """Return the games about one person's value and one report's sender: pairs of a name and a function that plays.
+    """Return the games about a person's value and a report's sender, as pairs of a name and a function that plays.
 
     All people hold a random value. The uninformed adversary knows no value and guesses one person's from a release; the
     strong adversary knows all other values. The re-identification adversary (linker) sees one report, knows all
@@ -85,22 +85,22 @@ def games(protocol: Protocol) -> list[Named]:
 
 
 def enough(releases: int, messages: int) -> None:
-    """Refuse releases that are too large to be drawn often enough.
+    """Raise an error if releases are too large to be drawn often enough.
 
     Raises:
         UnsupportedProtocolError: fewer than 200 releases.
     """
     if releases < _FEWEST:
-        why = f"{_FEWEST} releases of {messages:,} messages are many: name the trials, or audit fewer people"
-        message = f"The releases were not run: {why}."
+        why = f"{_FEWEST} releases of {messages:,} messages take too long. Set trials, or audit fewer people"
+        message = f"The release was not audited: {why}."
         raise UnsupportedProtocolError(message)
 
 
 def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
     """Return how often an adversary recognizes which of two equally likely worlds generated a release.
 
-    `run(world)`, world 0 or 1, plays once and returns a number; numbers from some threshold on speak for one of the
-    worlds. The first half of the runs chooses the threshold, the second half is counted.
+    `run(world)`, for world 0 or 1, plays once and returns a number; numbers at or above a threshold indicate one of the
+    worlds. The first half of the runs chooses the threshold, and the second half is counted.
 
     >>> from hushuffle.randomness import reproducible
     >>> noise = reproducible(2)
@@ -129,9 +129,9 @@ def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
 
 
 def fair(distance: float, bound: Bound) -> Bound:
-    """Return the best success rate for two equally likely worlds at a total variation distance: 1/2 + distance/2.
+    """Return the largest success rate in deciding between two equally likely worlds: 1/2 + (variation distance)/2.
 
-    `bound` is the bound that the distance comes from: delta at epsilon = 0.
+    `bound` bounds the total variation distance, which is delta at epsilon = 0.
 
     >>> fair(0.5, Bound.exact(0.5, unit="")).upper
     0.7500000000000001
@@ -143,8 +143,8 @@ def fair(distance: float, bound: Bound) -> Bound:
 def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], others: Sequence[int]) -> Floats:
     """Return how well a release fits each of two values of one person, shape (2,); `others` counts people by value.
 
-    The sum over the messages of how much likelier each is from the value than from another person: the likelihood of
-    the release, up to a factor, where all others hold one value and there are no dummies.
+    The result is the sum, over all messages, of their likelihood under the value divided by that under another person.
+    This is the release's likelihood, up to a factor, if all others have one value and there are no dummies.
     """
     held = np.flatnonzero(np.asarray(others))
     likely = protocol.randomizer.likelihoods(reports, np.concatenate([np.asarray(pair), held]))
@@ -154,7 +154,7 @@ def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], other
 
 
 def fit(likely: Floats, crowd: Floats) -> Floats:
-    """Return, for each row of `likely`, the sum over messages of the likelihood relative to the other people's."""
+    """Return, for each row of `likely`, the sum over messages of its likelihood divided by that of other people."""
     weights = np.divide(likely, crowd, out=np.full_like(likely, np.inf), where=crowd > 0)
     total: Floats = np.where(likely > 0, weights, 0.0).sum(axis=1)
     return total
@@ -216,7 +216,7 @@ def _best(scores: Floats, rng: Randomness) -> int:
 
 
 def success(hits: int, trials: int, confidence: float) -> Bound:
-    """Return the share of trials won, with its Clopper-Pearson interval.
+    """Return the share of trials that were won, with its Clopper-Pearson interval.
 
     >>> print(success(50, 100, 0.95))
     0.3983 to 0.6017 (95% interval)

@@ -1,8 +1,8 @@
-"""Inferring a person's value from the released values of people like them.
+"""Infer a person's value from the released values of similar people.
 
 An adversary that knows each person's neighbours, and some attributes, lets the 25 most similar people vote on a
-person's value. Noise on each value does not stop this: it averages out. Shuffling within groups does, as far as it
-moves the votes to other people.
+person's value. Noise on each value does not prevent this, since it averages out. Shuffling within groups prevents it to
+the extent that votes move to other people.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
     """Return the people who vote on each person's value, shape (n, size); -1 where fewer people are near.
 
     The voters on person i are the people in i's group of `near`, except i, with the most similar `privileged`
-    attributes (Euclidean distance). Ties are broken at random, for each person anew.
+    attributes (Euclidean distance). Ties are broken at random, independently for each person.
 
     Args:
         near: each person's neighbourhood, from public data: the people within a radius r*.
         privileged: what the attacker knows beyond public data, shape (n,) or (n, d); None: nothing. Give categories
             as one column of 0 and 1 each.
         size: number of votes, >= 1.
-        seed: of the draw among equals (a simulation of the attacker, no privacy rests on it).
+        seed: the seed of the draw among equally similar people (no privacy rests on it).
 
     Raises:
-        InvalidInputError: `near` has no group for each person, attributes that are not finite or not n, size < 1.
+        InvalidInputError: `near` has no group for each person, attributes are not n finite rows, or size < 1.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -74,15 +74,15 @@ def success_rates(
 ) -> Floats:
     """Return the share of draws in which the majority vote is right, for each person, shape (n,).
 
-    Draws are collections from the same people: `released[i, t]` is what draw t releases in person i's place. Of
-    values with equally many votes one is drawn; a person without voters is guessed blindly.
+    Each draw is a collection from the same people: `released[i, t]` is what draw t releases in person i's place. Among
+    values with equally many votes, one is drawn at random; without voters, all values are equally likely.
 
     Args:
         released: shape (n, draws), codes 0..k-1.
         values: true values, shape (n,), codes 0..k-1.
-        voters: as `choose_voters`, shape (n, size), -1 for no voter.
+        voters: the result of `choose_voters`, shape (n, size); -1 stands for no voter.
         k: number of values, >= 2.
-        seed: of the draw among equals.
+        seed: the seed of the draw among values with equally many votes.
 
     Raises:
         InvalidInputError: codes outside their range, or shapes that do not fit.
@@ -97,7 +97,7 @@ def success_rates(
     draws = np.asarray(released)
     who = np.asarray(voters)
     if draws.ndim != 2 or who.ndim != 2 or not len(draws) == len(who) == n or not draws.size:
-        _checks.reject("released, voters", f"of {n} rows, one for each person", f"<{draws.shape}, {who.shape}>")
+        _checks.reject("released, voters", f"arrays of {n} rows, one for each person", f"<{draws.shape}, {who.shape}>")
     draws = _checks.codes("released", draws.reshape(-1), k=k).reshape(draws.shape)
     ballots = _ballots(_checks.codes("voters", who.reshape(-1) + 1, k=n + 1).reshape(who.shape) - 1)
     own = np.zeros(draws.shape, dtype=np.float32)
@@ -115,13 +115,13 @@ def success_rates(
 
 
 def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bool_]:
-    """Return which people are vulnerable, shape (n,): the guess is right in at least the share `level` of the draws.
+    """Return who is vulnerable, shape (n,): people whose value is guessed in at least a share `level` of the draws.
 
-    The published rho is the share of the vulnerable. A blind guess of the most frequent value makes everybody who
-    holds it vulnerable, so compare rho with that of a uniform shuffle, or look at each value by itself.
+    The published rho is the share of vulnerable people. A blind guess of the most frequent value makes every person
+    with this value vulnerable, so compare rho with that of a uniform shuffle, or evaluate each value separately.
 
     Raises:
-        InvalidInputError: level not in (0, 1].
+        InvalidInputError: `level` is not in (0, 1].
 
     Source: Meehan et al. 2022, section 5.
 
@@ -138,7 +138,7 @@ def _attributes(privileged: npt.ArrayLike | None, n: int) -> Floats | None:
     attributes = np.asarray(privileged, dtype=np.float64)
     attributes = attributes[:, np.newaxis] if attributes.ndim == 1 else attributes
     if attributes.ndim != 2 or len(attributes) != n or not bool(np.isfinite(attributes).all()):
-        _checks.reject("privileged", f"finite numbers, shape ({n},) or ({n}, d)", f"<shape {attributes.shape}>")
+        _checks.reject("privileged", f"finite, of shape ({n},) or ({n}, d)", f"<shape {attributes.shape}>")
     return attributes
 
 

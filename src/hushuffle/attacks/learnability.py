@@ -1,4 +1,4 @@
-"""Learning from reports whose order reveals something about their senders. scikit-learn is loaded on first use."""
+"""Learn from reports whose order reveals something about their senders; scikit-learn is loaded on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hushuffle.model.groups import Groups
 
 
 def library(name: str) -> Any:
-    """Return the module `name` of scikit-learn or of what comes with it.
+    """Return the module `name` of scikit-learn or of a package that is installed with it.
 
     Raises:
         MissingDependencyError: scikit-learn is not installed.
@@ -36,8 +36,8 @@ def library(name: str) -> Any:
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which learners use one thread.
 
-    Small trees gain nothing from more, and where the processors are busy, threads that wait for each other took
-    thirty times as long.
+    More threads do not speed up small trees. On busy processors, threads that waited for each other took thirty times
+    as long.
     """
     limits: AbstractContextManager[Any] = library("threadpoolctl").threadpool_limits(limits=1)
     return limits
@@ -49,7 +49,7 @@ _FOLDS = 3
 
 
 def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
-    """Return the share of each value in each person's own neighbourhood, shape (n, k): the learner's target.
+    """Return the share of each value in each person's neighbourhood, shape (n, k); a learner should predict these.
 
     Args:
         values: true values, shape (n,), codes 0..k-1.
@@ -66,7 +66,7 @@ def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
     """
     held = _checks.codes("values", values, k=_checks.integer("k", k, low=2))
     if near.group_of is None or held.size != near.n:
-        _checks.reject("near", f"one group for each of {held.size} people", repr(near))
+        _checks.reject("near", f"neighbourhoods with one group for each of {held.size} people", repr(near))
     first = near.offsets[:-1]
     members = held[near.members]
     counts = np.stack([np.add.reduceat((members == value).astype(np.int64), first) for value in range(k)], axis=1)
@@ -76,21 +76,21 @@ def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
 def learned_shares(
     features: npt.ArrayLike, reports: npt.ArrayLike, *, k: int, trees: int = 50, seed: int = 1
 ) -> Floats:
-    """Return the distribution of reports at each person's place, as a learner predicts it, shape (n, k).
+    """Return the distribution of reports at each person's place that a learner predicts, shape (n, k).
 
-    Gradient-boosted trees on `features`, calibrated by Platt scaling in three folds, asked at the training places.
-    What is learned are *reports*, noise included, as published; `without_noise` takes the noise out.
+    The learner uses gradient-boosted trees on `features`, calibrated by Platt scaling in three folds, and predicts at
+    the training places. It predicts *reports* with their noise, as published; `without_noise` removes the noise.
 
     Args:
         features: public data, shape (n, d).
         reports: released values, shape (n,), codes 0..k-1.
         k: number of values.
-        trees: boosting rounds.
-        seed: of the folds.
+        trees: number of boosting rounds.
+        seed: the seed of the folds.
 
     Raises:
-        InvalidInputError: reports outside 0..k-1, or not as many as features.
-        NumericalError: a value that was reported, but fewer than three times; or one value only.
+        InvalidInputError: reports are outside 0..k-1, or their number differs from that of the features.
+        NumericalError: a value was reported once or twice, or only one value was reported.
         MissingDependencyError: scikit-learn is not installed.
 
     Source: J. H. Friedman 2001 (gradient boosting); A. Niculescu-Mizil, R. Caruana 2005 (calibration); Meehan et al.
@@ -106,7 +106,7 @@ def learned_shares(
     counts = np.bincount(seen, minlength=k)
     present = np.flatnonzero(counts)
     if present.size < 2 or counts[present].min() < _FOLDS:
-        message = f"Calibration needs two values that are reported {_FOLDS} times each. Give more reports."
+        message = f"Calibration needs two or more reported values with {_FOLDS} or more reports each."
         raise NumericalError(message)
     # Shuffled folds: people may come sorted by place.
     folds = library("sklearn.model_selection").StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
@@ -122,8 +122,8 @@ def learned_shares(
 def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
     """Return the distribution of true values behind a distribution of reports, shape (n, k).
 
-    `truth` is the probability to report the true value, `lie` each other one: share = lie + (truth - lie) p. What is
-    negative becomes 0, and each row is scaled to sum 1.
+    `truth` is the probability to report the true value, `lie` that of each other value: share = lie + (truth - lie) p.
+    Negative results become 0, and each row is scaled to the sum 1.
 
     Raises:
         InvalidInputError: probabilities out of range, or truth <= lie.
@@ -139,13 +139,13 @@ def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
 
 
 def relative_error(learned: npt.ArrayLike, local: npt.ArrayLike) -> float:
-    """Return lambda: the mean total variation between `learned` and `local`, over that of the uniform guess.
+    """Return lambda: the mean total variation distance of `learned` from `local`, divided by that of a uniform guess.
 
-    Both have shape (n, k), rows that sum to 1. 0 is perfect, 1 no better than to guess the uniform distribution
-    everywhere. The ratio is of the two means.
+    Both arrays have shape (n, k), and their rows sum to 1. Lambda is 0 for a perfect prediction, and 1 for a prediction
+    that is no better than the uniform distribution everywhere.
 
     Raises:
-        InvalidInputError: shapes that differ, or local distributions that are all uniform.
+        InvalidInputError: the shapes differ, or all local distributions are uniform.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -170,18 +170,18 @@ def accuracy(
     trees: int = 50,
     seed: int = 1,
 ) -> float:
-    """Return how often gradient-boosted trees trained on `labels` name the class of new people.
+    """Return the share of new people whose class gradient-boosted trees, trained on `labels`, predict correctly.
 
     Args:
-        features: public data of those trained on, shape (n, d).
-        labels: their released classes, shape (n,), integers >= 0.
+        features: public data of the people in the training set, shape (n, d).
+        labels: released classes of these people, shape (n,), integers >= 0.
         at: public data of new people, shape (m, d).
-        truth: their true classes, shape (m,).
-        trees: boosting rounds.
-        seed: of the trees' bins.
+        truth: true classes of the new people, shape (m,).
+        trees: number of boosting rounds.
+        seed: the seed of the trees' bins.
 
     Raises:
-        InvalidInputError: labels that are no codes, or shapes that do not fit.
+        InvalidInputError: `labels` are not integers >= 0, or shapes do not fit.
         MissingDependencyError: scikit-learn is not installed.
 
     Source: J. H. Friedman 2001; Meehan et al. 2022, section 5 (figure 5).

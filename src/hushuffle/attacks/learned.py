@@ -1,4 +1,4 @@
-"""Scores for reports with several pieces: the evidence of each piece added up, or a classifier of all pieces."""
+"""Score reports that consist of several pieces: add up the evidence of the pieces, or classify all pieces together."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Scorer: TypeAlias = Callable[[Codes], Floats]
 """Takes reports as codes, shape (reports, pieces); returns the evidence of each report for the first input."""
 
 _RARE: Final = 20
-"""Codes that occur less often than this count as no evidence."""
+"""Codes that occur fewer times than this are ignored as evidence."""
 _CHANCE: Final = 2.0
-"""A piece counts as evidence if its contribution exceeds this multiple of the average variance of its codes."""
+"""A component of a report is evidence if its contribution exceeds this multiple of its codes' average variance."""
 _SURE: Final = 5
-"""A code is an event of its own if it occurs at least this often for one input and never for the other."""
+"""A code is tested as a separate event if it occurs at least this often for one input and never for the other."""
 _SEEN: Final = 100_000
 _PIECES: Final = 1024
 _PRODUCTS: Final = 16
@@ -35,19 +35,19 @@ def scorer(
 ) -> Scorer:
     """Return a function that scores reports, trained on reports of both inputs, shape (reports, pieces) each.
 
-    The evidence of single pieces is added up, and a classifier (trees with boosted gradients) sees them together. The
-    last quarter of the reports decides which of the two scores gives the larger bound for `trials` trials.
+    The first score adds up the evidence of single pieces; the second is a classifier of all pieces (gradient-boosted
+    trees). The last quarter of the reports decides which score gives the larger bound for `trials` trials.
 
     Args:
         first: reports of the first input, each piece a code >= 0.
-        second: as many reports of the second input.
+        second: the same number of reports of the second input.
         trials: number of trials to score afterwards.
-        delta: of the claim.
-        confidence: of the lower bound.
-        classify: whether a classifier is tried; None: if scikit-learn is there and reports have several pieces.
+        delta: the delta of the claim.
+        confidence: the confidence of the lower bound.
+        classify: whether to try a classifier; None: if scikit-learn is installed and reports have several pieces.
 
     Raises:
-        MissingDependencyError: a classifier is wanted, and scikit-learn is not installed.
+        MissingDependencyError: `classify` is True, but scikit-learn is not installed.
     """
     several = 1 < first.shape[1] <= _PIECES and len(first) >= 4 * _RARE
     wanted = several and find_spec("sklearn") is not None if classify is None else classify
@@ -89,7 +89,7 @@ def one_sided(own: Codes, other: Codes) -> Callable[[Codes], Flags] | None:
     """Return a function that selects reports with a piece that occurred five or more times for `own`, and never for
     `other`.
 
-    None if there is no such piece.
+    Return None if no piece of a report fulfils this.
 
     >>> pick = one_sided(np.array([[0]] * 5 + [[1]]), np.array([[1]] * 6))
     >>> pick(np.array([[0], [1], [7]])).tolist()

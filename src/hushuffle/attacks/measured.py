@@ -24,16 +24,16 @@ _THRESHOLDS: Final = 400
 _ENOUGH: Final = 500
 _CAUTION: Final = 10.0
 _KNOWN: Final = 1.0
-"""Variances by which an event must promise more than others: where its shares are counted, where ratios are known."""
+"""An event is chosen if its estimate leads by this many variances: counted shares, then known likelihood ratios."""
 _LIE: Final = 0.01
 _TESTS: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneSided:
-    """Reports that occurred only for input `first` while training; `hits` counts them in `trials` other trials of each.
+    """Reports that occurred only for input `first` in training, and their number in `trials` other trials per input.
 
-    `example` is one of these reports, if reports may be shown.
+    `hits` has these numbers, and `example` is one of the reports, if reports may be shown.
     """
 
     first: str
@@ -47,15 +47,13 @@ class OneSided:
 class Measurement:
     """The result of trials: `epsilon` is the measured lower bound (nats), at `delta`, against a claim.
 
-    `first` and `second` are the two inputs; the event happened `hits[0]` times in `trials` of the first, `hits[1]`
-    times in as many of the second. `for_a_lie` is about how many trials in all would refute a claim that is 1 % too
-    low, half of the time.
+    `first` and `second` are the two inputs. The event happened `hits[0]` times in `trials` trials of the first input,
+    and `hits[1]` times in as many trials of the second. `for_a_lie` is the approximate number of trials that would
+    refute a claim that is 1 % too low with probability 1/2.
 
-    `false_positives` and `false_negatives`, shape (thresholds,), are the shares of errors of the tests that take the
-    first input where the score reaches a threshold. All of them together are off by at most `off`, with the same
-    confidence (Dvoretzky, Kiefer, Wolfowitz 1956; Massart 1990).
-
-    `one_sided` counts reports of kinds that were learned to come for one of the inputs alone.
+    `false_positives` and `false_negatives`, shape (thresholds,), are the error rates of tests that decide for the first
+    input if the score reaches a threshold. With the same confidence, the error of all these rates is at most `off`
+    (Dvoretzky, Kiefer, Wolfowitz 1956; Massart 1990). `one_sided` counts reports that occur for one input only.
     """
 
     claimed: float
@@ -70,6 +68,8 @@ class Measurement:
     false_negatives: Floats
     off: float
     one_sided: tuple[OneSided, ...] = ()
+    rare: tuple[tuple[str, str, int], ...] = ()
+    """Reports seen for one input only, if reports may be shown: report, input, and count among all trials."""
 
     @property
     def refuted(self) -> bool:
@@ -90,21 +90,21 @@ def measure(
     """Return a lower bound on epsilon from trials of two neighbouring inputs.
 
     `scores[0]` and `scores[1]`, each of shape (trials,), are one number for each trial of the first and of the second
-    input; a larger score is evidence for the first input. The trials must be independent, and a score may depend on its
-    own trial only. The first trials of both inputs choose the event: a threshold, and the input that it indicates. The
-    other trials count it.
+    input; a larger score is evidence for the first input. The trials must be independent, and a score must depend only
+    on its own trial. The first trials of both inputs choose the event: a threshold, and the input that it indicates.
+    The other trials count the event.
 
     Args:
-        scores: of the trials, as above.
+        scores: one number for each trial, as described above.
         claimed: the epsilon (nats) that is claimed.
-        delta: of the claim.
-        confidence: of the lower bound.
-        names: of the two inputs.
-        chosen: share of the trials that choose the event; more of them, up to half, where they would be fewer than 500.
-        ratios: whether scores are log likelihood ratios, at least nearly; a better event is then found in fewer trials.
+        delta: the delta of the claim.
+        confidence: the confidence of the lower bound.
+        names: the names of the two inputs.
+        chosen: share of the trials that choose the event; it is raised, up to half, to get at least 500 such trials.
+        ratios: whether scores are (nearly) log likelihood ratios, with which fewer trials suffice to choose the event.
 
     Raises:
-        InvalidInputError: fewer than four trials, scores that are nan, or an argument out of range.
+        InvalidInputError: there are fewer than four trials, a score is nan, or an argument is out of range.
 
     Source: Jagielski, Ullman, Oprea 2020.
 
@@ -150,10 +150,10 @@ def measure(
 
 
 def with_one_sided(found: Measurement, kinds: OneSided, *, confidence: float) -> Measurement:
-    """Return the measurement with one more event: reports that occur for one input only.
+    """Return the measurement with one more event, reports that occur for one input only.
 
-    The larger lower bound counts. Both must hold with a confidence that is shared out among all events; `confidence`
-    is that of this one.
+    The result is the larger lower bound of all events. The probability of error is divided among the events;
+    `confidence` is the confidence for this event.
     """
     combined = replace(found, one_sided=(*found.one_sided, kinds))
     lower = least_log_ratio(*kinds.hits, kinds.trials, delta=combined.delta, confidence=confidence)
@@ -173,7 +173,7 @@ def promise(first: Floats, second: Floats, *, trials: int, delta: float, confide
     """Return the approximate e**epsilon that the best event of these scores will prove in `trials` other trials.
 
     Raises:
-        InvalidInputError: no scores.
+        InvalidInputError: there are no scores.
     """
     size = min(first.size, second.size)
     if size == 0:
@@ -223,7 +223,7 @@ def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratio
 def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
     """Return sorted scores, and the share of each input that lies among the 0, 1, 2, ... lowest, shape (2, trials + 1).
 
-    A trial speaks for its own input; with a likelihood ratio for both, the rarer the less noisily.
+    Each trial counts for its own input. If scores are likelihood ratios, each trial counts for both inputs.
     """
     half, order = train.size // 2, np.argsort(train)
     first = np.repeat([1.0, 0.0], half)
@@ -248,7 +248,7 @@ def _below(scores: Floats, thresholds: Floats) -> Floats:
 
 
 def _needed(p: float, q: float, delta: float, claimed: float, confidence: float) -> float:
-    """Return the approximate number of counted trials that refute a claim which is 1 % too low, half of the time."""
+    """Return the approximate number of counted trials that refute a claim 1 % too low with probability 1/2."""
     if p <= delta or q <= 0 or claimed <= 0 or not math.isfinite(claimed):
         return math.inf
     spread = p * (1 - p) / (p - delta) ** 2 + (1 - q) / q

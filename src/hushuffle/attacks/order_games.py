@@ -1,4 +1,4 @@
-"""Games about the order of release: locate the reports of a household, or detect an exchange of reports in a group."""
+"""Games about the order of release: find the reports of a household, or detect an exchange of reports in a group."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hushuffle.questions import order
 from hushuffle.questions.order.sensitivity import ranks
 
 _MESSAGES: Final = 20_000_000
-"""Largest number of reports to order in all releases: drawing a Mallows order is slower than other shuffles."""
+"""Largest number of reports in all simulated releases: a Mallows order takes longer to draw than a uniform shuffle."""
 
 
 def order_games(protocol: Protocol, groups: order.Groups | None = None, *, household: int = 2) -> list[Named]:
-    """Return the games about places: pick out the reports of a household, and see an exchange inside a group.
+    """Return two games about the order: find the reports of a household, and detect an exchange inside a group.
 
-    The household holds one value and everybody else another; the attacker knows that, learns from orders of its own
-    where a household's reports go, and names as many places. It wins if more than half of them are the household's.
-    Certified is `order.reidentification`, for the smallest group that it can be stated for; in a uniform shuffle
-    everybody is one group, and alpha is 0. With `groups`, those of a Mallows shuffle, all reports are different and
-    known, and those of one group may have been reversed; certified is 1/(1 + e**-alpha), alpha that of the group.
+    In the first game the household has one value and all other people have another. The attacker knows this, simulates
+    orders to learn where a household's reports go, and names as many places as the household has people. It wins if
+    more than half of these places are right. The certified bound is `order.reidentification`, for the smallest possible
+    group; in a uniform shuffle all people are one group, and alpha is 0. In the second game (with `groups`) all reports
+    are different and known, and those of a group may be reversed; the certified bound is 1/(1 + e**-alpha).
 
     Args:
-        protocol: with a shuffle that leaves an order, or a uniform one.
-        groups: of a Mallows shuffle; None: everybody.
-        household: how many people's reports are looked for.
+        protocol: a protocol with a Mallows or a uniform shuffle.
+        groups: the groups of a Mallows shuffle; None: all people are one group.
+        household: number of people in the household.
 
     Source: Meehan et al. 2022, Theorems 4.1 and 4.2; docs/theory/order.md, Theorems 6 and 7.
 
@@ -54,7 +54,7 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
     """Play the household game: name the places of a household's reports."""
     shuffler, mechanism, rng = protocol.shuffler, protocol.randomizer, terms.rng
     if protocol.reveals not in (Reveals.MULTISET, Reveals.NOISY_ORDER) or shuffler.expected_dummies:
-        message = "The household was not looked for: a bound is known for shuffled reports without dummies only."
+        message = "The household game was not played: its bound is known only for shuffled reports without dummies."
         raise UnsupportedProtocolError(message)
     terms = _affordable(terms, 2 * protocol.n)
     members = _group(protocol, groups, 2 * wanted + 1)
@@ -73,8 +73,8 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
         named = np.lexsort((rng.permutation(protocol.n), -scores))[:wanted]
         hits += 2 * int(np.count_nonzero(np.isin(places[named], family))) > wanted
     return Game(
-        what=f"the reports of {wanted:,} of {members.size:,} people" if wanted > 1 else "the report of one person",
-        attacker="knows what everybody holds",
+        what=f"reports of {wanted:,} of {members.size:,} people" if wanted > 1 else "which report a person sent",
+        attacker="knows every person's value",
         success=success(hits, terms.releases, terms.confidence),
         certified=certified,
     )
@@ -110,8 +110,8 @@ def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
         return shuffler.theta * (original - exchanged)
 
     return Game(
-        what="whether the reports of a group were exchanged",
-        attacker="knows every report, and who sent it but for that",
+        what="whether the reports within a group were exchanged",
+        attacker="knows every report and its sender, but not whether the exchange took place",
         success=tell_apart(run, terms),
         certified=order.posterior_probability(alpha, prior=0.5),
     )

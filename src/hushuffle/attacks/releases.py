@@ -17,7 +17,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 _TOGETHER: Final = 1 << 20
-"""Number of messages drawn in one call."""
+"""Number of random messages that are drawn in one call."""
 
 
 def drawn_at_once(protocol: Protocol) -> bool:
@@ -31,17 +31,17 @@ def release_scores(
 ) -> tuple[Floats, Floats]:
     """Return log likelihood ratios of releases of the first and of the second value of `pair`, shape (releases,) each.
 
-    `others` counts the other people by value. The ratio is exact if all of them hold one value and there are no
-    dummies; else others and dummies count as draws from their mixture.
+    `others` counts the other people by value. The ratio is exact if all others have one value and there are no dummies;
+    else the reports of others and dummies are treated as draws from their mixture.
 
     Raises:
-        InvalidInputError: others who are not n - 1 people, or values out of range.
-        UnsupportedProtocolError: the law has no likelihoods that can be computed.
+        InvalidInputError: `others` does not have n - 1 people, or a value is out of range.
+        UnsupportedProtocolError: the randomizer's likelihoods cannot be computed.
     """
     counts = np.array(others, dtype=np.int64)
     inputs = protocol.randomizer.inputs
     if counts.sum() != protocol.n - 1 or counts.size > inputs or bool((counts < 0).any()):
-        _checks.reject("others", f"counts of n - 1 = {protocol.n - 1} people by value", f"<{int(counts.sum())} people>")
+        _checks.reject("others", f"counts per value that add up to n - 1 = {protocol.n - 1}", f"<sum {counts.sum()}>")
     wanted = _checks.codes("values", pair, k=inputs)
     rest = np.repeat(np.arange(counts.size), counts)
     first, second = (_scores(protocol, np.append(rest, value), wanted, releases, rng) for value in wanted)
@@ -122,6 +122,6 @@ def _of_dummies(protocol: Protocol, reports: Integers) -> Floats:
 
 
 def log_ratio(first: Any, second: Any) -> Any:
-    """Return ln(first/second); 0 (no evidence) where both are 0 or infinite."""
+    """Return ln(first/second), and 0 (no evidence) if both are 0 or both are infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(np.log(first) - np.log(second), nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -1,7 +1,8 @@
-"""Reports of any type as a table of codes: whole reports if they repeat often, otherwise their pieces."""
+"""Convert reports of any type into codes: a code for each report if reports repeat often, else one for each piece."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -13,17 +14,17 @@ from hushuffle import _checks
 Codes: TypeAlias = npt.NDArray[np.int32]
 
 _OFTEN: Final = 20
-"""Reports are counted as a whole if each occurs at least this often on average."""
+"""Whole reports are counted, not their components, if each distinct report occurs at least this often on average."""
 _BINS: Final = 200
 _BINS_OF_MANY: Final = 50
-"""Number of bins of a single number, and of each of several numbers; few bins keep noise out of the sum."""
+"""Numbers of histogram bins: for reports of one number, and for each number if a report has several."""
 
 
 def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Return reports of several inputs, one input after the other, as pieces, shape (reports, pieces).
 
     Raises:
-        InvalidInputError: reports of several kinds, or of a kind that cannot be told apart.
+        InvalidInputError: reports have several types, or a type whose values cannot be compared.
 
     >>> columns_of([[b"a", b"b"], [b"b", b"b"]]).shape  # eight bits each
     (4, 8)
@@ -40,7 +41,7 @@ def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArr
     every = [bytes(report) if isinstance(report, bytearray) else report for each in reports for report in each]
     for report in every:
         if not isinstance(report, Hashable):
-            _refuse(type(report).__name__, "numbers, texts, bytes, tuples, or rows of an array")
+            _refuse(type(report).__name__, "numbers, strings, bytes, tuples, or the rows of an array")
     if every and all(isinstance(report, int | float) for report in every):
         return np.asarray(every, dtype=np.float64)[:, None]
     return _objects(every) if _repeat(every) else _pieces(every)
@@ -83,7 +84,7 @@ def codes_of(pieces: npt.NDArray[Any], size: int, learned: int) -> tuple[Codes, 
 
 
 def _codes(column: npt.NDArray[Any], training: npt.NDArray[Any], bins: int) -> npt.NDArray[np.int64]:
-    """Return a column as codes: different entries, or bins of numbers where there are many; of unseen ones another."""
+    """Return a column as codes: one for each entry, or for each bin of many numbers, and one for unseen entries."""
     if column.dtype == object:
         names: dict[Any, int] = {}
         for entry in training.tolist():
@@ -95,6 +96,28 @@ def _codes(column: npt.NDArray[Any], training: npt.NDArray[Any], bins: int) -> n
         return np.searchsorted(seen, column.astype(np.float64))
     place = np.minimum(np.searchsorted(seen, column), seen.size - 1)
     return np.where(seen[place] == column, place, seen.size)
+
+
+def one_input_only(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> list[tuple[Any, int, int]]:
+    """Return reports that occur for one input only: the report, its input's place, its count; the most frequent first.
+
+    Reports that rarely repeat are left out: nearly each of them occurs for one input only.
+
+    >>> one_input_only([["a"] * 60 + ["leak"] * 2, ["a"] * 60])
+    [('leak', 0, 2)]
+    """
+    lists = [each.tolist() if isinstance(each, np.ndarray) else list(each) for each in reports]
+    every = [report for each in lists for report in each]
+    if not all(isinstance(report, Hashable) for report in every) or not _repeat(every):
+        return []
+    counts = [Counter(each) for each in lists]
+    rows = [
+        (report, own, count)
+        for own, table in enumerate(counts)
+        for report, count in table.items()
+        if not any(report in other for other in counts[:own] + counts[own + 1 :])
+    ]
+    return sorted(rows, key=lambda row: -row[2])
 
 
 def _objects(reports: list[Any]) -> npt.NDArray[Any]:

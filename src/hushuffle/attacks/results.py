@@ -1,4 +1,4 @@
-"""Results of linkage attacks as sentences, a table, warnings and charts."""
+"""Present the results of linkage attacks as sentences, a table, warnings and charts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Events = int | Literal["all"]
 
 TOP: Final = (5, 10)
 FEW: Final = 100
-"""Below this many people the divergence of scores is not estimated, and a warning says so."""
+"""With fewer people than this, the divergence of scores is not estimated, and the report warns."""
 
 _ALARM: Final = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """One attack: `epsilon` math.inf for raw reports, `known` None for everything the attacker could know."""
+    """The settings of one attack; `epsilon` is math.inf for unchanged reports, `known` is None without a limit."""
 
     mechanism: str
     randomizer: Mechanism
@@ -35,7 +35,7 @@ class Try:
 
     @property
     def epsilon(self) -> float:
-        """epsilon_0 of one report as it was asked for, in nats."""
+        """The requested local epsilon of one report, in nats."""
         chosen = self.randomizer.chosen_epsilon
         return self.randomizer.local_epsilon if chosen is None else chosen
 
@@ -44,9 +44,9 @@ class Try:
 class Outcome:
     """The result of one attack: ranks of the right user over all repetitions.
 
-    `entropy` is the PSE of the last scores in bits (None: too few people), `detection` the error rates. `least` is
-    the certified smallest error of every attack on one person's reports, `published` the paper's bound, by Fano's
-    inequality. `again` is the share of reported events that the attacker had seen of the same person.
+    `entropy` is the PSE of the last repetition's scores in bits (None: too few people), `detection` the error rates.
+    `least` is a certified lower bound on the error of any attack on one person's reports, `published` the paper's bound
+    by Fano's inequality. `again` is the share of reported events that the attacker already knew of the same person.
     """
 
     tried: Try
@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def wrong(self) -> float:
-        """How often the best score was another person's."""
+        """The share of reports whose best score belonged to another person."""
         return float(np.mean(self.places > 1))
 
     @property
@@ -69,12 +69,12 @@ class Outcome:
 
     @property
     def impossible(self) -> bool:
-        """Whether the attack beat the certified error by more than chance allows (false alarm 1e-6)."""
+        """Whether the error was significantly below the certified bound (false alarm probability 1e-6)."""
         return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < self.least.lower
 
 
 def headline(found: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes for the first entries of `known` and `events`: one outcome for each noise."""
+    """Return the outcomes for the first settings of `known` and `events`, one for each mechanism and epsilon."""
     first = found[0].tried
     return [one for one in found if (one.tried.known, one.tried.events) == (first.known, first.events)]
 
@@ -87,9 +87,9 @@ def noise_of(tried: Try) -> str:
 
 def _sentence(outcome: Outcome, n: int) -> str:
     noise = noise_of(outcome.tried)
-    promise = f"; no attack on one person's reports can expect more than {number(1 - outcome.least.lower, up=True)}"
+    promise = f"; no attack on one person's reports has a success rate above {number(1 - outcome.least.lower, up=True)}"
     return (
-        f"{noise[0].upper()}{noise[1:]} the attacker names the right one of {n:,} people "
+        f"{noise[0].upper()}{noise[1:]} the attacker identifies the sender among {n:,} people "
         f"{number(1 - outcome.wrong)} of the time "
         f"({number(1 - outcome.error.upper, up=False)} to {number(1 - outcome.error.lower, up=True)})"
         f"{promise if outcome.least.lower > 0 else ''}."
@@ -101,9 +101,9 @@ def answers(found: Sequence[Outcome], n: int) -> tuple[str, ...]:
     ends = dict.fromkeys((headline(found)[0], headline(found)[-1]))
     broken = sum(one.impossible for one in found)
     verdict = (
-        f"{broken} of {len(found)} attacks were right more often than is certified: see the warning."
+        f"{broken} of {len(found)} attacks succeeded more often than the certified bound allows: see the warning."
         if broken
-        else f"None of the {len(found)} attacks was right more often than is certified, as far as chance can tell."
+        else f"None of the {len(found)} attacks succeeded significantly more often than the certified bound allows."
     )
     return (*(_sentence(one, n) for one in ends), verdict)
 
@@ -121,7 +121,7 @@ def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
 
 
 def table(found: Sequence[Outcome], n: int) -> Table:
-    """Return one row per attack; known and reported numbers of events have columns only if they vary."""
+    """Return a table with one row per attack; numbers of known and of reported events are columns only if they vary."""
     columns: list[tuple[str, Callable[[Outcome], Cell]]] = [
         ("mechanism", lambda one: one.tried.mechanism),
         ("epsilon", lambda one: one.tried.epsilon),
@@ -148,8 +148,8 @@ def table(found: Sequence[Outcome], n: int) -> Table:
         key="identification",
         title="How often the attacker is wrong",
         caption=(
-            "Identification error: how often the best score is another person's; a blind guess is wrong "
-            f"{number(1 - 1 / n)} of the time. No attack on one person's reports errs less than the certified error."
+            "Identification error: the share of people whose reports score highest for another person; "
+            f"{number(1 - 1 / n)} for a blind guess. Certified: lower bound for any attack on one person's reports."
         ),
         columns=tuple(name for name, _ in shown),
         rows=tuple(tuple(cell(one) for _, cell in shown) for one in found),
@@ -161,20 +161,20 @@ def concerns(found: Sequence[Outcome], n: int, *, halved: bool) -> Iterator[Warn
     if any(one.impossible for one in found):
         yield Warned(
             key="bound-broken",
-            sentence="An attack was right more often than the certified figure allows, by more than chance.",
-            advice="Please report this with study.json: figure, sampler or attack is wrong.",
+            sentence="An attack succeeded significantly more often than the certified bound allows.",
+            advice="The bound, the sampler or the attack has a bug. Please report it with study.json.",
         )
     if n < FEW:
         yield Warned(
             key="few-people",
-            sentence=f"Only {n} people: finding one among them says little about a crowd.",
-            advice="Try the attack on more people, or read the intervals.",
+            sentence=f"The attack covers only {n} people. Identification is harder among more people.",
+            advice="Attack data of more people, or rely on the intervals.",
         )
     if halved and found[0].again < 0.1:
         yield Warned(
             key="nothing-repeats",
-            sentence=f"Only {number(100 * found[0].again)} % of the reported events were seen before of the person.",
-            advice="Where events never repeat (ratings), use split none and a few known events, or maximum knowledge.",
+            sentence=f"Only {number(100 * found[0].again)} % of the reported events are past events of the person.",
+            advice="If events never repeat (ratings), use split none and few known events, or maximum knowledge.",
         )
 
 
@@ -188,7 +188,7 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
             found,
             key="error-by-epsilon",
             title="Noise against identification",
-            caption="How often the attacker is wrong: measured, with its interval, above what is certified.",
+            caption="Measured identification error with its interval, and certified lower bound, against epsilon.",
             x_label="epsilon of one report",
             x=lambda tried: tried.epsilon,
             name=lambda tried: f"{_mechanism(tried)}, {_size(tried)}",
@@ -198,7 +198,7 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
             found,
             key="error-by-known",
             title="What the attacker knows",
-            caption="How often the attacker is wrong, by how many past events of each person are known.",
+            caption="Identification error against the number of past events that the attacker knows of each person.",
             x_label="events known of each person",
             x=lambda tried: math.inf if tried.known is None else tried.known,
             name=lambda tried: f"{_noise(tried)}, {tried.events} reported",
@@ -207,7 +207,7 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
             found,
             key="error-by-events",
             title="What people report",
-            caption="How often the attacker is wrong, by how many events each person reports.",
+            caption="Identification error against the number of events that each person reports.",
             x_label="events reported by each person",
             x=lambda tried: math.inf if tried.events == "all" else tried.events,
             name=lambda tried: f"{_noise(tried)}, {_known(tried)}",
@@ -228,7 +228,7 @@ def _detection(outcomes: Sequence[Outcome]) -> Chart:
     return Chart(
         key="detection",
         title="Is this report of this person?",
-        caption="Accepting more wrong pairs misses fewer right ones. A lower curve is a better attack.",
+        caption="False rejections against false acceptances of matched pairs. A lower curve is a better attack.",
         x_label="false accept rate",
         y_label="false reject rate",
         series=tuple(series),

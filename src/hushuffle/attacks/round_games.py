@@ -13,12 +13,12 @@ from hushuffle.randomness import KeyedRandomness
 
 
 def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:
-    """Return the game of two rounds: with fresh reports about a value, with memoized reports about a change of it.
+    """Return the game of two rounds: guess a value (fresh reports), or whether it changed (memoized reports).
 
-    Fresh reports: one person gives one of two values in both rounds; the adversary knows all other values. Certified is
-    the total variation distance of two rounds, composed (`dp.compose_delta` at epsilon = 0). Memoized reports
-    (`memoised`): only the target's value may change between the rounds, and the adversary checks whether the releases
-    differ. Certified is `dp.change_shows`.
+    With fresh reports, one person has one of two values in both rounds; the adversary knows all other values. The
+    certified bound follows from the total variation distance of two rounds (`dp.compose_delta` at epsilon = 0). With
+    memoized reports (`memoised`), only the target's value may change between the rounds, and the adversary checks
+    whether the releases differ. The certified bound is `dp.change_shows`.
 
     >>> from hushuffle import RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
@@ -41,7 +41,7 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     distance = dp.compose_delta([(protocol, 2)], epsilon=0.0)
     witness = dp.delta(protocol, epsilon=0.0).witness
     if witness is None:
-        message = "The rounds were not run: no pair of datasets is known that attains the lower bound."
+        message = "The rounds were not audited: no pair of datasets is known whose epsilon attains the lower bound."
         raise UnsupportedProtocolError(message)
     rest = np.repeat(np.arange(len(witness.others)), witness.others)
 
@@ -55,8 +55,8 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
         return score
 
     return Game(
-        what="a person's value, given in two rounds",
-        attacker="knows all other values, and that it is one of two",
+        what="which of two values a person reports in two rounds",
+        attacker="knows all other values and both candidate values",
         success=tell_apart(run, terms),
         certified=fair(distance.upper, distance),
     )
@@ -66,7 +66,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     _asked_again(rounds)
     enough(terms.releases, 2 * protocol.n)
     if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
-        message = "The change was not looked for: releases of memoized reports are compared report by report."
+        message = "The game on changed values was not played: the shuffler adds reports up, or adds dummies or noise."
         raise UnsupportedProtocolError(message)
     shows = dp.change_shows(protocol)
     last = protocol.randomizer.inputs - 1
@@ -80,7 +80,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
         return float(not np.array_equal(_sorted(first), _sorted(second)))
 
     return Game(
-        what="whether a person's value changed between two rounds",
+        what="whether one person's value changed between two rounds",
         attacker="knows that no other value changed",
         success=tell_apart(run, terms),
         certified=fair(shows.upper, shows),
@@ -89,7 +89,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
 
 def _asked_again(rounds: int) -> None:
     if rounds < 2:
-        message = "Two rounds were not run: people are asked once (rounds is not given, or 1)."
+        message = "Two rounds were not audited: people report once (rounds is missing or 1)."
         raise UnsupportedProtocolError(message)
 
 

@@ -1,8 +1,8 @@
-"""The audit of a sum by several messages: its clients' messages against the claimed guarantee.
+"""Audit a sum by several messages: test the clients' messages against the claimed guarantee.
 
-Only the honest clients that the guarantee needs are run; the messages of all others are known, and subtracted. Four
-attacks test the messages: their sum, single messages that equal a number, pairs that add up to a number, and, in small
-crowds, the number of sets of messages, as large as one client's, that add up to a number.
+Only the honest clients that the guarantee needs are run; the messages of all others are known and do not count. Four
+attacks test the messages: their sum, single messages that equal a number, pairs that add up to a number, and, for few
+people, the number of sets of messages that have the size of one client's set and add up to a number.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _TRIALS: Final = 100_000
 _GAMES: Final = 2000
 _OF_CLAIMS: Final = 200_000_000
 _OF_GAMES: Final = 20_000_000
-"""Largest number of messages drawn for claims and for each game, unless `trials` is given."""
+"""Largest numbers of messages that are simulated for claims and for each game, unless `trials` is given."""
 
 _OF_PAIRS: Final = 40_000_000
-"""Largest number of messages of which pairs are tested, unless 200 releases take more."""
+"""Largest number of messages in tests of message pairs, unless 200 releases need more."""
 _FEWEST: Final = 200
 _CELLS: Final = 1 << 22
 """Number of messages drawn at once."""
 
 _SUBSETS: Final = 1 << 18
-"""Largest number of table entries per release when sets of messages are counted."""
+"""Largest number of table entries for counting subsets of the messages of one release."""
 
 _TESTS: Final = 6
 _HAIR: Final = 1e-9
@@ -60,20 +60,20 @@ def audit_sum(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of a sum: all others hold the lowest number, the target the lowest or the highest.
+    """Return the audit of a sum. All others have the lowest number; the target has the lowest or the highest number.
 
     Args:
-        specification: of the sum.
-        base_folder: the folder that relative paths of data are relative to.
-        delta: that of [sum] by default.
-        trials: releases of each claim and game; 100,000 and 2,000 by default, or fewer where they are large.
-        confidence: an honest device is accused with probability 1 - `confidence` at most.
-        rng: `secure()` by default.
-        progress: called with the current step and the fraction done.
+        specification: the specification of the sum.
+        base_folder: the folder against which relative paths of data are resolved.
+        delta: the delta of the claims; that of [sum] by default.
+        trials: releases for each claim and game; 100,000 and 2,000 by default, or fewer if releases are large.
+        confidence: a true claim is refuted with probability at most 1 - `confidence`.
+        rng: the random generator; `secure()` by default.
+        progress: receives the current step and the share of the work that is done.
 
     Raises:
         DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: there is no protocol with this guarantee for so many people.
+        SpecificationError: there is no protocol with this guarantee for this number of people.
 
     Source: docs/how-to/audit.md.
 
@@ -92,7 +92,7 @@ def audit_sum(
     each = 1 - (1 - confidence) / _TESTS
     rows: list[Audited] = []
     refused = [
-        Unanswered(question="audit", topic="Local epsilon", reason="Nothing is claimed of one person's messages.")
+        Unanswered(question="audit", topic="Local epsilon", reason="No privacy is claimed without the shuffler.")
     ]
     tell("releases", 0.0)
     try:
@@ -184,7 +184,7 @@ def _claims(
 ) -> list[Audited]:
     claimed, size = dp.epsilon(protocol, delta=delta), protocol.messages * protocol.needed
     if math.isinf(claimed.upper):
-        message = f"The releases were not run: no epsilon is claimed at delta = {delta:g}."
+        message = f"The release was not audited: no central epsilon is claimed at delta = {delta:g}."
         raise UnsupportedProtocolError(message)
     releases = trials or min(_TRIALS, _OF_CLAIMS // size)
     enough(releases, size)
@@ -227,7 +227,7 @@ def _scores(protocol: SplitAndMix, looks: list[Score], code: int, releases: int,
 
 
 def _mixed(protocol: SplitAndMix, code: int, releases: int, rng: Randomness) -> Integers:
-    """Return the messages of some releases, shape (releases, messages): tests do not look at their order."""
+    """Return the messages of some releases, shape (releases, messages), not shuffled, since tests ignore the order."""
     codes = np.zeros((releases, protocol.needed), dtype=np.int64)
     codes[:, 0] = code
     return _of_release(protocol.shares(codes.ravel(), rng=rng), releases)
@@ -246,7 +246,7 @@ def _guess(protocol: SplitAndMix, terms: Terms) -> Game:
         return float(of_sum(protocol, _mixed(protocol, world * protocol.top, 1, terms.rng))[0])
 
     return Game(
-        what="a person's number, the lowest or the highest",
+        what="whether a person's number is the lowest or the highest",
         attacker="knows all other numbers",
         success=tell_apart(run, terms),
         certified=fair(bound.upper, bound),
@@ -264,8 +264,8 @@ def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
     if cells > _SUBSETS:
         sets = math.lgamma(people * each + 1) - math.lgamma(each + 1) - math.lgamma((people - 1) * each + 1)
         message = (
-            f"Messages of equal sums were not told apart: there are about 10^{sets / math.log(10):.0f} sets of {each} "
-            f"messages modulo {modulus:,}. Certified: no adversary succeeds more often than 1/2 + {protocol.slack:.2g}."
+            f"The game on equal sums was not played: 10^{sets / math.log(10):.0f} sets of {each} messages modulo "
+            f"{modulus:,} are too many. Certified: no adversary succeeds more often than 1/2 + {protocol.slack:.2g}."
         )
         raise UnsupportedProtocolError(message)
     numbers = np.zeros((2, people), dtype=np.int64)
@@ -278,8 +278,8 @@ def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
 
     certified = Bound(lower=0.0, upper=min(least, 1.0), kind="upper", unit="probability")
     return Game(
-        what="whether two people have 0 and 2 or 1 each, the sum being 2",
-        attacker="knows all other numbers, and all noise",
+        what="whether two people, whose numbers add up to 2, have 0 and 2 or 1 each",
+        attacker="knows all other numbers and all noise",
         success=tell_apart(run, terms),
         certified=fair(min(least, 1.0), certified),
     )

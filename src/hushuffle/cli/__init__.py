@@ -1,4 +1,4 @@
-"""The program `hushuffle`: one thin file for each verb; heavy modules are imported when a verb runs."""
+"""The program `hushuffle`: one short file for each command; heavy modules are imported when a command runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hushuffle.errors import HushuffleError, SpecificationError
 __all__ = ["main"]
 
 _LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "explore", "inspect", "minimum-batch")
-"""Verbs that show how far they are before they print anything."""
+"""Commands that show their progress before they print a result."""
 
 _SHORT = {"--json", "--help", "-h"}
 _KNOWN = (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt)
@@ -100,9 +100,9 @@ def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
 
 
 def _refused(error: OSError, given: Sequence[str]) -> str:
-    """Say what the system refused, and of the names on the command line the one that it belongs to.
+    """Return the operating system's error, after the longest path on the command line that contains the failed file.
 
-    Another name may be that of a file which was found, and made of an id, or of a temporary file.
+    The failed file's own name is not shown, since it may contain an id, or belong to a temporary file.
     """
     from hushuffle.files.causes import cause  # noqa: PLC0415 - only when needed
 
@@ -114,7 +114,7 @@ def _refused(error: OSError, given: Sequence[str]) -> str:
 
 
 def _unexpected(error: BaseException) -> str:
-    """Say where a mistake of the program is. What a library says of it may quote data, and is not shown."""
+    """Return a message that locates an error of the program, without the error's text, which may quote data."""
     home = Path(__file__).parents[1]
     places = [
         f"{Path(frame.filename).relative_to(home)}:{frame.lineno}"
@@ -122,8 +122,8 @@ def _unexpected(error: BaseException) -> str:
         if Path(frame.filename).is_relative_to(home)
     ]
     return (
-        f"an unexpected error ({type(error).__name__}) at {', '.join(places[1:])}. Its text may quote data and is not "
-        f"shown; {_WHOLE}=1 in the environment shows everything. Please report this."
+        f"an unexpected error ({type(error).__name__}) at {', '.join(places[1:])}. Its text is not shown, because it "
+        f"may quote data. Set {_WHOLE}=1 in the environment to see it. Please report this."
     )
 
 

@@ -30,14 +30,14 @@ def assess(
       hushuffle assess examples/affairs.toml
       hushuffle assess examples/commute.toml --strict --out hushuffle-out/trips
 
-    Prints a summary, and writes report.html, result.json, dpia.md (the first page
-    for an impact assessment) and the effective specification.toml: all or none.
-    If the specification names data, also runs the collection on them. For several
-    [[columns]], states the joint figures first.
+    Prints a summary. Writes report.html, result.json, dpia.md (the first page for
+    an impact assessment) and the complete specification.toml; on errors, no file.
+    If the specification names data, also runs the collection on the data. For
+    several [[columns]], the report begins with the joint figures.
 
     Args:
         specification: the TOML file that describes the deployment.
-        out: folder to write into (default: hushuffle-out/NAME, NAME being that of the specification).
+        out: folder to write into (default: hushuffle-out/NAME, where NAME is that of the specification).
         overwrite: replace the report of an earlier run in that folder.
         json: print only result.json, no summary, to standard output.
         strict: end with exit code 3 if a target is missed, or is not shown to be met.
@@ -47,23 +47,14 @@ def assess(
 
     deployment = load_deployment(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
-    _refuse_folder(folder, specification, overwrite=overwrite)
+    written = folder / "specification.toml"
+    if written.exists() and written.samefile(specification):
+        message = f"--out {folder} would overwrite {specification} with the effective specification."
+        raise UsageError(message)
+    refuse_file(folder, earlier=() if overwrite else _FILES)
     from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         report = run(deployment, base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
     return judged(report.targets, strict=strict)
-
-
-def _refuse_folder(folder: Path, specification: Path, *, overwrite: bool) -> None:
-    """Complain before the work starts, not after it."""
-    refuse_file(folder)
-    written = folder / "specification.toml"
-    if written.exists() and written.samefile(specification):
-        message = f"--out {folder} would overwrite {specification} with the effective specification."
-        raise UsageError(message)
-    earlier = next((name for name in _FILES if (folder / name).exists()), None)
-    if earlier is not None and not overwrite:
-        message = f"{folder} holds {earlier} already. Name another folder by --out, or say --overwrite to replace it."
-        raise UsageError(message)

@@ -25,7 +25,7 @@ Examples (hushuffle examples examples writes these files):
 """
 
 attack = App(name="attack", help=_HELP, group_parameters=COMMON)
-"""The verb with its attacks as commands."""
+"""The command `hushuffle attack`, with one subcommand for each attack."""
 
 
 @attack.command
@@ -68,20 +68,20 @@ def linkage(
     Args:
         traces: a table of events (CSV or Parquet), or published check-ins or ratings.
         kind: "table", "checkins" (Foursquare) or "ratings" (MovieLens).
-        user: of a table: the column of users.
-        item: of a table: the column of items (places, pages, products).
-        time: of a table: the column of times (default: the order of the rows).
-        stars: of ratings: leave out ratings with fewer stars.
-        epsilon: * epsilon of one report; inf: no noise (default: inf).
+        user: column of users in the table.
+        item: column of items (places, pages, products) in the table.
+        time: column of times in the table (default: the rows are in order of time).
+        stars: minimum number of stars; ratings with fewer stars are left out.
+        epsilon: * local epsilon of one report; inf means no noise (default: inf).
         mechanism: * randomizer (default: randomized-response and local-hashing).
         buckets: buckets of local hashing (default: least variance).
         attacker: "partial" knows other events of the person, "maximum" knows the reported events.
-        split: "half": the attacker knows the earlier half, the later is reported; "none": one trace for both.
+        split: "half": the attacker knows the first half of a trace, the second is reported; "none": no division.
         known: * number of past events per person that the attacker knows (default: all).
         events: * number of reported events per person, or all (default: 1).
         score: "bayes" uses the distribution of the noise, "plain" ignores it; "cosine" and "tf-idf" compare visits.
-        repetitions: number of randomizations.
-        at_least: leave out people with fewer events.
+        repetitions: how often all reports are randomized.
+        at_least: minimum number of events; people with fewer are left out.
         seed: seed of the randomness (default: cryptographically secure randomness).
         out: folder to write into (default: hushuffle-out/linkage-NAME).
         json: print only study.json, no summary, to standard output.

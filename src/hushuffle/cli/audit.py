@@ -40,6 +40,7 @@ def audit(
     confidence: float = 0.95,
     seed: int | None = None,
     out: Path | None = None,
+    overwrite: Annotated[bool, _Flag] = False,
     json: Annotated[bool, _Flag] = False,
 ) -> Exit:
     """Test a privacy claim by trials.
@@ -60,30 +61,34 @@ def audit(
         command: program to audit, with its options; no shell is involved (default: none).
         url: HTTP address of this machine; values are posted and reports returned, one per line (default: none).
         reports: table (CSV, Parquet) of values and reports, one report per row (default: none).
-        value: of a table: the column of values.
-        report: of a table: the column of reports.
+        value: column of values in the table.
+        report: column of reports in the table.
         values: two values to distinguish, separated by a comma (default for a table: the two most frequent).
-        epsilon: claimed epsilon of the other code, in nats (default: none; always needed).
+        epsilon: claimed epsilon of other code, in nats; required for other code (default: none).
         delta: claimed delta (default: targets.delta of the specification; 0 for other code).
         trials: trials per claim (default: 1,000,000 reports, 100,000 with --url, or 20,000 releases).
         confidence: a true claim is refuted with probability at most 1 - confidence.
         seed: seed of the mechanisms' randomness (default: cryptographically secure randomness).
-        out: folder for study.html and study.json (default: hushuffle-out/audit-NAME).
+        out: folder for study.html and study.json (default: hushuffle-out/audit-NAME, where NAME is that of the
+            specification, of the table, or of the command's first file).
+        overwrite: replace the study of an earlier run in that folder.
         json: print only study.json, no summary, to standard output.
     """
     given = [source for source in (specification, command, url, reports) if source is not None]
     if len(given) != 1:
-        message = "audit takes one of: a specification, --command, --url, --reports."
+        message = "audit needs exactly one of these: a specification, --command, --url or --reports."
         raise UsageError(message)
     if specification is None and epsilon is None:
-        message = "--epsilon must be given: the epsilon (nats) that is claimed."
+        message = "--epsilon is missing. Set it to the claimed epsilon (nats)."
         raise UsageError(message)
     if specification is not None and epsilon is not None:
-        message = "--epsilon goes with --command, --url and --reports; a specification's claims follow from itself."
+        message = "--epsilon is only for --command, --url and --reports. With a specification, remove it."
         raise UsageError(message)
-    name = shlex.split(command)[0] if command else "url" if url else str(given[0])
+    program = shlex.split(command or "")
+    script = next((word for word in program[1:] if Path(word).is_file()), "".join(program[:1]))
+    name = script or ("url" if url else str(given[0]))
     folder = Path("hushuffle-out") / f"audit-{Path(name).name.partition('.')[0]}" if out is None else out
-    refuse_file(folder)
+    refuse_file(folder, earlier=() if overwrite else ("study.html", "study.json"))
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if specification is not None:
             study = _deployment(specification, delta, trials, confidence, seed, tell)
@@ -108,7 +113,7 @@ def _deployment(
     rng = None if seed is None else reproducible(seed)
     if describes_plan(path):
         if delta is not None:
-            message = "--delta goes with claims; the game against a plan is held against its figure at epsilon = 0."
+            message = "--delta is not for plans: the game against a plan is checked at epsilon = 0. Remove it."
             raise UsageError(message)
         from hushuffle.queries import load_plan  # noqa: PLC0415
         from hushuffle.queries.audit import audit_plan  # noqa: PLC0415
@@ -132,7 +137,7 @@ def _deployment(
             progress=tell,
         )
     if collection.several:
-        message = "audit takes a specification of one column: give one for each."
+        message = "audit needs a specification of one column. Write a separate specification for each column."
         raise UsageError(message)
     from hushuffle.attacks.audit_specification import audit_specification  # noqa: PLC0415
 
@@ -182,12 +187,12 @@ def _service(url: str, values: str | None, epsilon: float, delta: float, trials:
         delta=delta,
         trials=trials,
         confidence=confidence,
-        about=f"A service on this machine in {trials:,} trials; it claims epsilon = {epsilon:g}.",
+        about=f"A service on this machine, with {trials:,} trials. Its claim: epsilon = {epsilon:g}.",
     )
 
 
 def _lines(program: list[str], pair: tuple[str, str]) -> Callable[[Any], list[str]]:
-    """Return what gives the program one value on each line, and reads one report from each."""
+    """Return a sampler that gives the program one value per line, and reads one report per line."""
 
     def sample(codes: Any) -> list[str]:
         text = "".join(f"{pair[code]}\n" for code in codes.tolist())
@@ -199,13 +204,13 @@ def _lines(program: list[str], pair: tuple[str, str]) -> Callable[[Any], list[st
             message = f"--command: there is no program {program[0]}."
             raise DataError(message) from None
         except subprocess.TimeoutExpired:
-            message = f"--command: {program[0]} did not end within {_SECONDS} seconds; ask for fewer --trials."
+            message = f"--command: {program[0]} did not end within {_SECONDS} seconds. Use fewer --trials."
             raise DataError(message) from None
         lines = done.stdout.splitlines()
         if done.returncode or len(lines) != len(codes):
             message = (
                 f"--command: {program[0]} ended with exit code {done.returncode} and wrote {len(lines):,} lines for "
-                f"{len(codes):,} values. It must read one value from each line and write one report on each."
+                f"{len(codes):,} values. For each line with a value it must write one line with a report."
             )
             raise DataError(message)
         return lines
@@ -225,7 +230,7 @@ def _table(
     groups = [[report for value, report in zip(held, sent, strict=True) if value == one] for one in pair]
     for entry, group in zip(pair, groups, strict=True):
         if not group:
-            message = f"{path}: no row of {columns[0]} holds {entry}."
+            message = f"{path}: no row of column {columns[0]} has the value {entry}."
             raise DataError(message)
     measurement = audit_reports(groups[0], groups[1], claimed=epsilon, delta=delta, confidence=confidence, names=pair)
     return study_of(
@@ -234,11 +239,11 @@ def _table(
 
 
 def _two(held: list[str], path: Path, column: str) -> tuple[str, str]:
-    """Return the two values that most rows hold."""
+    """Return the two most frequent values in the rows."""
     from collections import Counter  # noqa: PLC0415 - only here
 
     most = [value for value, _ in Counter(held).most_common(2)]
     if len(most) < 2:
-        message = f"{path}: {column} must hold two different values, to be told apart."
+        message = f"{path}: {column} must have at least two different values."
         raise DataError(message)
     return most[0], most[1]

@@ -1,4 +1,4 @@
-"""A randomizer behind an HTTP address of this machine: values are posted, reports come back."""
+"""Audit a randomizer at an HTTP address of this machine: values are posted, and the response lists the reports."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CHUNK: Final = 1 << 20
 
 
 def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
-    """Return what posts one value on each line to an address of this machine, and reads one report from each line.
+    """Return a sampler that posts values to an address of this machine, one per line, and reads one report per line.
 
-    Only loopback addresses are allowed: an audit would flood another operator's server. Redirects are not followed, and
-    no proxy is used.
+    Only loopback addresses are allowed, since an audit would flood another operator's server. Redirects are not
+    followed, and no proxy is used.
 
     Raises:
-        UsageError: no http address of this machine.
+        UsageError: `url` is no http address of this machine.
     """
     parts = _checked(url)
     host = "127.0.0.1" if parts.hostname == "localhost" else str(parts.hostname)
@@ -38,7 +38,7 @@ def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
             connection.request("POST", target, body, {"Content-Type": "text/plain; charset=utf-8"})
             answer = connection.getresponse()
             if answer.status != 200:
-                message = f"--url: {host} answered {answer.status}, and not 200. Redirects are not followed."
+                message = f"--url: {host} answered {answer.status}, but 200 is needed. Redirects are not followed."
                 raise DataError(message)
             text = _read(answer.read1, deadline)
         except (OSError, HTTPException) as error:
@@ -48,7 +48,7 @@ def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
             connection.close()
         lines = text.splitlines()
         if len(lines) != len(codes):
-            message = f"--url: {len(lines):,} lines came back for {len(codes):,} values; one report on each is needed."
+            message = f"--url: got {len(lines):,} lines for {len(codes):,} values; each value needs one line."
             raise DataError(message)
         return lines
 
@@ -65,20 +65,20 @@ def _checked(url: str) -> SplitResult:
     if not fine:
         message = (
             "--url must be an http address of this machine, for example http://127.0.0.1:8000/report: an audit sends "
-            "many thousand requests."
+            "thousands of requests."
         )
         raise UsageError(message)
     return parts
 
 
 def _read(read: Callable[[int], bytes], deadline: float) -> str:
-    """Return the answer, if it is not too long and does not take too long."""
+    """Return the response; raise an error if it is too long or takes too long."""
     parts, size = [], 0
     while part := read(_CHUNK):
         size += len(part)
         if size > _BYTES or monotonic() > deadline:
             limit = f"{_BYTES >> 20} MB" if size > _BYTES else f"{_SECONDS} seconds"
-            message = f"--url: the answer is longer than {limit}; ask for fewer --trials."
+            message = f"--url: the answer is longer than {limit}. Use fewer --trials."
             raise DataError(message)
         parts.append(part)
     try:

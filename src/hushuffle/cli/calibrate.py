@@ -45,8 +45,8 @@ def calibrate(
 
     Prints the largest local epsilon that meets targets.epsilon and all other
     privacy targets, and the smallest that meets targets.standard_error. If no
-    noise meets both, prints how many people are needed. For several [[columns]],
-    scales all local epsilons by one factor. For blanket messages, finds their
+    noise meets all targets, prints how many people are needed. For [[columns]],
+    multiplies all local epsilons by one factor. For blanket messages, finds their
     smallest rate. For a [sum], finds levels, noise and messages. Writes no file.
 
     Args:
@@ -104,16 +104,16 @@ def _lines(choice: Choice) -> Iterator[str]:
         yield from _wrapped(f"More is not allowed by targets.{choice.binding}.")
     if choice.reports > 1:
         yield from _wrapped(
-            f"Local epsilons in the table are of one report. A person gives up to {choice.reports:,}; "
-            "targets.local_epsilon is for all of them together."
+            f"Local epsilons in the table cover one report. A person gives up to {choice.reports:,}; "
+            "targets.local_epsilon covers all of them together."
         )
     for target in choice.targets:
         if target.key not in ("epsilon", "standard_error"):
             yield from _wrapped(f"{target.word.upper()} {target.sentence}")
     yield ""
     yield from _wrapped(
-        "Central epsilon: certified, in nats, holds for every dataset. Standard error: of an estimated share, at "
-        "the worst true share; the answers themselves were not looked at."
+        "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated share, "
+        "at the worst true share. The answers were not read."
     )
 
 
@@ -132,7 +132,7 @@ def _verdict(choice: Choice) -> str:
     return (
         f"{here}: at least {people:,} are needed to meet both."
         if people
-        else f"{here}, nor with any number up to 1,000,000,000."
+        else f"{here}, or with any number up to 1,000,000,000."
     )
 
 
@@ -202,7 +202,7 @@ def _lines_of_columns(choice: SharedChoice) -> Iterator[str]:
         yield _row(column.name[:_NAME], column, number(column.local_epsilon, up=False))
     yield ""
     yield from _wrapped(
-        f"The largest factor for the local epsilons of all columns is {number(choice.factor, up=False)}: "
+        f"The local epsilons of all columns can be multiplied by at most {number(choice.factor, up=False)}: "
         f"{choice.central} for all of them."
     )
     for target in choice.targets:
@@ -265,8 +265,8 @@ def _lines_of_messages(choice: MessageChoice) -> Iterator[str]:
             yield from _wrapped(f"{target.word.upper()} {target.sentence}")
     yield ""
     yield from _wrapped(
-        "Central epsilon: certified, in nats, holds for every dataset. Standard error: of an estimated share; the "
-        "answers themselves were not looked at."
+        "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated share. "
+        "The answers were not read."
     )
 
 

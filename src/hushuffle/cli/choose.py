@@ -37,19 +37,19 @@ def choose(
       hushuffle choose examples/commute.toml
       hushuffle choose examples/commute.toml --out hushuffle-out/choices
 
-    Gives each mechanism the smallest local epsilon that is accurate enough, or
-    without a target of accuracy the largest that is private enough. If nothing
-    meets the targets, lists what would have to change. Never reads values. With
-    --out, also writes study.html, study.json and a specification of each
+    Gives each mechanism the smallest local epsilon that meets the accuracy target
+    or, without this target, the largest that meets the privacy targets. If nothing
+    meets all targets, lists changes that would help. Never reads private values.
+    With --out, also writes study.html, study.json and a specification of each
     deployment that meets the targets, ready for assess.
 
     Args:
         wishes: a TOML file as for assess; [randomizer] and [shuffler] may be left out.
         most_dummies: also try scramblers, with at most this number of dummy reports.
-        most_messages: mean number of messages per client, at most, including the report.
-        most_bits: mean number of bits per client, at most.
+        most_messages: maximum mean number of messages per client, including the report.
+        most_bits: maximum mean number of bits per client.
         honest: fraction of clients that follow the protocol and do not collude with the analyst.
-        secure_aggregation: also try secure aggregation if [shuffler] is of another kind.
+        secure_aggregation: also try secure aggregation if [shuffler] names another shuffler.
         out: new folder to write into (default: nothing is written).
         json: print only study.json, no summary, to standard output.
         strict: end with exit code 3 if nothing meets all targets.
@@ -68,7 +68,7 @@ def choose(
         refuse_file(out)
         earlier = sorted(path.name for path in out.glob("*.toml") if _NUMBERED.fullmatch(path.name))
         if earlier:
-            message = f"{out} holds {earlier[0]} already. Name another folder by --out, or remove it."
+            message = f"{out} holds {earlier[0]} already. Choose another folder with --out, or remove this one."
             raise UsageError(message)
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle.assessment.choice_report import choice_report, specifications  # noqa: PLC0415

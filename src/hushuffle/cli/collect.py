@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hushuffle.collection.budget import Spent
     from hushuffle.collection.collect import Collected
     from hushuffle.collection.release import Release
-    from hushuffle.collection.request import KeyRounds, Keys
+    from hushuffle.collection.request import Asked, KeyRounds, Keys, Request
     from hushuffle.model import Bound
     from hushuffle.specification.sums import SumSpecification
 
@@ -56,18 +56,18 @@ def collect(
       hushuffle collect examples/collect.toml --out hushuffle-out/collected
       hushuffle collect examples/collect-columns.toml --out hushuffle-out/columns
 
-    Writes reports.parquet and manifest.json into a new folder: both or neither.
+    Writes reports.parquet and manifest.json into a new folder; on errors, no file.
     Secure aggregation writes sums.json instead of reports, and a specification
-    with [sum] writes messages.parquet. No other column and no order is
-    released. Several [[columns]] are shuffled independently, each into a folder
-    of its own.
+    with [sum] writes messages.parquet. Releases no other column, and no order of
+    the records. Several [[columns]] are shuffled independently, each into its own
+    folder.
 
     Args:
         specification: the TOML file that describes the deployment.
         out: new folder to write into; nothing is overwritten.
         sources: files (CSV, Parquet), folders or globs (default: the data of the specification).
         column: the private column (default: that of the specification).
-        min_batch: refuse fewer people; with --batches, keep them pending.
+        min_batch: minimum number of people; with --batches, files stay pending until there are enough people.
         budget: file with the epsilon and delta that all collections of the same people may spend together (default: no
             budget).
         key_file: secret key that makes the randomness of each record repeatable (default: fresh randomness).
@@ -75,9 +75,9 @@ def collect(
         round_number: number of the round; use a new one if values may have changed (default: 0).
         new_key: create the ledger of a key that was never used, and the key if the file is missing.
         batches: collect the files that arrived since the last batch as the next folder in --out.
-        late: files whose names precede collected ones: next, drop or refuse (default: next).
-        interrupted: a batch that an interrupted run left: repeat or skip it (default: refuse to run).
-        reference: public order of a Mallows shuffle: .npy, or 64-bit integers (default: computed).
+        late: if a new file's name sorts before collected files: next batch, drop it, or refuse (default: next).
+        interrupted: what to do with the batch of an interrupted run: repeat or skip it (default: stop with an error).
+        reference: file with the public order of a Mallows shuffle, .npy or 64-bit integers (default: computed).
         engine: spark reads Parquet files on a cluster; local uses this machine.
         master: address of the Spark cluster (default: this machine).
     """
@@ -89,7 +89,7 @@ def collect(
     if isinstance(collection, SumSpecification):
         sums.refuse(
             {"--reference": reference, "--batches": batches},
-            "a [sum] is collected at once, and its messages have no order.",
+            "a specification with [sum] is collected in one run, and its messages have no order.",
         )
         arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
         arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
@@ -98,7 +98,7 @@ def collect(
         ids = collection.whole.population.whose
     keys, warnings = _keys(key_file, ids, round_number, new=new_key), list[str]()
     from hushuffle.collection.collect import run  # noqa: PLC0415 - a mistake in the file shows before
-    from hushuffle.collection.request import Request  # noqa: PLC0415
+    from hushuffle.collection.request import Asked, Request  # noqa: PLC0415
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
         try:
@@ -119,11 +119,11 @@ def collect(
                 when = late or "next"
                 batch = collect_batch(collection, out=out, request=request, late=when, interrupted=interrupted)
                 lines, released = _of_batch(batch, min_batch), batch.collected
-                warnings = [f"set aside until the next run: {message}" for message in batch.damaged]
+                warnings = [f"a file was left for the next run: {message}" for message in batch.damaged]
                 if released is not None and keys is None and budget is None:
                     warnings.append(_each_once(batch, released))
                 if batch.unnoted is not None:
-                    warnings.append(f"batch {batch.number} is released; the next run will note it: {batch.unnoted}")
+                    warnings.append(f"batch {batch.number} is released; the next run will record it: {batch.unnoted}")
             else:
                 released = run(collection, out=out, request=request)
                 lines = _of_any(released)
@@ -133,18 +133,31 @@ def collect(
         sys.stderr.write(f"hushuffle: {visible(warning)}\n")
     sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
     if released is not None:
-        from hushuffle.specification.warnings import deployment_warnings, total_warnings  # noqa: PLC0415 - when needed
+        from hushuffle.specification import warnings as about  # noqa: PLC0415 - only when needed
 
         columns = released.columns.items()
-        warn({name: deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
+        selected = {name: Asked.of(each, request) for name, each in collection.columns.items()}
+        _warn_of_rows(tuple(selected.values()), request, **({"remedy": about.ONE_RECORD} if collection.several else {}))
+        warn({name: about.label_warnings(each.answers.labels, each.answers.instead) for name, each in selected.items()})
+        warn({name: about.deployment_warnings(made.protocol, delta=collection.delta) for name, made in columns})
         if collection.several:
-            warn({"": total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
+            warn({"": about.total_warnings([made.protocol for _, made in columns], rounds=collection.rounds)})
     return Exit.DONE
+
+
+def _warn_of_rows(selected: Sequence[Asked], request: Request, **remedy: str) -> None:
+    """Warn if one person may have several rows, unless a key checks ids or the files are on a cluster."""
+    from hushuffle.specification.warnings import row_warnings  # noqa: PLC0415 - only when needed
+
+    first = selected[0]
+    if request.keys is None and request.master is None and first.person is None:
+        answers = {each.column for each in selected}
+        warn({"": row_warnings(first.files, answers=answers, form=first.form, base_folder=first.base_folder, **remedy)})
 
 
 def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], *, keys: Keys | None) -> Exit:
     """Collect a [sum], and print the release."""
-    from hushuffle.collection.request import Request  # noqa: PLC0415 - a mistake in the file shows before
+    from hushuffle.collection.request import Asked, Request  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
 
     with heard(), progress(enabled=sys.stderr.isatty()) as tell:
@@ -156,6 +169,9 @@ def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], 
     lines = [*sums.described(released), *_of_key(released.rounds), *_of_budget(released.spent), ""]
     lines += [f"Wrote {file}" for file in released.files]
     sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
+    from hushuffle.specification.warnings import ONE_NUMBER  # noqa: PLC0415 - when needed
+
+    _warn_of_rows([Asked.about(specification.asked, request)], request, remedy=ONE_NUMBER)
     return Exit.DONE
 
 
@@ -168,7 +184,7 @@ def _check_options(*, batches: bool, files: str | None) -> None:
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:
     if file is None:
         if ids is not None or round_number is not None or new:
-            message = "--id, --round and --new-key go with --key-file."
+            message = "--id, --round and --new-key need --key-file."
             raise UsageError(message)
         return None
     if str(file).startswith("env:"):
@@ -189,7 +205,7 @@ def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: 
 
 
 def _folded(line: str) -> list[str]:
-    """Return a line in as many as fit on the terminal; the name of a file stays whole."""
+    """Return a line of text wrapped to the width of the terminal; lines with a file name are not wrapped."""
     whole = line.startswith("Wrote ") or not line
     return [line] if whole else textwrap.wrap(line, width=width(), break_long_words=False, break_on_hyphens=False)
 
@@ -222,12 +238,13 @@ def _of_one(release: Release) -> list[str]:
     lines.append(_epsilons("Local", release.local_of_person, release.central))
     if release.total is not None:
         people = release.protocol.n if release.manifest.facts["central"]["rounds"].get("memoised") else None
-        stay = "" if people is None else f", as long as {people:,} people take part in all of them with the same value"
+        stay = "" if people is None else f", if {people:,} people take part in all rounds with the same value"
         lines.append(f"All rounds together: central epsilon {release.total}{stay}.")
     lines.append(_rows(release))
     if release.beyond:
         lines.append(
-            f"Left out {release.beyond:,} records beyond population.reports_per_person (not recorded in the files)."
+            f"Left out {release.beyond:,} records, because at most {release.reports:,} of each person are kept "
+            "(population.reports_per_person). The files do not record this number."
         )
     if release.dropped:
         records = "1 record" if release.dropped == 1 else f"{release.dropped:,} records"
@@ -261,12 +278,12 @@ def _of_key(rounds: KeyRounds | None) -> list[str]:
         return _of_kept(rounds, rounds.kept)
     what = "1 collection" if rounds.collections == 1 else f"all {rounds.collections:,} collections"
     lines = [
-        f"With this key so far: {what} (rounds, columns), together central epsilon {rounds.epsilon} at delta = "
+        f"With this key so far: {what} (rounds, columns), with central epsilon {rounds.epsilon} in total at delta = "
         f"{rounds.delta:g}."
     ]
     if rounds.unknown:
         lines.append(
-            "This excludes collections by an earlier version of hushuffle with this key: it recorded no figures."
+            "This excludes collections with this key by an earlier version of hushuffle, which recorded no epsilons."
         )
     return lines
 
@@ -299,7 +316,7 @@ def _of_budget(spent: Spent | None) -> list[str]:
 def _of_columns(collected: Collected) -> list[str]:
     lines = [f"{name}: {line}" for name, one in collected.columns.items() for line in _of_one(one)]
     if collected.dropped:
-        lines.append("Different numbers of people in the columns reveal how many answers are missing, but not whose.")
+        lines.append("Columns with different numbers of people reveal how many answers are missing, but not whose.")
     together = _epsilons("All columns together: local", collected.local_epsilon, collected.central)
     rounds = [] if collected.total is None else [f"All rounds together: central epsilon {collected.total}."]
     return [*lines, together, *rounds]
@@ -315,14 +332,14 @@ def _of_batch(run: BatchRun, least: int) -> list[str]:
 
 
 def _each_once(run: BatchRun, collected: Collected) -> str:
-    """Return the warning about people in several batches."""
+    """Return the warning that each person must be in only one batch."""
     identified = all(one.persons is not None for one in collected.columns.values())
     people = f"{run.people:,} {'people' if identified else 'rows, each counted as another person,'}"
     batches = "1 batch" if run.number == 1 else f"{run.number:,} batches"
     return (
         f"warning: each person must be in one batch only, which hushuffle cannot check: {people} were counted in "
-        f"{batches} so far. If the same people return, pass --budget, which adds up all batches, or --key-file, "
-        "which refuses them."
+        f"{batches} so far. If people may answer again, pass --budget, which adds up all batches, or --key-file, which "
+        "rejects their new records."
     )
 
 

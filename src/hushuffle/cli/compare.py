@@ -26,8 +26,8 @@ def compare(
       hushuffle compare examples/hashing.toml examples/hadamard.toml
       hushuffle compare examples/hashing.toml examples/subset.toml --json
 
-    Assesses each as assess does, without running the collection. With --out,
-    also writes study.html and study.json.
+    Computes the figures of each deployment like assess, but runs no collection.
+    With --out, also writes study.html and study.json.
 
     Args:
         specifications: two TOML files or more, each a deployment of one column, or a [sum].

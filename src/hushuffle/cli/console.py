@@ -1,4 +1,4 @@
-"""What all verbs share: exit codes, progress, the width of the terminal, what ends a run, the choice of an engine."""
+"""Functions that all commands use: exit codes, progress bar, terminal width, handling of errors, choice of engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hushuffle.model import Warned
 
 COMMON: Final = Group("Common options", sort_key=1)
-"""The panel of options without a group of their own: the first one in the help of every verb."""
+"""The name of the help panel for options without a group. It is the first panel of every command."""
 
 
 class Exit(IntEnum):
@@ -35,18 +35,18 @@ class Exit(IntEnum):
         return {
             Exit.DONE: "done",
             Exit.FAILED: "failed: data, machine or numerics",
-            Exit.USAGE: "wrong command line or specification; nothing was done",
-            Exit.MISSED: "done, but a target is missed (--strict, init) or a claim is refuted",
-            Exit.INTERRUPTED: "interrupted by Ctrl-C; no file is half written",
+            Exit.USAGE: "the command line or the specification is wrong; nothing was done",
+            Exit.MISSED: "the command ran, but a target is missed (--strict, init) or a claim is refuted",
+            Exit.INTERRUPTED: "Ctrl-C interrupted the command; no file is incomplete",
         }[self]
 
 
 class UsageError(Exception):
-    """The command line asks for something that cannot be done."""
+    """The command line is invalid, or asks for something that is impossible."""
 
 
 Tell = Callable[[str, float], None]
-"""Takes what is being done, and which share of everything is done, from 0 to 1."""
+"""A function that shows progress: it takes the current step, and the share of the work that is done (0 to 1)."""
 
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f"
@@ -101,7 +101,7 @@ def visibly() -> Iterator[None]:
 
 @contextmanager
 def progress(*, enabled: bool) -> Iterator[Tell | None]:
-    """Show a bar with the time left on standard error, if `enabled`; give what moves it, or None."""
+    """Show a progress bar on standard error if `enabled`, and yield the function that moves it; else yield None."""
     if not enabled:
         yield None
         return
@@ -121,9 +121,9 @@ def progress(*, enabled: bool) -> Iterator[Tell | None]:
 
 
 def warn(columns: Mapping[str, Iterable[Warned]]) -> None:
-    """Print warnings on standard error, for each column under its name ("": there is one without a name).
+    """Print the warnings about each column on standard error; a line begins with the column's name.
 
-    A warning about every column is printed once, without a name.
+    A warning about all columns (or about a single column, whose name is "") is printed once, without a name.
     """
     lines_of = {name: [f"{warned.sentence} {warned.advice}" for warned in about] for name, about in columns.items()}
     common = [line for line in next(iter(lines_of.values()), []) if all(line in lines for lines in lines_of.values())]
@@ -136,7 +136,7 @@ _ERASE = "\r\x1b[K"
 
 
 def starting() -> None:
-    """Print on a terminal that the program is starting, while the modules of the progress bar are loaded."""
+    """Print a notice on a terminal that the program is starting, while the modules of the progress bar are loaded."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{_ERASE}{_STARTING} ...")
         sys.stderr.flush()
@@ -154,7 +154,7 @@ _NARROWEST = 40
 
 
 def width() -> int:
-    """Return how many columns a summary on standard output may take; 80 in a pipe."""
+    """Return the width of a summary on standard output, in characters; 80 if the output is a pipe."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     return min(max(columns, _NARROWEST), _WIDEST)
 
@@ -165,7 +165,7 @@ def color() -> bool:
 
 
 def master_of(engine: Literal["local", "spark"], master: str | None) -> str | None:
-    """Return the address of the Spark cluster that is asked for, or None.
+    """Return the address of the requested Spark cluster, or None if none is requested.
 
     >>> master_of("spark", None)
     'local[*]'

@@ -1,4 +1,4 @@
-"""What becomes of a report: its files, and the summary or the document on standard output."""
+"""Deliver a report: write its files, and print a summary or its JSON document on standard output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from hushuffle.model import Report, Target
 
 
-_UNWRITTEN: Final = "Nothing was written. --out DIR writes the page and all figures into a folder."
+_UNWRITTEN: Final = "No file was written. Use --out DIR to write the page and all figures to DIR."
 
 
-def refuse_file(folder: Path) -> None:
-    """Complain about an --out that is a file, or cannot be written, before the work starts, not after it."""
+def refuse_file(folder: Path, *, earlier: Sequence[str] = ()) -> None:
+    """Raise an error before the work starts if --out is a file, cannot be written, or holds a file named `earlier`."""
     if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, {folder} is a file."
+        message = f"--out must be a folder, but {folder} is a file."
+        raise UsageError(message)
+    if held := next((name for name in earlier if (folder / name).exists()), ""):
+        message = f"{folder} holds {held} already. Choose another --out, or pass --overwrite to replace it."
         raise UsageError(message)
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
@@ -27,9 +30,9 @@ def refuse_file(folder: Path) -> None:
 
 
 def deliver(made: Report, folder: Path | None, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
-    """Write the files of `made` and the texts `beside` it; print its document alone, or its summary and their names.
+    """Write the files of the report `made`, and the texts `beside`, by file name, into `folder` (None: write nothing).
 
-    Without a `folder` nothing is written.
+    With `json`, print only the report's JSON document; else print its summary and the names of the files.
     """
     from hushuffle import report  # noqa: PLC0415 - only when needed
 
@@ -42,14 +45,14 @@ def deliver(made: Report, folder: Path | None, *, json: bool, beside: Mapping[st
 
 
 def judged(targets: Sequence[Target], *, strict: bool) -> Exit:
-    """Say on standard error which targets are not met; return how the run ends."""
+    """Print the targets that are not met on standard error, and return the exit code of the run."""
     missed = [target for target in targets if not target.met]
     sys.stderr.write("".join(f"hushuffle: target not met: {target.sentence}\n" for target in missed))
     return Exit.MISSED if missed and strict else Exit.DONE
 
 
 def document(files: Sequence[Path]) -> str:
-    """Return the document among the files of a report."""
+    """Return the text of the JSON file among the files of a report."""
     return next(file for file in files if file.suffix == ".json").read_text(encoding="utf-8")
 
 

@@ -29,7 +29,7 @@ _Values = Parameter(group=Group("Values and shares", sort_key=2))
 _Elsewhere = Parameter(group=Group("Counting elsewhere", sort_key=3))
 _SHOWN = 20
 _ROUNDING: Final = 2
-"""An interval of a quantile ends at levels: it spans at least this number of steps between them."""
+"""Both bounds of an interval for a quantile are levels: it is at least this number of levels wide."""
 _CHARTS = (".svg", ".html")
 
 
@@ -56,24 +56,24 @@ def estimate(
       hushuffle estimate hushuffle-out/collected --chart hushuffle-out/shares.svg
 
     Prints the most frequent statistically significant values, with simultaneous
-    intervals (family-wise error rate: 1 - confidence). Files hold all values, each
-    with its own interval. Several collections of different people are added if
-    they have the same randomizer and categories. For a [sum], prints the sum and
-    the mean.
+    intervals (family-wise error rate: 1 - confidence). Output files contain all
+    values, each with its own interval. Several collections of different people are
+    added if they have the same randomizer and categories. For a [sum], prints the
+    sum and the mean.
 
     Args:
         reports: folders that collect wrote, files of reports, or files of counts (.json).
         manifest: manifest of all given files (default: manifest.json beside each).
         out: file for all values: .csv, .parquet or .json (default: none).
-        chart: file for a chart of the shares with their intervals: .svg or .html; of more than 30 values, the largest
-            significant ones (default: none).
-        confidence: confidence of all printed intervals together; in files and with --all, of each.
+        chart: file (.svg or .html) for a chart of the shares with intervals; of more than 30 values, it shows the
+            largest significant shares (default: none).
+        confidence: confidence of all printed intervals together; in files and with --all, of each interval.
         every: print all values, including those that are not significant.
         heavy_hitters: restrict --out, --chart and --json to significant values, with simultaneous intervals.
         simplex: also give nonnegative shares with sum 1; intervals remain those of the unbiased shares.
         counts_only: write support counts to --out (.json) for another machine, without an estimate.
         json: print only JSON, with all values, to standard output.
-        engine: spark counts on a cluster that reads the same files.
+        engine: spark counts reports on a cluster that reads the same files; local uses this machine.
         master: address of the Spark cluster (default: this machine).
     """
     cluster = master_of(engine, master)
@@ -89,7 +89,7 @@ def estimate(
             "--heavy-hitters": heavy_hitters,
         }
         options |= {"--simplex": simplex, "--counts-only": counts_only, "--engine": cluster, "others": reports[1:]}
-        sums.refuse(options, "a [sum] is one figure, from one folder.")
+        sums.refuse(options, "a [sum] has one estimate, from one folder.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
@@ -158,7 +158,7 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
         message = f"--confidence must be between 0 and 1, got {confidence}."
         raise UsageError(message)
     if counts_only and (json or chart is not None or out is None or out.suffix != ".json"):
-        message = "--counts-only needs --out FILE.json and prints or draws nothing else."
+        message = "--counts-only needs --out FILE.json, and excludes options that print or draw."
         raise UsageError(message)
     if chart is not None and chart.suffix not in _CHARTS:
         message = f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}."
@@ -179,7 +179,7 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
 
 def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:
     if counts_only and (every or heavy_hitters or simplex):
-        message = "--counts-only estimates nothing: leave out --all, --heavy-hitters and --simplex."
+        message = "--counts-only makes no estimates: remove --all, --heavy-hitters and --simplex."
         raise UsageError(message)
     if every and heavy_hitters:
         message = "--all and --heavy-hitters exclude each other."
@@ -191,7 +191,7 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
 
     if "" not in tallies:
-        message = f"Counts are of one column: give FOLDER/NAME, NAME one of {', '.join(tallies)}."
+        message = f"--counts-only needs one column: pass FOLDER/NAME, where NAME is one of {', '.join(tallies)}."
         raise UsageError(message)
     tally = tallies[""]
     save_text(out, counts_text(tally.manifest, tally.counts.counts))
@@ -225,7 +225,7 @@ def _facts(
         "in_words": _of_fakes(gain, most),
     }
     if most > 1:
-        facts["meaning"] = f"people, people_low and people_high count reports, up to {most:,} of one person."
+        facts["meaning"] = f"people, people_low and people_high count reports: up to {most:,} per person."
     if tally.grid is not None:
         try:
             numbers = tally.numbers()
@@ -346,8 +346,8 @@ def _print_numbers(facts: dict[str, Any]) -> None:
         at = "Median" if quantile["share"] == 0.5 else f"{100 * quantile['share']:g}% are at most"
         shown.add_row(at, f"{quantile['value']:.4g}", f"{quantile['low']:.4g} to {quantile['high']:.4g}")
     meaning = item(
-        f"Standard error of the mean: {numbers['standard_error']:.3g}. Each interval holds by itself, for the numbers "
-        "inside the bounds. Below are the shares of the levels after rounding."
+        f"Standard error of the mean: {numbers['standard_error']:.3g}. Each interval has this confidence separately, "
+        "for numbers clipped to the bounds. The table shows the shares of the levels after rounding."
     )
     fakes = item(numbers["fake_users"]["in_words"])
     widths = [item(sentence) for sentence in _widths(numbers)]
@@ -355,7 +355,7 @@ def _print_numbers(facts: dict[str, Any]) -> None:
 
 
 def _widths(numbers: dict[str, Any]) -> Iterator[str]:
-    """Yield what the widest interval of a quantile is due to, and what narrows it."""
+    """Yield sentences on why the widest interval of a quantile is wide, and on what makes it narrower."""
     levels, quantiles = numbers["levels"], numbers["quantiles"]
     inside = [one for one in quantiles if levels[0] < one["low"] and one["high"] < levels[-1]]
     if not inside:
@@ -367,13 +367,13 @@ def _widths(numbers: dict[str, Any]) -> Iterator[str]:
     of = f"The widest of these intervals of a quantile spans {wide:,} steps of {step:.4g} between levels"
     if not noise:
         yield (
-            f"{of}: all of it is due to the rounding to levels, and none to noise. More levels (population.levels) "
-            "narrow it; more people do not."
+            f"{of}: all of them come from rounding, and none from noise. More levels (population.levels) narrow the "
+            "interval; more people do not."
         )
         return
     yield (
-        f"{of}: {_ROUNDING} are due to the rounding to levels and {noise:,} to noise. More people or a larger local "
-        "epsilon narrow the part of the noise; more levels shorten a step, and raise the noise per level."
+        f"{of}: {_ROUNDING} steps come from rounding and {noise:,} from noise. More people or a larger local epsilon "
+        "reduce the noise. More levels make steps smaller, and increase the noise of each level."
     )
 
 
@@ -385,7 +385,7 @@ def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
     if below:
         people = math.ceil(max(facts["threshold"], 0.0) * facts["people"])
         held = "people hold" if facts["unit"] == "people" else "reports are of"
-        rare = f" A value that fewer than about {people:,} {held} is mostly not significant." * (
+        rare = f" A value that fewer than about {people:,} {held} is usually not significant." * (
             people <= facts["people"]
         )
         yield (
@@ -400,9 +400,9 @@ def _of_simplex(facts: dict[str, Any]) -> Iterator[str]:
         return
     done, lowered = facts["simplex"], facts["simplex"]["others_lowered_by"]
     yield (
-        f"Shares and people are projected to the simplex (nonnegative, sum 1). Of {facts['values']:,} values "
-        f"{done['set_to_zero']:,} became 0; the others are {'lower' if lowered >= 0 else 'higher'} by "
-        f"{abs(lowered):.2g} than the unbiased ones. Standard errors and intervals are those of the unbiased shares."
+        f"Shares and people are projected to the simplex: they are nonnegative and add up to 1. Of {facts['values']:,} "
+        f"values {done['set_to_zero']:,} became 0; the others are {'lower' if lowered >= 0 else 'higher'} by "
+        f"{abs(lowered):.2g} than the unbiased ones. Standard errors and intervals belong to the unbiased shares."
     )
 
 

@@ -12,7 +12,7 @@ from hushuffle.cli.console import Exit, UsageError
 
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
-"""Where the examples are: inside an installed package, or at the top of a checkout."""
+"""The folders that may contain the examples: the installed package, or the root of a source checkout."""
 
 
 def examples(folder: Path | None = None, /) -> Exit:
@@ -32,7 +32,7 @@ def examples(folder: Path | None = None, /) -> Exit:
                 sys.stdout.write(f"{file.name}\n{_about(file)}\n")
         return Exit.DONE
     if folder.exists():
-        message = f"{folder} exists; give the name of a new folder."
+        message = f"{folder} exists. Choose a new folder."
         raise UsageError(message)
     folder.mkdir(parents=True)
     for file in files:

@@ -15,9 +15,9 @@ def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
       hushuffle explore examples/affairs.toml
       hushuffle explore examples/dummies.toml --out hushuffle-out/dummies.html
 
-    The page shows what each adversary learns and the accuracy of the answers, and
-    the kind of every figure. It offers the specification for download. The page
-    is one file that loads nothing and sends nothing. Never reads values.
+    The page shows what each adversary learns, how accurate the estimates are, and
+    whether a figure is exact or a bound. It offers the specification for download,
+    and is one file that never uses the network. Private values are never read.
 
     Args:
         specification: a TOML file as for assess, of one column.

@@ -1,4 +1,4 @@
-"""`hushuffle init`: questions in plain words, and a first specification."""
+"""`hushuffle init` asks questions in plain words, and writes a first specification."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
       hushuffle init
       hushuffle init hushuffle-out/survey.toml
 
-    An empty line takes the answer in brackets. The deployment meets all given
-    targets, over all rounds. Next, run assess on the file. Nothing is overwritten.
+    An empty line accepts the answer in brackets. The deployment in the file meets
+    all targets over all rounds. Next, run assess on it. Nothing is overwritten.
 
     Args:
         file: new file to write.
     """
     if file.exists():
-        message = f"{file} exists and is not overwritten. Give the name of a new file."
+        message = f"{file} exists and is not overwritten. Choose a new file."
         raise UsageError(message)
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
@@ -93,7 +93,7 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What was answered: tables of a specification, how often people are asked, how often answers change."""
+    """The answers: tables of a specification, the number of rounds, and how often answers change."""
 
     population: dict[str, Any]
     targets: dict[str, Any]
@@ -103,7 +103,7 @@ class _Asked:
 
 
 def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
-    """Return the deployment in words and as tables; without tables: what would have to be otherwise."""
+    """Return the deployment in words and as tables; if no deployment is possible, return advice on changes."""
     # Imported here, so that the first question does not wait for numerics.
     if answers.rounds > 1 or "reports_per_person" in answers.population:
         from hushuffle.assessment.repeated import repeated  # noqa: PLC0415
@@ -120,12 +120,12 @@ def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str,
     choice = choose(wishes, progress=tell)
     if not choice.rows:
         return "", {}, [advice.sentence for advice in choice.advice]
-    words = f"{choice.rows[0].sentence}, first of {len(choice.rows)} designs that hushuffle choose lists"
+    words = f"{choice.rows[0].sentence}, the first of {len(choice.rows)} deployments that hushuffle choose lists"
     return words, tomllib.loads(choice.rows[0].specification), ()
 
 
 def _answers() -> _Asked:
-    """Return what is answered to all questions."""
+    """Ask all questions, and return the answers."""
     numbers = count(1)
 
     def ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
@@ -154,13 +154,13 @@ def _answers() -> _Asked:
 
 
 def _ask(place: int, question: str, default: str, read: Callable[[str], Answer]) -> Answer:
-    """Ask until an answer can be read; of a file or a pipe the first that cannot be read ends the run."""
+    """Ask until the answer is valid; if the input is a file or a pipe, an invalid answer ends the run."""
     while True:
         sys.stdout.write(f"{place}. {question}\n> ")
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
-            message = f"init takes one line for each question; the input ended before question {place}."
+            message = f"The input ended before question {place}. init needs one line for each question."
             raise UsageError(message)
         piped = not sys.stdin.isatty()
         if piped:
@@ -232,7 +232,7 @@ def _epsilon(text: str, letters: str) -> float:
     try:
         return _number(text, 40)
     except ValueError:
-        message = f"Give one of {letters}, or a number above 0 and below 40."
+        message = f"Answer with one of {letters}, or with a number above 0 and below 40."
         raise ValueError(message) from None
 
 
@@ -242,13 +242,13 @@ def _delta(n: int) -> float:
 
 
 def _no_way(advice: Sequence[str]) -> None:
-    would = "What would do:" if advice else "Ask for less, or for more people."
-    sys.stdout.write(f"\nNothing meets all of that, and nothing was written. {would}\n")
+    would = "What would do:" if advice else "Relax a target, or ask more people."
+    sys.stdout.write(f"\nNo deployment meets all targets, and no file was written. {would}\n")
     sys.stdout.write("".join(f"{_filled(f'- {sentence}')}\n" for sentence in advice))
 
 
 def _filled(text: str) -> str:
-    """Return a text in lines as wide as the terminal, at most 80; the second one and others are indented."""
+    """Return a text wrapped to the width of the terminal, at most 80; all lines after the first are indented."""
     return textwrap.fill(text, min(width(), _WIDEST), subsequent_indent="  ", break_on_hyphens=False)
 
 
@@ -257,20 +257,20 @@ def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
     import tomli_w  # noqa: PLC0415 - only when needed
 
     about = {
-        "population": 'Who is asked. With data of your own: data = "people.csv", column = "..." instead of n.',
-        "randomizer": "What each device does with the answer before it leaves. Epsilon: if the shuffler fails.",
+        "population": 'The people. With data of your own, write data = "people.csv", column = "..." instead of n.',
+        "randomizer": "How each device changes its answer. Epsilon limits the loss if the shuffler fails.",
         "shuffler": "What hides who sent which report.",
-        "targets": "What is asked: assess says whether it is met.",
-        "statement": "Who does what; [statement.vouched] says who confirms each assumption.",
+        "targets": "The targets. hushuffle assess reports whether each is met.",
+        "statement": "The names of the parties. [statement.vouched] names who confirms each assumption.",
     }
     if asked.population.get("reports_per_person"):
-        about["population"] = "Who is asked: n is the number of reports, reports_per_person of one person at most."
+        about["population"] = "The people: n is the number of reports. One person sends at most reports_per_person."
     values = {"population": asked.population, "targets": asked.targets, "statement": asked.statement}
-    parts = [f"{_comment(f'{sentence}: chosen by hushuffle init. Everything in it is for you to decide.')}\n"]
+    parts = [f"{_comment(f'{sentence}: proposed by hushuffle init. Check and change every setting as you need.')}\n"]
     times = {key: tables[key] for key in ("rounds", "memoised", "changes") if key in tables}
     if times:
-        memoized = "A device draws a report once and keeps it; one value may change so often."
-        words = memoized if "memoised" in times else "Each round has a fresh report of everybody."
+        memoized = "A device draws a report once and memoizes it. changes: how often one person's value may change."
+        words = memoized if "memoised" in times else "Every person sends a fresh report in each round."
         parts.append(f"{_comment(f'How often the same people are asked. {words}')}\n{tomli_w.dumps(times)}")
     for name, words in about.items():
         content = values.get(name, tables.get(name))

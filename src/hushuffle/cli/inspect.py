@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hushuffle.tables.inspection import Inspection, Profile
 
 _Flag = Parameter(negative=(), show_default=False)
-_PRIVATE = "These are true data, for their owner alone: keep what follows where the data are."
+_PRIVATE = "This output shows true data. Only the data's owner may see it: store it where the data is."
 _VALUES = 3
 _MANY = 20
 SCHEMA_VERSION = 1
@@ -37,18 +37,18 @@ def inspect(
       hushuffle inspect examples/places.csv --out hushuffle-out/places.toml
 
     Shows true data: the columns with their types, values, frequencies, missing
-    and repeated values. Guesses the encoding and the separator of CSV files. The
-    draft is yours to check; assess and collect accept it once population.person
-    states whose a row is.
+    and repeated values. Guesses the encoding and the separator of CSV files. Check
+    the draft: assess and collect accept it only after you have written in
+    population.person to whom a row belongs.
 
     Args:
-        file: a CSV or Parquet file, or a glob of them.
-        column: column to show in detail and to draft for (default: one with values that many records share).
+        file: a CSV or Parquet file, or a glob of such files.
+        column: column to show in detail and to use in the draft (default: one whose values many records share).
         out: new file (.toml) for the draft (default: print it).
         json: print only JSON to standard output.
     """
     if out is not None and out.exists():
-        message = f"{out} exists and is not overwritten. Give the name of a new file."
+        message = f"{out} exists and is not overwritten. Choose a new file."
         raise UsageError(message)
     if out is not None:
         from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
@@ -67,7 +67,7 @@ def inspect(
         sys.stdout.write(_as_json(inspection, None if chosen is None else chosen.name, draft))
     else:
         _print(inspection, column)
-        _print_draft(draft, out)
+        _print_draft(draft, out, "" if chosen is None or column is not None else chosen.name)
     return Exit.DONE
 
 
@@ -84,7 +84,7 @@ def _draft(inspection: Inspection, chosen: Profile, file: str, out: Path | None)
 
 
 def _write(out: Path, draft: str) -> None:
-    """Write a draft, whole or not at all, where nothing is."""
+    """Write a draft to a new file, completely or not at all; raise an error if the file exists."""
     from hushuffle.files.causes import naming  # noqa: PLC0415
     from hushuffle.files.private_files import private_file  # noqa: PLC0415 - only when needed
 
@@ -140,15 +140,15 @@ def _notes(inspection: Inspection) -> Iterator[str]:
 
     if inspection.form is not None and (odd := [column.name for column in inspection.columns if names_a_value(column)]):
         yield (
-            f"The line of names may be missing: {', '.join(map(repr, odd[:_VALUES]))} "
-            f"{'looks' if len(odd) == 1 else 'look'} like a value. If so, the first record was taken for names: write "
-            "names above it."
+            f"The line of column names may be missing: {', '.join(map(repr, odd[:_VALUES]))} "
+            f"{'looks' if len(odd) == 1 else 'look'} like a value. If so, add a line of names above the first record."
         )
     for column in inspection.columns:
         if column.may_name_people:
             yield f"{column.name}: {_repeating(column)}{_spellings(column)}"
         elif column.unique:
-            yield f"{column.name}: another value in every record. It may be the one for `collect --id`."
+            different = f"{column.name}: every record has a different value. This may be the column for `collect --id`."
+            yield different + _spellings(column)
         elif column.exact and column.kind == "text":
             tidying = column.tidying
             if equal := column.distinct - column.different(tidying):
@@ -164,19 +164,19 @@ def _doubts(column: Profile) -> Iterator[str]:
 
     if marks := missing_marks(column):
         named = ", ".join(f"{doubt.value!r} ({doubt.records:,})" for doubt in marks[:_MANY])
-        yield f"{column.name}: these look like missing answers: {named}. Only empty fields count as missing."
+        yield f"{column.name}: these values look like missing answers: {named}. Only empty fields count as missing."
     if errors := typing_errors(column):
         named = ", ".join(f"{doubt.value!r} ({doubt.records:,}) of {doubt.meant!r}" for doubt in errors[:_MANY])
-        yield f"{column.name}: these look like typing errors: {named}."
+        yield f"{column.name}: these values look like typing errors: {named}."
 
 
 def _repeating(column: Profile) -> str:
-    """Say how often values occur, and what that means if they are ids of people."""
+    """Return a sentence on how often values occur, and on what this means if values are ids of people."""
     from hushuffle.specification.draft import repeats  # noqa: PLC0415 - only when needed
 
-    people = f"If they say whose a row is, these {column.present:,} rows are of"
+    people = f"If the column identifies the person of each row, these {column.present:,} rows belong to"
     if column.repeated is None:
-        return f"about {column.distinct:,} different values, too many to count repeats. {people} about so many people."
+        return f"about {column.distinct:,} different values, too many to count repeats. {people} about as many people."
     return (
         f"{column.repeated:,} of {column.distinct:,} values occur more than once, {repeats(column)} rows each on "
         f"average. {people} {column.distinct:,} people."
@@ -184,23 +184,24 @@ def _repeating(column: Profile) -> str:
 
 
 def _spellings(column: Profile) -> str:
-    """Say how many ids are another spelling of one of the others."""
+    """Return a sentence on how many ids are other spellings of the same id; "" if there are none."""
     if not column.other_spellings:
         return ""
     return (
         f" {column.other_spellings:,} values differ from others only by spaces, capital letters or how a number is "
-        "written: as ids they are refused, for they may be the same people."
+        "written: as ids they are rejected, because they may identify the same people."
     )
 
 
-def _print_draft(draft: str | None, out: Path | None) -> None:
+def _print_draft(draft: str | None, out: Path | None, picked: str) -> None:
+    column = f"The draft is for column {picked!r}. To choose another, pass --column NAME.\n" if picked else ""
     if draft is None:
-        why = "no column has values that many records share. Name one: --column."
+        why = "no column has values that many records share. Choose a column with --column."
         sys.stdout.write(f"\nNo specification is drafted: {why}\n")
     elif out is None:
-        sys.stdout.write(f"\nA drafted specification (--out FILE.toml writes it):\n\n{draft}")
+        sys.stdout.write(f"\nDraft of a specification (--out FILE.toml writes it):\n{column}\n{draft}")
     else:
-        sys.stdout.write(f"\nWrote {out}\n")
+        sys.stdout.write(f"\nWrote {out}\n{column}")
 
 
 def _as_json(inspection: Inspection, chosen: str | None, draft: str | None) -> str:

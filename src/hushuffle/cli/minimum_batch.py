@@ -43,8 +43,8 @@ def minimum_batch(
       hushuffle minimum-batch examples/secure-sums.toml
       hushuffle minimum-batch --k 10 --local-epsilon 4 --epsilon 1 --delta 1e-6
 
-    The guarantee is certified for that batch and for every larger one, whatever
-    people answer. Give a specification with targets.epsilon, or all of --k,
+    The guarantee is certified for this batch size and for every larger one, for
+    all possible answers. Give a specification with targets.epsilon, or all of --k,
     --local-epsilon, --epsilon and --delta.
 
     Args:
@@ -54,21 +54,21 @@ def minimum_batch(
             (default: that of the specification).
         epsilon: largest central epsilon of a release, in nats (default: targets.epsilon).
         delta: delta of that guarantee (default: targets.delta).
-        mechanism: randomizer: one-hot bits with equal flip probabilities (symmetric), with optimized ones (optimized),
-            or randomized response.
-        release: sums of all reports (secure aggregation: Prio, DAP), or the shuffled reports.
-        reports_per_person: reports per person in a batch, at most.
-        rounds: number of batches with the same people; epsilon is that of all these batches together.
+        mechanism: the randomizer: one-hot bits with equal flip probabilities (symmetric) or with different ones
+            (optimized), or randomized response.
+        release: what is released: sums of all reports (secure aggregation: Prio, DAP), or the shuffled reports.
+        reports_per_person: maximum number of reports per person in a batch.
+        rounds: number of batches with the same people; epsilon is for all these batches together.
         json: print only JSON to standard output.
-        dap: print JSON with the task in terms of DAP: the VDAF, its parameters, and requirements.
+        dap: print JSON with the settings of a DAP task: the VDAF, its parameters, and requirements.
     """
     options = {"--k": k, "--local-epsilon": local_epsilon, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]
     if (specification is None and len(given) < len(options)) or (specification is not None and given):
-        message = f"minimum-batch takes a specification, or all of {', '.join(options)}."
+        message = f"minimum-batch needs a specification, or all of the options {', '.join(options)}."
         raise UsageError(message)
     if specification is not None and (reports_per_person, rounds) != (1, 1):
-        message = "--reports-per-person and --rounds go with options; a specification has keys of its own for them."
+        message = "--reports-per-person and --rounds are for use without a specification, which has own keys."
         raise UsageError(message)
     from hushuffle.questions import dp  # noqa: PLC0415 - a mistake in the options shows before
 
@@ -122,12 +122,12 @@ def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
 
     collection = load_collection(path)
     if collection.several:
-        message = "A specification of several columns has no smallest batch of its own: give one of a single column."
+        message = "minimum-batch needs a specification of one column. Write a separate specification for each column."
         raise UsageError(message)
     specification = collection.columns[""]
     targets, exposure = specification.targets, Exposure.of(specification)
     if targets.epsilon is None:
-        unfit("targets.epsilon", "must be given", "nothing", "For example epsilon = 0.5: the most that is wanted.")
+        unfit("targets.epsilon", "must be given", "nothing", "Set the largest acceptable epsilon, for example 0.5.")
     people = specification.population.read(path.parent)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     return protocol, {
@@ -153,7 +153,7 @@ def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
 
 
 def _option(problem: Problem) -> str:
-    """Return what a mechanism refuses in the words of the command line."""
+    """Return a mechanism's error message with the name of the option instead of the argument."""
     option = {"epsilon": "--local-epsilon", "k": "--k"}[problem.key]
     return f"{option} {problem.rule}, got {problem.value}. {problem.hint}".rstrip()
 
@@ -162,20 +162,20 @@ def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
     from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
 
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    hint = "Use more noise, or allow a larger one." if noisy else "Without noise no crowd protects."
+    hint = "Use more noise, or allow a larger epsilon." if noisy else "Without noise no crowd protects."
     if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
-        hint = "Dummies of the shuffler hide as much in any crowd: assess says how much."
-    unfit("targets.epsilon", "must be a target that some number of people meets", f"{epsilon:g}", hint)
+        hint = "The shuffler's dummies protect equally for any batch size: run assess for the epsilon."
+    unfit("targets.epsilon", "must be a value that some number of people achieves", f"{epsilon:g}", hint)
 
 
 def _text(calibration: Calibration, target: dict[str, Any]) -> str:
-    several = f", {target['reports_per_person']:,} of each person at most" if target["reports_per_person"] > 1 else ""
+    several = f", at most {target['reports_per_person']:,} per person" if target["reports_per_person"] > 1 else ""
     together = f" of {target['rounds']:,} batches with the same people together" if target["rounds"] > 1 else ""
     randomizer, shuffler = calibration.protocol.randomizer.describe(), calibration.protocol.shuffler.describe()
     parts = [
         f"{randomizer[0].upper()}{randomizer[1:]}; {shuffler}.",
         f"Smallest batch: {calibration.value:,.0f} reports{several}.",
-        f"With that many, or more, central epsilon{together} is at most {target['epsilon']:g} at delta = "
+        f"With this number of reports or more, central epsilon{together} is at most {target['epsilon']:g} at delta = "
         f"{target['delta']:g}, whatever the answers are: {calibration.bound}.",
     ]
     if calibration.beyond_bound is not None:

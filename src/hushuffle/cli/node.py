@@ -31,17 +31,17 @@ def start(configuration: Path, /) -> Exit:
       hushuffle node start hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
       hushuffle node start hushuffle-out/plan-histogram-phones/relay.toml
 
-    A file with the key `role` is for a service: relay, scrambler, target, result
-    or issuer. It runs for many tasks; SIGTERM and Ctrl-C end it, SIGHUP makes it load new tasks.
+    A file with the key `role` starts a service for many tasks: relay, scrambler,
+    target, result or issuer. SIGTERM and Ctrl-C end it; SIGHUP loads new tasks.
 
     Writes one JSON line per event to standard error, without private values.
-    SIGTERM, SIGHUP and Ctrl-C let a node complete the message that it is sending,
-    and stop the rest. Ends with exit code 1 if a node fails or refuses the run:
-    the document contradicts its plan, the [policy] of a source forbids it, or no
-    node accepted a source's messages.
+    SIGTERM, SIGHUP and Ctrl-C end a node after the message that it is sending.
+    Ends with exit code 1 if a node fails, if the document contradicts its plan,
+    if the [policy] of a source forbids the run, or if no node accepted a source's
+    messages.
 
     Args:
-        configuration: the TOML file with the nodes, the run's document and the keys' places; or that of a service.
+        configuration: TOML file that names the nodes, the run's document and the keys, or that is for a service.
     """
     from hushuffle.specification.reading import read_text  # noqa: PLC0415 - only when needed
 
@@ -60,7 +60,7 @@ def start(configuration: Path, /) -> Exit:
         if (lost := counters.get("undelivered")) and name not in ran.failures:
             reasons = ", ".join(counters["rejected"])
             sys.stderr.write(
-                f"hushuffle: {name}: {lost:,} of its {lost + counters['sent']:,} messages were not taken ({reasons}).\n"
+                f"hushuffle: {name}: {lost:,} of its {lost + counters['sent']:,} messages were rejected ({reasons}).\n"
             )
     return Exit.FAILED if ran.failures else Exit.DONE
 
@@ -156,12 +156,12 @@ def certs(
 
     Writes NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, and
     authority.pem and authority.key, unless the folder has an authority. Outside of
-    trials, use your own authority: NAME.pem and NAME.key may have any origin.
+    trials, use your own authority to issue NAME.pem and NAME.key.
 
     Args:
         names: names of the nodes (default: those of --document).
         out: folder to write into; a node's files in it are never overwritten.
-        document: document of a run, for all nodes in it (default: none).
+        document: document of a run, all of whose nodes get files (default: none).
         days: validity of the certificates, in days.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
@@ -173,7 +173,7 @@ def certs(
         run = read_document(document)
         wanted |= dict.fromkeys([*run.servers, *run.places])
     if not wanted:
-        message = "name one node or more, or a run's --document."
+        message = "pass the names of nodes, or the --document of a run."
         raise UsageError(message)
     try:
         written = make_certificates(list(wanted), out=out, days=days)
@@ -191,8 +191,8 @@ def health(configuration: Path, /) -> Exit:
       hushuffle node health hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
       hushuffle node health hushuffle-out/plan-aggregate-network/result.toml
 
-    Connects to each node with its own certificate, and needs the node's key.
-    Prints one JSON line per node. Ends with exit code 1 if a node does not answer.
+    Connects to each node with the node's own certificate and key. Prints one JSON
+    line per node. Ends with exit code 1 if a node does not answer.
 
     Args:
         configuration: the TOML file that the nodes were started with.

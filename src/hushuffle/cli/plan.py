@@ -11,6 +11,7 @@ from cyclopts import App, Group, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, UsageError, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
+from hushuffle.errors import DataError
 from hushuffle.files.interrupts import heard
 
 if TYPE_CHECKING:
@@ -48,9 +49,9 @@ def analyse(
       hushuffle plan analyse examples/histogram.toml --strict --json
 
     The adversary observes all messages. States the guarantee of each cluster and
-    in total, the costs, and the effect of other settings. Reads only the number
-    of records. Writes study.html and study.json: both or neither. If no guarantee
-    can be stated, explains why and ends with exit code 1.
+    in total, the costs, and the effect of other settings. Of the data, reads only
+    the number of records. Writes study.html and study.json. If no guarantee can be
+    stated, explains why and ends with exit code 1.
 
     Args:
         specification: the TOML file that describes the plan.
@@ -67,10 +68,14 @@ def analyse(
     from hushuffle.queries.analyse import analyse_plan  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        analysis = analyse_plan(spec, base_folder=specification.parent, people=people, progress=tell)
+        try:
+            analysis = analyse_plan(spec, base_folder=specification.parent, people=people, progress=tell)
+        except DataError as error:
+            message = f"{error} If phones supply the records, pass --people N: then no data are read."
+            raise DataError(message) from error
     deliver(analysis.study, folder, json=json)
     if analysis.refusals:
-        sys.stderr.write("hushuffle: no guarantee can be stated for this plan.\n")
+        sys.stderr.write("hushuffle: this plan has no privacy guarantee.\n")
         return Exit.FAILED
     return judged(analysis.study.targets, strict=strict)
 
@@ -89,9 +94,9 @@ def simulate(
       hushuffle plan simulate examples/aggregate.toml
       hushuffle plan simulate examples/kmeans.toml --out hushuffle-out/clusters
 
-    Shows the true result and that of the plan, the number of tuples used, the
-    costs against their formulas, and the traffic that an adversary observes.
-    Writes study.html and study.json: both or neither.
+    Shows the true result and the plan's result, the number of tuples used, the
+    costs compared with their formulas, and the traffic that an adversary observes.
+    Writes study.html and study.json.
 
     Args:
         specification: the TOML file that describes the plan.
@@ -147,7 +152,7 @@ def run(
         json: print only study.json, no summary, to standard output.
         hosts: TOML file with the nodes' addresses, public seal keys and sources (default: run on this machine).
         bundle: with --phones and --hosts, write one folder per service, with its keys, to copy to its host.
-        start: with --hosts, time zero of the run with its time zone: 2026-05-01T10:00Z (default: in 15 minutes).
+        start: with --hosts, start time of the run, for example 2026-05-01T10:00Z (default: in 15 minutes).
         trace: file for the observed traffic (default: trace.parquet in --out).
     """
     if phones:
@@ -156,7 +161,7 @@ def run(
         message = "--bundle goes with --phones and --hosts."
         raise UsageError(message)
     elif network == (hosts is not None):
-        message = "say either --network, to run everything on this machine, or --hosts FILE, to prepare it for others."
+        message = "pass --network to run all nodes on this machine, or --hosts FILE to prepare other machines."
         raise UsageError(message)
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
@@ -171,7 +176,7 @@ def run(
     if hosts is not None:
         return _prepare(spec, hosts, folder, _moment(start))
     if start is not None:
-        message = "--start goes with --hosts: on this machine a run starts at once."
+        message = "--start needs --hosts. Without it, the run starts at once on this machine."
         raise UsageError(message)
     from hushuffle.network.run import run_on_network  # noqa: PLC0415
     from hushuffle.network.study import network_study  # noqa: PLC0415
@@ -188,10 +193,10 @@ def run(
 
 def _check_phones(*, network: bool, hosts: Path | None, bundle: bool, trace: Path | None, start: str | None) -> None:
     if network or trace is not None:
-        message = "--network and --trace are for nodes with certificates: leave them out with --phones."
+        message = "--network and --trace need nodes with certificates, not --phones."
         raise UsageError(message)
     if hosts is None and (bundle or start is not None):
-        message = "--bundle and --start go with --hosts: on this machine a task starts at once."
+        message = "--bundle and --start need --hosts: on this machine a task starts at once."
         raise UsageError(message)
 
 
@@ -216,7 +221,7 @@ def _prepare_task(spec: PlanSpecification, hosts: Path, folder: Path, start: dat
     from hushuffle.network.phones.bundle import prepare_task  # noqa: PLC0415 - only when needed
 
     prepared = prepare_task(spec, hosts, out=folder, start=start, bundle=bundle)
-    lines = [f"Wrote {prepared.document}: phones and services get these bytes.", f"The task's id is {prepared.id}."]
+    lines = [f"Wrote {prepared.document}: phones and services need it unchanged.", f"The task's id is {prepared.id}."]
     lines += [*prepared.promise, ""]
     lines += [f"All times are counted from {prepared.start} on. Start on each host:", ""]
     lines += [f"  {command}" for command in prepared.commands]
@@ -241,9 +246,9 @@ def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime
     from hushuffle.network.hosts import prepare  # noqa: PLC0415 - only when needed
 
     prepared = prepare(spec, hosts, out=folder, start=start)
-    lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations beside it.", ""]
+    lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations into the same folder.", ""]
     lines += [f"All times are counted from {prepared.start} on.", ""]
-    lines += ["Copy the document and its configuration to every host, with its keys beside them, and start there,"]
+    lines += ["Copy the document, the host's configuration and its keys to every host, and run there,"]
     lines += ["the sources last:", ""]
     shown = prepared.commands[:_MOST_COMMANDS]
     lines += [f"  {command}" for command in shown]
@@ -254,7 +259,7 @@ def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime
 
 
 def _folder(out: Path | None, name: str) -> Path:
-    """Return the folder to write into; complain before the work starts, not after it."""
+    """Return the folder to write into; raise an error before the work starts if it cannot be written."""
     folder = _ROOT / name if out is None else out
     refuse_file(folder)
     return folder

@@ -83,7 +83,7 @@ def reproduce(
 
 
 def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None, dict[str, Path]]:
-    """Return the folder of the data sets, and those that are elsewhere, by name."""
+    """Return the folder of the data sets, and the folders of data sets elsewhere, by the name of the data set."""
     names = sorted({name for target in targets for name in (*target.data, *dict(target.originals))})
     folder, named = os.environ.get("HUSHUFFLE_DATA"), dict[str, Path]()
     for text in given:
@@ -95,7 +95,7 @@ def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None,
             message = f"--data: there is no data set {name or 'without a name'}; there are {', '.join(names)}."
             raise UsageError(message)
         if not Path(path).is_dir():
-            message = f"--data: {name} must be a folder, {path or 'nothing'} is none."
+            message = f"--data: {name} must be a folder, but {path or 'nothing'} is not a folder."
             raise UsageError(message)
         named[name] = Path(path)
     return (Path(folder) if folder else None), named
@@ -152,7 +152,7 @@ def _computed(target: Target, request: Request, tell: Tell, *, quick: bool) -> R
 
 
 def _part(tell: Tell | None, target: Target, *, start: float, size: float) -> Tell:
-    """Return what moves one target's part of the bar."""
+    """Return the function that moves the progress bar within one target's part of the bar."""
 
     def told(what: str, share: float) -> None:
         if tell is not None:

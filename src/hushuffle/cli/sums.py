@@ -1,4 +1,4 @@
-"""What `hushuffle collect`, `estimate` and `calibrate` do with a sum by several messages."""
+"""The commands `collect`, `estimate` and `calibrate` for sums in which each client sends several messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDTH = 80
 
 
 def refuse(options: Mapping[str, object], what: str) -> None:
-    """Refuse options that were given and mean nothing here."""
+    """Raise an error that names the options that were given but have no effect on sums."""
     given = [name for name, value in options.items() if value]
     if given:
         message = f"{', '.join(given)}: {what}"
@@ -33,13 +33,13 @@ def refuse(options: Mapping[str, object], what: str) -> None:
 
 
 def described(made: CollectedSum) -> list[str]:
-    """Return what was released, in lines."""
+    """Return lines of text that describe the release."""
     protocol = made.protocol
     lines = [
         protocol.describe(),
         f"Local epsilon infinity; central epsilon {made.central} at delta = {protocol.delta:g}.",
         f"Each person sent {protocol.messages_per_person:,} messages, {protocol.bits_per_person / 8:g} bytes.",
-        f"One row is taken for one person: {made.protocol.n:,} rows, {made.protocol.n:,} people.",
+        f"Each row counts as one person: {made.protocol.n:,} rows, {made.protocol.n:,} people.",
     ]
     if made.total is not None:
         times, epsilon, delta = made.total
@@ -49,8 +49,8 @@ def described(made: CollectedSum) -> list[str]:
     if made.clipped:
         percent = 100 * made.clipped / protocol.n
         lines.append(
-            f"{percent:.3g} % of the numbers were outside the bounds and taken for the nearer one (the files do not "
-            "record this share)."
+            f"{percent:.3g} % of the numbers were outside the bounds and replaced by the nearer bound (the files do "
+            "not record this share)."
         )
     if made.repeated:
         lines.append("This sum was collected before: the same messages, in another order.")
@@ -58,7 +58,7 @@ def described(made: CollectedSum) -> list[str]:
 
 
 def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool) -> Exit:
-    """Print the sum in a folder, or write it to a file."""
+    """Print the estimate of the sum that a folder holds, or write it to a file."""
     from hushuffle.collection.sums import estimate_folder  # noqa: PLC0415 - only when needed
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415
 
@@ -85,7 +85,7 @@ def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool
 
 
 def _print(lines: Sequence[str]) -> None:
-    """Print lines, folded to the terminal; the name of a file stays whole."""
+    """Print lines wrapped to the width of the terminal; lines with a file name are not wrapped."""
     for line in lines:
         whole = line.startswith("Wrote ") or not line
         parts = [line] if whole else textwrap.wrap(line, width(), break_long_words=False, break_on_hyphens=False)
@@ -112,7 +112,7 @@ def _facts(estimated: SumEstimate, confidence: float) -> dict[str, Any]:
         for name, parts in (("sum", 1), ("mean", estimated.people))
     }
     far = number(estimated.moved(1), up=True)
-    words = f"A single Sybil client could have moved the sum by up to {far}, to any possible sum."
+    words = f"A single Sybil client could have changed the sum by up to {far}, to any possible sum."
     return {
         "people": estimated.people,
         "confidence": confidence,
@@ -156,7 +156,7 @@ def _lines(choice: SumChoice) -> Iterator[str]:
     noise = protocol.noise
     yield from _wrapped(
         f"Proposed: population.levels = {protocol.levels}, sum.epsilon = {protocol.epsilon!r}, sum.delta = "
-        f"{protocol.delta!r}. Noise: discrete Laplace, P(k) in proportion to {noise.chance:.9g}^|k|, in steps of "
+        f"{protocol.delta!r}. Noise: discrete Laplace, P(k) proportional to {noise.chance:.9g}^|k|, in steps of "
         f"{protocol.step:.6g}; messages modulo 2^{protocol.modulus.bit_length() - 1}."
     )
     for target in choice.targets:
@@ -164,7 +164,7 @@ def _lines(choice: SumChoice) -> Iterator[str]:
     yield ""
     yield from _wrapped(
         "The central epsilon (in nats) is certified for all numbers. The error is the standard error if all people "
-        "answer, for the numbers with the largest rounding error. The numbers themselves were not looked at."
+        "answer, for the numbers with the largest rounding error. The numbers were not read."
     )
 
 
@@ -173,13 +173,13 @@ def _verdict(choice: SumChoice) -> str:
         return "All targets are met."
     if choice.people is not None:
         return (
-            f"With {choice.population.n:,} people nothing meets both privacy and accuracy: at least {choice.people:,} "
-            "are needed."
+            f"With {choice.population.n:,} people no settings meet both privacy and accuracy: at least "
+            f"{choice.people:,} people are needed."
         )
     if choice.private is not None and choice.accurate is None and choice.standard_error is not None:
-        return f"Not even epsilon = 40 meets the accuracy with {choice.population.n:,} people."
+        return f"No epsilon up to 40 meets the accuracy target with {choice.population.n:,} people."
     missed = ", ".join(f"targets.{target.key}" for target in choice.targets if not target.met)
-    return f"Not met by what is proposed: {missed}."
+    return f"The proposal misses these targets: {missed}."
 
 
 def _row(name: str, point: SumPoint) -> str:

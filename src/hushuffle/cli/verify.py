@@ -23,23 +23,24 @@ def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
 
     Recomputes both bounds of each epsilon in ball arithmetic, from the
     distribution of one report and the worst-case datasets in the file, by code
-    independent of the code that wrote it. Ends with exit code 3 if a figure is
-    contradicted or cannot be shown, with 1 if there is nothing to check. Needs
+    independent of the code that wrote it. Compares the verdict, the statement,
+    charts and tables with these. Ends with exit code 3 if a figure is
+    contradicted or not confirmed, with 1 if there is nothing to check. Needs
     python-flint: pip install "hushuffle[verify]".
 
     Args:
-        file: result.json of assess, or a certificate, or a list of certificates.
-        json: print only JSON, one object per figure, to standard output.
+        file: result.json of assess, a certificate, or a list of certificates.
+        json: print only JSON, one object per figure and a summary, to standard output.
     """
     try:
         import flint  # noqa: F401, PLC0415 - an extra
     except ImportError as missing:
         message = 'Checking certificates needs python-flint: pip install "hushuffle[verify]".'
         raise MissingDependencyError(message) from missing
-    from hushuffle.verifying import certificate, checks, table  # noqa: PLC0415 - needs flint
+    from hushuffle.verifying import certificate, document, table  # noqa: PLC0415 - needs flint
 
     try:
-        rows = list(checks.check_document(certificate.read(file.read_text(encoding="utf-8"))))
+        rows = list(document.check_document(certificate.read(file.read_text(encoding="utf-8"))))
     except UnicodeDecodeError:
         message = f"{file}: not a text in UTF-8."
         raise UsageError(message) from None

@@ -1,1 +1,1 @@
-"""Run a collection: read, randomize, shuffle, and record the used randomness; estimate from the released files."""
+"""Run a collection: read, randomize and shuffle records, and record the used randomness; estimate from releases."""

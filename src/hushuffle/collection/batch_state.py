@@ -1,4 +1,4 @@
-"""The state of collected batches: a private file beside them that lists every file read and its batch."""
+"""The state of collected batches: a private file beside the batches that lists every input file and its batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Arrival:
-    """An input file as it was read. `batch` is its batch number (None: not collected yet; 0: left out as late)."""
+    """An input file that was read. `batch` is its batch number (None: not collected yet; 0: excluded as too late)."""
 
     path: str
     digest: str
@@ -30,13 +30,13 @@ class Arrival:
     batch: int | None = None
 
     def same_place(self, path: Path) -> bool:
-        """Return whether the file at `path` still has the size and time recorded here, without reading its content."""
+        """Return whether `path` is this file with the same size and time of change, without reading its content."""
         status = path.stat()
         return self.path == str(path) and (self.size, self.modified) == (status.st_size, status.st_mtime_ns)
 
 
 def arrival(path: Path, name: str) -> Arrival:
-    """Return the record of an input file with the digest of its content; messages call the file `name`."""
+    """Return the `Arrival` of an input file, with the digest of its content; error messages call the file `name`."""
     try:
         before = path.stat()
         with path.open("rb") as file:
@@ -45,13 +45,13 @@ def arrival(path: Path, name: str) -> Arrival:
         fail(f"{name} cannot be read: {cause(error)}.")
     recorded = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
     if not recorded.same_place(path):
-        fail(f"{name} is being written. Let files arrive under another name, and rename them when they are whole.")
+        fail(f"{name} is being written. Write files under another name, and rename them when they are complete.")
     return recorded
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchState:
-    """The input `files` that were read; `claimed` is the batch whose release had begun when the state was last written.
+    """The input `files` that were read; `claimed` is the number of the batch whose release has begun but not ended.
 
     `coins` is a keyed digest of the randomness and the values of the claimed batch: equal digests mean equal reports.
     It is None if the randomness was fresh or is unknown. `damaged` holds digests of files that could not be read: no
@@ -76,7 +76,7 @@ class BatchState:
 
     @property
     def latest(self) -> str:
-        """The collected file whose name sorts last, over all batches; "" if there is none."""
+        """The last path, in alphabetical order, of all collected files; "" if there is none."""
         return max((file.path for file in self.files if file.batch), default="")
 
     def of_batch(self, number: int) -> tuple[Arrival, ...]:
@@ -84,22 +84,22 @@ class BatchState:
         return tuple(file for file in self.files if file.batch == number)
 
     def with_files(self, files: Sequence[Arrival], batch: int, *, people: int | None = None) -> Self:
-        """Return the state after `files` were assigned to `batch`, which has `people` people."""
+        """Return the state with `files` assigned to batch number `batch`, which has `people` people."""
         counted = () if people is None else ((batch, people),)
         went = (*self.files, *(replace(file, batch=batch) for file in files))
         return replace(self, files=went, people=(*self.people, *counted))
 
     def without(self, number: int) -> Self:
-        """Return the state without batch `number`: its files count as not collected."""
+        """Return the state without batch `number`, whose files then count as not collected."""
         files = tuple(file for file in self.files if file.batch != number)
         return replace(self.settled(), files=files, people=tuple(one for one in self.people if one[0] != number))
 
     def settled(self) -> Self:
-        """Return the state after the claimed batch was resolved: its files are collected, and no batch is claimed."""
+        """Return the state in which the claimed batch is released, so that no batch is claimed any more."""
         return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
-        """Write the state to disk atomically, flushed; only the owner of the file can read it."""
+        """Write the state to the file `path` atomically, flushed to the disk and readable only by its owner."""
         document = {
             "schema_version": _VERSION,
             "content": _CONTENT,
@@ -143,7 +143,7 @@ class BatchState:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lock `folder` against other collections that would add batches."""
+    """Lock `folder`, so that no other collection adds batches to it at the same time."""
     try:
         make_folder(folder)
     except OSError as error:
@@ -200,6 +200,6 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def _damaged(path: Path) -> NoReturn:
     fail(
-        f"{path} is damaged, so the collected files are unknown. Name a new folder for batches, and give files that "
-        "are in no batch."
+        f"{path} is damaged, so the collected files are unknown. Choose a new folder for batches, and pass only files "
+        "that were never collected."
     )

@@ -1,10 +1,10 @@
-"""Collect files that keep arriving in batches: each file once, and in no batch fewer people than required.
+"""Collect files that keep arriving, in batches: each file belongs to one batch, and each batch has enough people.
 
 
 A batch is claimed in the state file before it is released; renaming one folder releases it. If a run is killed between
 these two steps, it is unknown whether an observer saw the batch. A second run would randomize the same records with
-other randomness. So the next run stops, unless it has the key, the round and the ids of the claimed batch. With these
-it repeats the same reports, and the digest in the claim verifies that.
+other randomness. So the next run stops, unless it has the key, the round and the ids of the claimed batch. Then it
+repeats the same reports, which it verifies by the digest in the claim.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from hushuffle.tables.private import WrongRecords
 from hushuffle.tables.sources import files_of
 
 Late: TypeAlias = Literal["next", "drop", "refuse"]
-"""What happens to a file whose name sorts before a collected one: it goes into the next batch, is left out for good, or
-stops the run."""
+"""What to do with a file whose name sorts before a collected file: put it into the next batch, never collect it, or
+stop the run."""
 
 Interrupted: TypeAlias = Literal["repeat", "skip"]
 """What to do with a batch that was started but has no output: collect its files again, or never."""
@@ -44,7 +44,7 @@ class _OtherCoins(Exception):  # noqa: N818 - what is the case
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRun:
-    """The `number` of the batch that a run released, and its release, `collected`; None: too few people yet.
+    """The result of a run: the `number` of the released batch, and its release `collected` (None: too few people).
 
     `files` are in the batch, or pending if none was released; `dropped` are late files that are left out for good.
     `damaged` gives the reason for each file that could not be read or has invalid records; the next run tries that file
@@ -81,14 +81,14 @@ def collect_batch(
         out: the folder of all batches. The private file `out`.state.json beside it lists the files of each batch: their
             names and digests of their content.
         request: the options of the collection.
-        late: see `Late`.
-        interrupted: see `Interrupted`; None: the run stops with an error. It is not needed with the key, round and ids
-            of the interrupted run: the batch is then repeated as it was.
+        late: what to do about files that arrive late, see `Late`.
+        interrupted: what to do about an interrupted run, see `Interrupted`; None: stop with an error. It is not needed
+            with the key, round and ids of the interrupted run, since the batch is then repeated as it was.
     """
     if collection.whole.memoised:
-        fail("A memoized collection collects a round at once, not in batches: pass `--round`.")
+        fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`.")
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
-        fail("A public order covers all people at once, so a Mallows shuffle has no batches. Use another shuffler.")
+        fail("A Mallows shuffle has one public order of all people, so batches are impossible. Use another shuffler.")
     if request.budget is not None:
         refuse_used_up(request.budget)  # refused before any work is done
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
@@ -266,7 +266,7 @@ def _found(collection: Collection, request: Request) -> dict[Path, str]:
     if request.sources:
         return files_of(request.sources)
     if collection.data is None:
-        fail("Batches need files: pass `--input` with a folder or a glob, or give the specification data.")
+        fail("Batches need files: pass `--input` with a folder or a glob, or set data in the specification.")
     return files_of([collection.data], base_folder=request.base_folder)
 
 
@@ -283,8 +283,8 @@ def _new(state: BatchState, names: Mapping[Path, str]) -> tuple[Arrival, ...]:
         if before is not None and before.digest != current.digest:
             when = f"batch {before.batch} took it" if before.batch else "it was left out"
             fail(
-                f"{name} has changed since {when}: its people would report again. Restore it, and put new records into "
-                "a file of their own."
+                f"{name} has changed since {when}, so its people would report twice. Restore it, and put new records "
+                "into a new file."
             )
         if current.digest in new:
             other = names[Path(new[current.digest].path)]
@@ -316,8 +316,8 @@ def _settled(state: BatchState, number: int, interrupted: Interrupted | None, ou
         return state.settled()
     if interrupted is None:
         keyed = (
-            " It was collected with a key, and this run would use other randomness. The same key, round, id column, "
-            "categories, randomizer and shuffler would repeat it exactly."
+            " It was collected with a key, and this run would use different randomness. To repeat it exactly, use the "
+            "same key, round, id column, categories, randomizer and shuffler."
         )
         fail(
             f"A run ended while it released batch {number}, and {_folder(out, number)} does not exist."
@@ -329,13 +329,13 @@ def _settled(state: BatchState, number: int, interrupted: Interrupted | None, ou
 
 
 def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
-    """Refuse to go on if `out` has batches that the state file does not list."""
+    """Raise an error if `out` has batches that the state file does not list."""
     folders = [path for path in out.glob("batch-*") if path.name.removeprefix("batch-").isdecimal()]
     unknown = [path for path in folders if int(path.name.removeprefix("batch-")) > state.last]
     if unknown:
         fail(
             f"{out} holds {unknown[0].name}, which {notebook} does not list: files could be collected twice. Restore "
-            "the state file, or name another folder and give files that are in no batch."
+            "the state file, or choose another folder and pass only files that were never collected."
         )
 
 
@@ -346,7 +346,7 @@ def _with(request: Request, files: Sequence[Arrival], names: Mapping[Path, str])
 
 
 def _refuse_changed(files: Sequence[Arrival], request: Request) -> None:
-    """Refuse files whose content changed while the batch was collected."""
+    """Raise an error if the content of a file changed while the batch was collected."""
     for file in files:
         path, name = Path(file.path), request.called[file.path]
         if not path.exists() or (not file.same_place(path) and arrival(path, name).digest != file.digest):

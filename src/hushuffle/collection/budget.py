@@ -1,8 +1,8 @@
-"""A budget over time: a file with the privacy limit of one group of people, and with every release about them.
+"""A privacy budget over time: a file with the limit for one group of people, and with all releases about them.
 
 The operator creates the file, with `epsilon` and `delta`, for one group of people. Every collection that names it adds
-up all entries and itself, as rounds with the same people. If the total would exceed the limit, the collection is
-refused before anything is released. An entry is written before its release, and counts even if the run ends there.
+up all entries and itself, as rounds with the same people. If the total would exceed the limit, an error is raised
+before anything is released. An entry is written before its release, and counts even if the run then fails.
 
 Source: docs/theory/composition.md, Theorem 3.
 """
@@ -30,7 +30,7 @@ from hushuffle.files.causes import cause
 from hushuffle.files.private_files import remove_unfinished, write_private
 
 _OTHERS: Final = 0o022  # writable by the group, or by every user
-_BEGUN: Final = "To begin one for a group of people, write a file with two lines: epsilon = 1.0 and delta = 1e-6."
+_BEGUN: Final = "To create a budget for a group of people, write a file with two lines: epsilon = 1.0 and delta = 1e-6."
 _KNOWN: Final = ("epsilon", "delta", "people", "released")
 
 
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One collection in a budget; `coins` identifies keyed randomness, "secure" if the randomness was fresh."""
+    """A budget's entry for one collection; `coins` identifies keyed randomness, or is "secure" for fresh randomness."""
 
     date: str
     coins: str
@@ -57,13 +57,13 @@ class Entry:
 
     @classmethod
     def now(cls, parts: Sequence[Part], *, coins: Sequence[bytes]) -> Entry:
-        """Return the entry of a collection that is about to be released; `coins` are digests of its keyed records."""
+        """Return the entry for a release that is about to happen; `coins` are digests of its keyed records, if any."""
         named = f"keyed, {hashlib.sha256(b''.join(coins)).hexdigest()}" if coins else "secure"
         date = datetime.now(tz=UTC).isoformat(timespec="seconds")
         return cls(date=date, coins=named, parts=tuple(parts))
 
     def repeats(self, other: Entry) -> bool:
-        """Return whether both entries released the same reports: same keyed randomness, same mechanism."""
+        """Return whether both entries released the same reports, by the same keyed randomness and mechanism."""
         return self.coins != "secure" and (self.coins, self.parts) == (other.coins, other.parts)
 
 
@@ -106,7 +106,7 @@ class Budget:
         if os.name == "posix" and mode & _OTHERS:
             fail(f"other users of this machine can write the budget {path}. Run: chmod 600 {path.name}")
         entries = _entries(raw.get("released", []))
-        problems = [f"{key} is not a key of a budget ({', '.join(_KNOWN)})" for key in raw if key not in _KNOWN]
+        problems = [f"{key} is no key of a budget (keys: {', '.join(_KNOWN)})" for key in raw if key not in _KNOWN]
         if not _is_number(raw.get("epsilon")) or raw["epsilon"] <= 0:
             problems.append("epsilon must be a number above 0")
         if not _is_number(raw.get("delta")) or not 0 < raw["delta"] < 1:
@@ -119,7 +119,7 @@ class Budget:
         return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=entries)
 
     def with_entry(self, entry: Entry) -> tuple[Spent, bool]:
-        """Return the use including `entry`, and whether the entry is new: repeating an earlier entry costs nothing.
+        """Return the used budget including `entry`, and whether the entry is new; a repetition costs nothing.
 
         Raises:
             DataError: the total exceeds the budget.
@@ -150,7 +150,7 @@ class Budget:
         )
 
     def note(self, entry: Entry, spent: Spent) -> None:
-        """Append `entry` to the file, flushed to the disk, with the use `spent`.
+        """Append `entry` and the used budget `spent` to the file, flushed to the disk.
 
         Raises:
             DataError: the file cannot be written; it is unchanged.
@@ -174,7 +174,7 @@ def opened(path: Path) -> Iterator[Budget]:
     """Open the budget at `path` and lock it, so that other collections that name it wait. Symbolic links are followed.
 
     Raises:
-        DataError: as `Budget.read`; the folder of the file cannot be written; or the file has several names (hard
+        DataError: `Budget.read` fails; the folder of the file cannot be written; or the file has several names (hard
             links), each of which would become a separate budget.
     """
     place = path.resolve()
@@ -190,8 +190,8 @@ def opened(path: Path) -> Iterator[Budget]:
         budget = Budget.read(place)
         if (names := place.stat().st_nlink) > 1:
             fail(
-                f"the budget {path} has {names} names (hard links), and each would become a budget of its own. Delete "
-                "the others, or replace them by symbolic links (ln -s). Nothing was released."
+                f"the budget {path} has {names} names (hard links), and each would become a separate budget. Delete "
+                "all names but one, or replace them by symbolic links (ln -s). Nothing was released."
             )
         yield budget
     finally:
@@ -199,13 +199,13 @@ def opened(path: Path) -> Iterator[Budget]:
 
 
 def refuse_used_up(path: Path) -> None:
-    """Refuse a budget file that is unusable or used up, before the collection starts."""
+    """Raise an error before the collection starts if the budget file is unusable or used up."""
     with opened(path) as budget:
         spent = budget.spent()
     if spent.epsilon >= budget.epsilon:
         fail(
             f"The budget {path} is used up: central epsilon {spent.epsilon:.4g} of {budget.epsilon:g} at delta = "
-            f"{budget.delta:g}. Nothing was read."
+            f"{budget.delta:g}. No data were read."
         )
 
 

@@ -1,6 +1,6 @@
-"""Collect: read private columns of the same people, randomize and shuffle each, release all columns or none.
+"""Collect private columns of the same people: read, randomize and shuffle each column; release all of them or none.
 
-Columns are shuffled independently, so that no row joins another; the guarantees of all columns are composed.
+Columns are shuffled independently, so that reports of one person are not linked; their guarantees are composed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Collected:
     """The releases of all columns, by column name ("" for a single column), and their joint guarantee.
 
     `manifest` and `files` belong to all columns together. `rounds` is the joint guarantee of everything collected with
-    this key (None: no key). `spent` is the use of the budget after this release (None: no budget). `total` is the
+    this key (None: no key). `spent` is the used budget after this release (None: no budget). `total` is the
     guarantee of all columns in all rounds that the specification announces, if it announces several. `refused` is a
     private file with the line numbers of records that were set aside.
     """
@@ -101,20 +101,20 @@ def collect(
         out: a folder that does not exist, or is empty.
         sources: files, folders, globs, relative to the current folder; default: the data of the specification.
         column: the private column, if the specification has no data: labels, or the codes 0..k-1.
-        keys: None: every report has fresh cryptographic randomness.
-        min_batch: fewer people are refused.
+        keys: a key for repeatable randomness; None: every report has fresh cryptographic randomness.
+        min_batch: the minimum number of people.
         base_folder: the folder of the specification.
-        memory: bytes of reports to hold before they are spilled to the disk beside `out`.
+        memory: maximum size of the reports in memory, in bytes; more are written to the disk beside `out`.
         reference: with a Mallows shuffle, a file with its public order (`load_reference`); None: it is computed.
-        progress: called with the present work.
+        progress: receives the current step and the share of the work that is done.
         master: the address of a Spark cluster that reads `sources`; None: this machine alone.
         budget: a TOML file with epsilon and delta. The joint guarantee of its collections and this one, as rounds with
             the same people, must not exceed them. This release is added to the file.
 
     Raises:
-        DataError: data, key, ledger, reference, budget or folder cannot be used; fewer people than `min_batch`
-            (`TooFewPeople`), or too few for targets.epsilon or for the budget; a local epsilon above
-            targets.local_epsilon.
+        DataError: data, key, ledger, reference, budget or folder cannot be used; there are fewer people than
+            `min_batch` (`TooFewPeople`), or too few for targets.epsilon or for the budget; or the local epsilon
+            exceeds targets.local_epsilon.
         SpecificationError: the population has no column to read.
         UnsupportedProtocolError: the shuffler does not hide the senders, or reports have no columns.
     """
@@ -156,7 +156,7 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
 
 @contextmanager
 def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
-    """Lock the budget, if there is one; yield its use including these releases, and the function that records them.
+    """Lock the budget, if any; yield the used budget including these releases, and a function that records them.
 
     Raises:
         DataError: the releases exceed the budget.
@@ -186,9 +186,9 @@ class Prepared:
     total: Bound | None = None
 
     def admitted(self, request: Request) -> Prepared:
-        """Enter all columns into the ledger of the key, or none; write the joint guarantee of its uses beside them.
+        """Enter all columns into the ledger of the key, or none; add the joint guarantee of the key to the manifest.
 
-        Reused randomness is refused, and nothing is released. Without a key this does nothing.
+        If randomness would be reused, raise an error, so that nothing is released. Without a key, do nothing.
         """
         if request.keys is None:
             return self
@@ -216,7 +216,7 @@ class Prepared:
         return replace(self, releases=releases, manifest=manifest, rounds=rounds)
 
     def set_aside(self, file: Path) -> Path | None:
-        """Write a private file with the line numbers of records that were set aside; None if there are none."""
+        """Write the line numbers of unusable records to the private `file` and return it; None if there are none."""
         refused = [made.refused for made in self.releases.values() if made.refused is not None and made.refused.count]
         if not refused:
             return None
@@ -224,7 +224,7 @@ class Prepared:
         return file
 
     def collected(self, out: Path, *, refused: Path | None = None) -> Collected:
-        """Return the releases as published at `out`; `refused` is the private file that lists records set aside."""
+        """Return the releases with their files at `out`; `refused` is the private list of unusable records, if any."""
         columns = {
             name: replace(release, entries=None, key=None, files=(out / name / release.content, out / name / MANIFEST))
             for name, release in self.releases.items()
@@ -251,9 +251,9 @@ def _candidate(release: Release) -> Candidate:
 
 
 def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
-    """Prepare the releases of all columns, and their manifest, in a new folder inside the private folder `place`."""
+    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
-        fail("`--column` is for specifications of one column without data: this one has [[columns]].")
+        fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
     _refuse_local(collection, request)
     folder = place / "release"
     folder.mkdir()
@@ -270,7 +270,7 @@ def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
 
 
 def _refuse_local(collection: Collection, request: Request) -> None:
-    """Refuse a collection whose local epsilon per person, over all columns and rounds, exceeds the specified target."""
+    """Raise an error if the local epsilon per person, over all columns and rounds, exceeds targets.local_epsilon."""
     wanted = collection.whole.targets.local_epsilon
     if wanted is None:
         return
@@ -289,7 +289,7 @@ def _refuse_local(collection: Collection, request: Request) -> None:
 
 @contextmanager
 def _engine(collection: Collection, request: Request) -> Iterator[None]:
-    """Keep one Spark session for all columns, if Spark collects; refuse a collection that Spark does not support."""
+    """Keep one Spark session for all columns if Spark collects; raise an error if Spark cannot run the collection."""
     if request.master is None or not collection.several:
         yield
         return

@@ -1,4 +1,4 @@
-"""Estimate frequencies from released reports, or from counts of several machines: for columns and for many batches."""
+"""Estimate frequencies from released reports, or from counts of several machines, for one or several columns."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
 
 _BEYOND: Final = 8.0
-"""Number of standard errors that random deviations practically never exceed."""
+"""Random deviations practically never exceed this number of standard errors."""
 
 Count = Callable[[Sequence[Path], Mechanism], tuple[int, Histogram]]
-"""Counts the reports in files: returns their number, and the support of each value."""
+"""A function that counts the reports in files: it returns their number, and the support of each value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tally:
-    """The support of each value in the reports of one mechanism: `counts`, shape (k,). Tallies can be added."""
+    """How many reports of one mechanism support each value: `counts`, shape (k,). Tallies can be added."""
 
     manifest: Manifest
     specification: Specification
@@ -55,15 +55,15 @@ class Tally:
         if self.specification.memoised:
             fail(
                 "Memoized reports repeat the same noise in every round, so adding up rounds does not reduce it. "
-                "Estimate each round alone."
+                "Estimate each round separately."
             )
         if _alike(self.specification) != _alike(other.specification):
-            fail("The reports have different randomizers or categories, so they do not add up. Estimate each alone.")
+            fail("Reports have different randomizers or categories, so they do not add up. Estimate each separately.")
         law = self.protocol.shuffler
         if law.value_law is not None and law.tossed is None:
             fail(
-                "The shuffler drew other dummies for each release. Estimate each release alone, and average the "
-                "estimates, weighted by their people."
+                "Each release has its own random number of dummies. Estimate each separately, and average the "
+                "estimates, weighted by people."
             )
         people = self.manifest.people + other.manifest.people
         dummies = self.manifest.dummies + other.manifest.dummies
@@ -95,7 +95,7 @@ class Tally:
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
         """Return the statistically significant values, and intervals that hold jointly at `confidence`.
 
-        In at most 1 - `confidence` of all collections, a value without any holder is among them.
+        The probability that the result contains a value that no person has is at most 1 - `confidence`.
         """
         return heavy_hitters(estimated, protocol=self.protocol, level=1 - confidence)
 
@@ -113,8 +113,8 @@ class Tally:
             yield Warned(
                 key="implausible-shares",
                 sentence=(
-                    f"Chance hardly explains {plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} so far "
-                    "outside 0 to 1: the reports do not fit the manifest."
+                    f"Chance hardly explains {plural(int(beyond.sum()), 'estimated share')} of {estimated.k:,} this "
+                    "far outside 0 to 1: the reports do not match the manifest."
                 ),
                 advice="Look for edited files, reports of another collection, or Sybil clients.",
             )
@@ -151,7 +151,7 @@ def tally_reports(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> Tally:
-    """Return the support counts of all reports in `sources`, added up.
+    """Return how many reports in all `sources` together support each value.
 
     Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). `manifest` is the
     manifest of all files of reports; by default each has its own manifest.json beside it. `count` counts the reports in
@@ -204,12 +204,12 @@ def _of_counts(file: Path) -> Tally:
     each_report = readout(randomizer, for_what="An estimate of frequencies").each
     reports = manifest.reports
     if each_report is not None and not summed and int(counts.sum()) != each_report * reports:
-        fail(f"{file}: the counts do not fit {reports:,} reports: the file may have been edited.")
+        fail(f"{file}: the counts are impossible for {reports:,} reports: the file may have been edited.")
     return Tally(manifest=manifest, specification=specification, randomizer=randomizer, counts=Histogram(counts=counts))
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return the number of reports in `files`, and the support of each value."""
+    """Return the number of reports in `files`, and how many of them support each value."""
     readout(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.counted, dtype=np.int64)
     size = 0
@@ -253,7 +253,7 @@ def tally_columns(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> dict[str, Tally]:
-    """Return the support counts of the reports in `sources`, added up for each column, by the name of its folder.
+    """Return, for each column (by the name of its folder), how many reports in `sources` support each value.
 
     A column that was collected alone has the name "". A folder of batches stands for all its batches.
 
@@ -272,7 +272,7 @@ def tally_columns(
     if any(sorted(names) != sorted(first) for names in columns):
         fail("The sources have different columns. Estimate one column at a time: give FOLDER/NAME of each source.")
     if manifest is not None:
-        fail("Every column has a manifest of its own. Leave the manifest out.")
+        fail("The manifest of one column was passed for several columns. Remove it: each column has its own.")
     return {
         name: tally_reports(
             [source / name for source in folders], progress=_part(progress, name, place, len(first)), count=count

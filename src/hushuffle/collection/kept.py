@@ -1,7 +1,7 @@
-"""Memoized reports: what a collection of them requires, and the joint guarantee of all rounds of a key.
+"""Requirements for a collection of memoized reports, and the joint guarantee of all rounds of a key.
 
-No report is stored: a report is a function of the key, the person, the value, the column, the categories and the
-randomizer. If all of these are the same, so is the report, in every round.
+No report is stored, since a report is a function of the key, the person, the value, the column, the categories and the
+randomizer. If none of these changes, the report is the same in every round.
 
 Source: docs/theory/composition.md, Theorem 11.
 """
@@ -20,31 +20,31 @@ from hushuffle.specification._base import unfit
 
 
 def refuse_unkept(specification: Specification, request: Request) -> None:
-    """Refuse a memoized collection that lacks a key or ids."""
+    """Raise an error if a memoized collection lacks a key or ids, or names a budget."""
     if not specification.memoised:
         return
     person = specification.population.whose
     if person is None:
-        hint = 'For example person = "user": the column that identifies the person of each report.'
+        hint = 'Set it to the column that identifies the person of each report, for example person = "user".'
         unfit("population.person", "must be given to collect memoized reports", "nothing", hint)
     if request.keys is None:
         fail(
-            "Memoized reports are not stored: a key repeats their randomness. Pass `--key-file`, and in the first "
+            "Memoized reports are not stored: a key reproduces their randomness. Pass `--key-file`, and in the first "
             "round `--new-key`."
         )
     if request.keys.ids != person:
-        fail(f"With memoized reports, --id is the column of population.person, {person!r}. Pass that, or leave it out.")
+        fail(f"With memoized reports, --id is the column of population.person, {person!r}. Pass this, or remove --id.")
     if request.budget is not None:
         fail(
-            "A budget adds up fresh reports, not memoized ones: leave `--budget` out. The ledger of the key counts the "
-            "rounds, and targets.epsilon limits them."
+            "A budget covers fresh reports only: remove `--budget`. The ledger of the key counts rounds of memoized "
+            "reports, and targets.epsilon limits them."
         )
 
 
 def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> KeyRounds:
-    """Return the joint guarantee of all rounds of memoized reports; refuse more rounds or epsilon than announced.
+    """Return the joint guarantee of all rounds of memoized reports; raise an error if it exceeds the announced limits.
 
-    `counts` is the result of `Ledger.kept`. The crowd is the number of people who sent the same report in all rounds.
+    `counts` is the result of `Ledger.kept`. Only people who sent the same report in all rounds count as the crowd.
     """
     specification, (unchanged, changed, most) = parse(made.manifest.specification), counts
     announced, targets = specification.rounds or 1, specification.targets
@@ -55,8 +55,8 @@ def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> Key
         )
     if rounds > 1 and unchanged == 0:
         fail(
-            f"No person has sent the same report in all {rounds:,} rounds so far. A person whose id changes sends a "
-            "second report: nothing was released. Write the ids as in earlier rounds."
+            f"No person has sent the same report in all {rounds:,} rounds so far, so nothing was released. If an id "
+            "changes, its person sends a second report: write ids as in earlier rounds."
         )
     _refuse_changes(specification, changed, most)
     crowd = replace(made.protocol, n=max(unchanged, 1))
@@ -73,7 +73,7 @@ def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> Key
 
 
 def _refuse_changes(specification: Specification, changed: int, most: int) -> None:
-    """Refuse a collection in which a person has sent more different reports than the guarantee covers."""
+    """Raise an error if a person has sent more different reports than the guarantee covers."""
     announced = specification.changes or 0
     if most - 1 > announced:
         who = "1 person" if changed == 1 else f"{changed:,} people"

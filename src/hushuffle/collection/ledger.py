@@ -7,8 +7,8 @@ Memoized reports have one source of randomness per value, the same in all rounds
 with one batch in each round. The key's fingerprint names the folder of the ledger (`hushuffle.files.secret_keys`),
 wherever the key file lies.
 
-A ledger is a list of batches, ledger.json, and a file of sorted tags for each. A file of tags is written under a
-name that says it is pending, then the list that names it, then it gets its name: the list decides.
+A ledger is a list of batches, ledger.json, and a file of sorted tags for each batch. A file of tags is first written
+under a name for pending files; then the list that names it is written; then the file is renamed. The list decides.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _SPARSE: Final = 4096  # records are looked up singly if the other file has this
 
 _OPTIONAL: Final = ("deployment", "ids")
 _NORMAL: Final = "normal form"
-"""The name of the rule in `hushuffle.tables.ids` by which ids are compared."""
+"""The name of the rule in `hushuffle.tables.ids` that decides whether two ids are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerBatch:
-    """The ledger's entry of a batch: `scope`, `digest` and `people` as in `Entries`, and how the reports were released.
+    """The ledger's entry for one batch; `scope`, `digest` and `people` have the meaning that they have in `Entries`.
 
     `shuffler` identifies the dummies; `specification` is that of the manifest. `scope`, `shuffler` and `specification`
     are None in entries of an earlier version. `deployment` identifies memoized reports; None: they were fresh. `ids` is
@@ -98,12 +98,12 @@ def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
     """Ensure that a key has a ledger, before the key is used.
 
     Args:
-        key: the whole key.
-        key_file: the file of the key; a ledger of an earlier version beside it is taken over.
-        new: whether the key was never used; then its ledger is created.
+        key: the complete key.
+        key_file: the file of the key; the ledger of an earlier version beside this file is imported.
+        new: whether the key was never used, so that a ledger is created for it.
 
     Raises:
-        DataError: as `opened`.
+        DataError: for the same reasons as `opened`.
     """
     with opened(key, key_file, new=new):
         pass
@@ -111,7 +111,7 @@ def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
 
 @contextmanager
 def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]:
-    """Open the ledger of a key and lock it: other collections with this key wait.
+    """Open the ledger of a key and lock it, so that other collections with this key wait.
 
     Raises:
         DataError: no ledger exists for a key that was not declared new (`--new-key`); a ledger exists although it was;
@@ -134,8 +134,8 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
         ledger = Ledger(folder, _batches(document, path))
         if new and (ledger.batches or old):
             fail(
-                f"{key_file} is not a new key: {old[0] if old else path} lists batches collected with it. Leave "
-                "`--new-key` out, or name a key file that does not exist yet."
+                f"{key_file} is not a new key: {old[0] if old else path} lists batches collected with it. Remove "
+                "`--new-key`, or choose a key file that does not exist yet."
             )
         readable = [(place, *tags_of_old(place)) for place in old]
         with _written(path):
@@ -150,14 +150,14 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
 
 
 class Ledger:
-    """The ledger of one key, in its `folder`, open: `check` batches, then `admit` them."""
+    """The open ledger of one key, in its `folder`: `check` tests batches, and `admit` enters them."""
 
     def __init__(self, folder: Path, batches: Sequence[LedgerBatch]) -> None:
         self._folder = folder
         self.batches = tuple(batches)
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
-        """Return for each batch whether it is new; a batch that is not new repeats an earlier batch exactly.
+        """Return, for each batch, True if it is new, and False if it repeats an earlier batch exactly.
 
         Raises:
             DataError: a batch would use randomness again in any other way.
@@ -170,7 +170,7 @@ class Ledger:
                 fail(
                     "An earlier version of hushuffle compared the ids in this ledger literally. Ids with capital "
                     "letters, spaces, leading zeros, a plus sign or .0 (with Spark, any ids) cannot be compared with "
-                    "them. Write ids without these, or use a new key."
+                    "them. Remove these from the ids, or use a new key."
                 )
             batch = candidate.batch
             fresh.append(_is_new(batch, candidate.entries.file, earlier))
@@ -179,9 +179,9 @@ class Ledger:
         return tuple(fresh)
 
     def kept(self, candidate: Candidate) -> tuple[int, int, int]:
-        """Count the people whose report in a round equals their reports in all other rounds of the deployment.
+        """Return how many people of a batch sent the same report in all rounds of the deployment.
 
-        Also return how many people sent another report in any round, and the most different reports of one person.
+        Also return how many sent another report in any round, and the largest number of different reports per person.
         """
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
@@ -207,7 +207,7 @@ class Ledger:
         return same, changed, most
 
     def admit(self, candidates: Sequence[Candidate]) -> None:
-        """Enter new batches into the ledger, flushed to the disk: all or none.
+        """Enter all new batches into the ledger, or none, flushed to the disk.
 
         Raises:
             DataError: the ledger cannot be written.
@@ -230,7 +230,7 @@ class Ledger:
         write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [batch.document() for batch in self.batches]})
 
     def settle(self) -> None:
-        """Name the pending files of tags, remove files of batches never admitted, and check that no file is missing.
+        """Rename pending files of tags, remove the files of batches never admitted, and check that no file is missing.
 
         Raises:
             DataError: a file of tags is missing.
@@ -249,7 +249,7 @@ class Ledger:
             damaged(path)
 
     def take_over(self, pairs: Words, digest: str) -> None:
-        """Enter the records of an earlier version's ledger, unless they were entered before."""
+        """Import the records of an earlier version's ledger, unless they were imported before."""
         if not any(batch.digest == digest for batch in self.batches):
             with private_file(self._pending(len(self.batches))) as file:
                 file.write(pairs.tobytes())
@@ -284,7 +284,7 @@ def _is_new(batch: LedgerBatch, file: Path, earlier: Sequence[tuple[LedgerBatch,
     if unknown:
         fail(
             f"{unknown:,} people have reported under this key and round to an earlier version of hushuffle, which did "
-            "not record the dummies. Use a new `--round`."
+            "not record the number of dummies. Use a new `--round`."
         )
     if changed:
         fail(
@@ -293,23 +293,23 @@ def _is_new(batch: LedgerBatch, file: Path, earlier: Sequence[tuple[LedgerBatch,
         )
     if met:
         fail(
-            f"{met:,} people are in an earlier, different batch of this key and round. An observer could subtract what "
-            "both have in common. Repeat the batch exactly, or use a new `--round`."
+            f"{met:,} people are in an earlier, different batch of this key and round. An observer could compare both "
+            "and isolate the difference. Repeat the batch exactly, or use a new `--round`."
         )
     if batch.deployment is not None and any(other.scope == batch.scope for other, _ in earlier):
         fail(
-            "This round was collected with this key, from other people. A memoized round is collected at once, because "
-            "its people form one crowd. Use a new `--round`."
+            "This round was collected with this key from other people. All people of a memoized round must be "
+            "collected together. Use a new `--round`."
         )
     return True
 
 
 def _refuse_other_use(batch: LedgerBatch, other: LedgerBatch) -> None:
-    """Refuse a batch that would use the key of memoized reports for another purpose."""
+    """Raise an error if a batch would use the key of memoized reports for another purpose."""
     if batch.deployment == other.deployment:
         return
     if batch.deployment is None:
-        fail("This key belongs to memoized reports and has no other use. Use another key.")
+        fail("This key is reserved for memoized reports. Use another key.")
     if other.deployment is None:
         fail("This key was used for fresh reports. Use a new key for memoized reports.")
     fail(
@@ -334,7 +334,7 @@ def _in_both(first: Path, other: Path) -> tuple[int, int]:
 
 
 def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for each pair in `mine` whether its record is in `theirs`, and whether it has the same value there."""
+    """Return, for each pair in `mine`, whether its record is in `theirs`, and whether with the same value."""
     places = _places(mine, theirs)
     return theirs[places, 0] == mine[:, 0], theirs[places, 1] == mine[:, 1]
 
@@ -392,6 +392,6 @@ def _written(path: Path) -> Iterator[None]:
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:
     fail(
         f"{key_file} has no ledger, so reuse of its randomness cannot be ruled out. If the key has never been used "
-        f"anywhere, pass `--new-key`. Otherwise restore its ledger at {folder} (or name its place by "
-        "HUSHUFFLE_STATE), or create a new key."
+        f"anywhere, pass `--new-key`. Otherwise restore its ledger at {folder} (or set HUSHUFFLE_STATE to its folder), "
+        "or create a new key."
     )

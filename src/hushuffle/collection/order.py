@@ -25,7 +25,7 @@ _RAW: Final = np.dtype("<i8")
 def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
     """Return the public order in a file: `reference[rank]` is the number of a record, counted from 0; shape (n,).
 
-    The array is mapped from the file, not read into memory; that it is a permutation is checked with n bytes.
+    The array is mapped from the file, not read into memory; a check in n bytes of memory ensures a permutation.
 
     Args:
         path: NumPy's .npy with integers, or any other name for raw 64-bit little-endian integers.
@@ -50,13 +50,13 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
         seen[block] = True
     missing = n - int(np.count_nonzero(seen))
     if missing:
-        fail(f"{path} is no order of all records: {missing:,} do not occur, and others occur twice.")
+        fail(f"{path} is not an order of all records: {missing:,} records are missing, and others occur twice.")
     return order
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
     raw = path.suffix != ".npy"
-    with refused(path, f"{path} is no NumPy file with an array, or it is empty or truncated."):
+    with refused(path, f"{path} is not a NumPy file with an array, or it is empty or truncated."):
         whole = path.stat().st_size % _RAW.itemsize == 0
         mapped: npt.NDArray[Any] = (
             np.memmap(path, dtype=_RAW if whole else np.uint8, mode="r")
@@ -72,11 +72,11 @@ _RELATION = "permute the values of the people in one group; which record is whos
 
 
 def refuse_order(request: Request) -> None:
-    """Refuse options that cannot be combined with a public order."""
+    """Raise an error if options are given that cannot be combined with a public order."""
     if request.keys is not None:
         message = (
-            "A Mallows shuffle does not use a key: a repetition would draw a second order of the same reports, and two"
-            " orders reveal twice as much. Collect without a key, once."
+            "A Mallows shuffle supports no key: a repetition would draw a second order of the same reports, and two "
+            "orders reveal more than one. Collect once, without a key."
         )
         raise UnsupportedProtocolError(message)
     if len(request.sources) > 1 or any(Path(source).is_dir() for source in request.sources):
@@ -93,8 +93,8 @@ def order_shuffler(
     """
     if dropped:
         message = (
-            "Answers are missing. Leaving them out would shift all others against the public order, and the places of"
-            " reports would identify their people: add a category for them (missing = ...)."
+            "Answers are missing. Without them, the other reports no longer match the public order, and their places "
+            "would identify people. Add a category for missing answers (missing = ...)."
         )
         raise DataError(message)
     assert specification.shuffler.kind == "mallows"
@@ -105,7 +105,7 @@ def order_shuffler(
 
 
 def order_facts(arrangement: Arrangement) -> dict[str, Any]:
-    """Return the facts about the order in the manifest."""
+    """Return the manifest's entries about the public order."""
     shuffler, alpha = arrangement.shuffler, replace(arrangement.alpha, witness=None)
     return {
         "order": {
@@ -115,6 +115,6 @@ def order_facts(arrangement: Arrangement) -> dict[str, Any]:
             "theta": json_number(shuffler.theta),
             "sensitivity": arrangement.sensitivity,
             "public_columns": list(arrangement.names),
-            "rows": "Row r of the reports stands in the place of record r of the public data, counted from 0.",
+            "rows": "Row r of the reports has the place of record r of the public data, counted from 0.",
         }
     }

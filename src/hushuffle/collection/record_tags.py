@@ -1,6 +1,6 @@
-"""Keyed digests of records and values: pseudorandom without the key, sorted in bounded memory.
+"""Keyed digests (tags) of records and values, which are pseudorandom without the key and are sorted on disk.
 
-The module also manages two marks that a key is in use, and reads the ledgers of earlier versions beside keys.
+The module also writes two marks that show that a key is in use, and reads the ledgers of earlier versions.
 
 One mark is in the folder of all key records, the other beside the key file. So a deleted ledger is detected, and so is
 a deleted folder of records, as long as the key file has not been moved.
@@ -30,7 +30,7 @@ Words = npt.NDArray[np.uint64]
 _PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
 
 PAIR: Final = 16
-"""Bytes per record in a file of tags: the tag of the record, then the tag of its value."""
+"""Bytes per record in a file of tags. Each record has a tag of its id and a tag of its value."""
 
 _HALF: Final = 1 << 63
 _BUCKETS: Final = 256
@@ -43,10 +43,10 @@ _TWICE: Final = (
 
 
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
-    """Return a number for each id (text), shape (n,): the same for all spellings of one id, in every file.
+    """Return a number for each id (text), shape (n,); all spellings of an id have the same number, in every file.
 
     `hushuffle.tables.ids` defines the spellings. Integers below 2**63 are their own numbers. Other text gets 63 bits of
-    a keyed digest, with the highest bit set: two of n such numbers are equal with probability at most n**2 / 2**64.
+    a keyed digest, with the highest bit set; two of n digests are equal with probability at most n**2 / 2**64.
 
     >>> record_numbers(pl.Series(["7", "0", " 007"]), key=bytes(32)).tolist()
     [7, 0, 7]
@@ -64,7 +64,7 @@ def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
 
 
 def written_normally(ids: pl.Series) -> bool:
-    """Return whether every id is in normal form, so that earlier versions gave it the same number."""
+    """Return whether every id is in normal form, so that earlier versions gave it the same number as this version."""
     return ids.equals(normal_ids(ids))
 
 
@@ -120,7 +120,7 @@ class Entries:
 
 
 class TagSorter:
-    """Takes the tags of a batch in any order, and writes them sorted.
+    """Takes the tags of a batch in any order, and writes them to a file, sorted by record.
 
     Tags of records are uniform, so 256 buckets by their highest bits have similar sizes; each is sorted in memory.
 
@@ -128,8 +128,8 @@ class TagSorter:
         folder: an existing private folder; in the end it holds one file, of 16 bytes for each record.
         scope: `Tags.scope`.
         deployment: `Tags.deployment`.
-        plain: whether every id has its normal form; a later batch of tags may change it.
-        memory: bytes of tags to hold before they are written into the folder.
+        plain: whether every id so far is in normal form.
+        memory: maximum size, in bytes, of tags in memory; more are written into the folder.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +148,7 @@ class TagSorter:
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
-        """Take further tags of the batch, shape (n, 2)."""
+        """Add further tags of the batch, shape (n, 2)."""
         pairs = _sorted(pairs)
         firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
         for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
@@ -157,7 +157,7 @@ class TagSorter:
         self._buckets.make_room()
 
     def entries(self) -> Entries:
-        """Return the ledger's entries of the batch; can be called once."""
+        """Return the ledger's entries of the batch; can be called only once."""
         file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
         with file.open("xb") as target:
             for bucket in range(_BUCKETS):
@@ -178,7 +178,7 @@ class TagSorter:
 
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:
-    """Return `count` pairs of a file of tags from position `start` on (all if -1), shape (count, 2)."""
+    """Return `count` pairs (-1: all) from a file of tags, beginning at pair number `start`, shape (count, 2)."""
     words = np.fromfile(path, dtype="<u8", offset=start * PAIR, count=2 * count if count >= 0 else -1)
     return words.reshape(-1, 2)
 
@@ -200,20 +200,20 @@ _OLD: Final = {"record": pl.UInt64, "value": pl.UInt64, "batch": pl.UInt64}
 
 
 def leave_traces(key: bytes, key_file: Path) -> None:
-    """Mark that a key is in use, where the marks can be written: a folder of keys may be read-only."""
+    """Write the marks that a key is in use; a mark that cannot be written, as in a read-only folder, is skipped."""
     mark_once(_mark(key))
-    text = f"The key {fingerprint(key)} is in use. What it was used for is in {key_folder(key)}: keep both.\n"
+    text = f"The key {fingerprint(key)} is in use. Its uses are recorded in {key_folder(key)}: keep both.\n"
     with suppress(OSError):
         write_private(_mark_beside(key, key_file), text.encode())
 
 
 def refuse_traces(key: bytes, key_file: Path) -> None:
-    """Refuse a key that is marked as in use but has no ledger."""
+    """Raise an error if a key is marked as in use but has no ledger."""
     for mark in (_mark(key), _mark_beside(key, key_file)):
         if mark.exists():
             fail(
                 f"{mark} says that {key_file} was used before, and its ledger is not at {key_folder(key)}, so reuse of "
-                "its randomness cannot be ruled out. Restore the ledger (or name its place by HUSHUFFLE_STATE), or "
+                "its randomness cannot be ruled out. Restore the ledger (or set HUSHUFFLE_STATE to its folder), or "
                 "create a new key."
             )
 
@@ -238,7 +238,7 @@ def tags_of_old(place: Path) -> tuple[Words, str]:
 
 
 def put_away(place: Path) -> None:
-    """Rename a ledger that was taken over, so that it is never read again."""
+    """Rename an earlier version's ledger that was imported, so that it is never read again."""
     place.replace(place.with_name(f"{place.name}.imported"))
     flush_folder(place.parent)
 

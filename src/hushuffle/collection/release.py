@@ -1,4 +1,4 @@
-"""Turn the records of one column into a private folder of shuffled reports that is not published yet."""
+"""Randomize and shuffle the records of one column, and write the reports into a private folder before publication."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _READING: Final = 0.6  # approximate fraction of the time for reading and random
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One column's reports. `dropped` records were missing, and `beyond` records exceeded the limit per person: no
-    report of them is released.
+    """The reports of one column. No report is released of `dropped` records, whose value was missing, and of `beyond`
+    records, which exceeded the limit per person.
 
     One person had at most `largest` records. `person_known`: the specification names the column that identifies people.
     `clipped` numbers were outside the bounds (counted on this machine, not on a cluster). These figures stay private.
@@ -52,8 +52,8 @@ class Release:
     `persons` is the number of people if a column identifies them, each with at most `reports` reports. `total` is the
     guarantee of all rounds that the specification announces, if there are several.
 
-    Before publication, with a key: `key` is the whole key, `entries` are for its ledger. Afterwards: `files` were
-    written, and `repeated` says that the key has released these reports before.
+    With a key, `key` (the complete key) and `entries` (for its ledger) are present before publication. Afterwards,
+    `files` lists the written files, and `repeated` states that the key has released these reports before.
     """
 
     manifest: Manifest
@@ -75,7 +75,7 @@ class Release:
 
     @property
     def content(self) -> str:
-        """The name of the released file: the reports, or their sums where only these are released."""
+        """The name of the released file, which holds the reports or, if only sums are released, the sums."""
         return SUMS if self.protocol.shuffler.reveals is Reveals.SUMS else REPORTS
 
     @property
@@ -100,9 +100,9 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     Args:
         specification: the deployment of this column.
         request: the options of the collection.
-        name: the name of the column if there are several, with randomness from a derived key; else "".
+        name: the name of the column, from which its key is derived, if there are several columns; else "".
         spill: a private, empty folder for reports that do not fit into memory, and for tags of the ledger.
-        target: a private folder of this process.
+        target: a private folder that only this process uses.
     """
     _refuse_shuffler(specification, request)
     if request.master is not None:
@@ -186,7 +186,7 @@ def _coins_of_the_number(dummy_key: bytes | None, numbers: int) -> Randomness:
 
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
-    """Refuse shufflers that do not hide senders, and options that do not fit the order."""
+    """Raise an error if the shuffler does not hide senders, or if options do not fit the order."""
     reveals = specification.shuffler.reveals
     if reveals is Reveals.SENDERS:
         message = 'Without a shuffler the order of the reports identifies the senders. Use kind = "uniform".'
@@ -194,7 +194,7 @@ def _refuse_shuffler(specification: Specification, request: Request) -> None:
     if reveals is Reveals.NOISY_ORDER:
         refuse_order(request)
     elif request.reference is not None:
-        fail('A reference order needs [shuffler] kind = "mallows": other shufflers release no order. Leave it out.')
+        fail('A reference order needs [shuffler] kind = "mallows": other shufflers release no order. Remove it.')
 
 
 def _only_sums(specification: Specification) -> bool:
@@ -202,12 +202,12 @@ def _only_sums(specification: Specification) -> bool:
 
 
 def _counted(kernel: Kernel, reports: Packed) -> Histogram:
-    """Return an empty histogram that sums the reports; refuse randomizers whose sums cannot be counted."""
+    """Return an empty histogram that adds up the reports; raise an error if the reports cannot be counted."""
     return kernel.randomizer.counts(kernel.layout.unpack(reports))
 
 
 def _refuse_few(people: int, batch: int, target: int | None) -> None:
-    """Refuse fewer people than the batch, or the targets of the specification, require."""
+    """Raise an error if there are fewer people than the batch or the targets of the specification require."""
     for least, source in ((target or 1, "targets.people"), (batch, "--min-batch")):
         if people < least:
             message = f"{people:,} people are fewer than the {least:,} that {source} requires: nothing was released."
@@ -280,7 +280,7 @@ class _Chosen:
         self.keep = FewOfEach(selection.most)
 
     def add(self, batch: Batch, records: npt.NDArray[np.uint64] | None) -> None:
-        """Take a batch with the persons of its records; `records` are the record numbers, if there is a key."""
+        """Select among the records of a further batch; `records` are the record numbers, if there is a key."""
         assert batch.persons is not None
         coins: Randomness = secure()
         if records is not None:
@@ -296,7 +296,7 @@ class _Chosen:
 
 
 def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
-    """Return the central guarantee of all rounds that a specification announces; None if it announces one."""
+    """Return the central guarantee of all rounds that a specification announces; None if it is a single round."""
     rounds = specification.rounds or 1
     if rounds == 1:
         return None
@@ -308,7 +308,7 @@ def total_of(specification: Specification, protocol: Protocol) -> Bound | None:
 
 
 def central_of(specification: Specification, protocol: Protocol, total: Bound | None) -> Bound:
-    """Return the central guarantee for the actual people; check it, or that of all rounds, against the target."""
+    """Return the central guarantee for the actual number of people, checked against the target (over all rounds)."""
     targets, reports = specification.targets, specification.population.most
     central = dp.epsilon(protocol, delta=targets.delta, reports_per_person=reports)
     largest = (total or central).upper
@@ -352,7 +352,7 @@ def _manifest(
     if total is not None:
         rounds["rounds"] = {"times": specification.rounds, "epsilon": total.as_dict()}
     if total is not None and selection.memoised:
-        crowd = f"all {protocol.n:,} people take part in every round, and their values stay"
+        crowd = f"all {protocol.n:,} people take part in every round and keep their values"
         changes = specification.changes or 0
         rounds["rounds"] |= {"memoised": True, "changes": changes, "relation": _KEPT, "assumed": crowd}
     facts = {
@@ -392,7 +392,7 @@ class _Tags:
         return record_numbers(batch.ids, key=self._key)
 
     def add(self, records: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> None:
-        """Keep the tags of records with these numbers."""
+        """Compute and store the tags of records with these numbers and values."""
         self._sorter.add(self._tags.of(records, values))
 
 
@@ -404,7 +404,7 @@ def _sized(blocks: Iterator[Packed], sizes: list[int]) -> Iterator[Packed]:
 
 
 def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
-    """Yield the blocks, and report the progress after each."""
+    """Yield the blocks of reports, and report the progress after each block."""
     written = 0
     for block in blocks:
         yield block

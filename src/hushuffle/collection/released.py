@@ -1,4 +1,4 @@
-"""The content of a release folder: reports in Parquet, and their mechanism; no key, no secret, no original order."""
+"""Read and write a release folder: reports in Parquet, and a manifest with the mechanism, without any secret."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.tables.parquet import read_parquet
 
 GROUP: Final = 1 << 18
-"""Reports in a row group; the last group has the remainder."""
+"""Number of reports in a row group; the last group has the rest."""
 
 _READ: Final = 1 << 20
 
@@ -37,10 +37,10 @@ def schema_of(layout: ReportLayout) -> dict[str, pl.DataType]:
 
 
 def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout) -> None:
-    """Write reports, in the order given, to a new Parquet file, in row groups of `GROUP`.
+    """Write reports, in the given order, to a new Parquet file, in row groups of `GROUP` reports.
 
-    The bytes of the file depend only on the sequence of reports, and not on its division into blocks.
-    Memory: a few row groups. If the disk is full, all blocks are still read.
+    The bytes of the file depend only on the sequence of reports, and not on its division into blocks. Memory holds a
+    few row groups. If the disk is full, all blocks are still read.
     """
     waiting: Queue[tuple[pl.DataFrame, ...]] = Queue(maxsize=2)
     source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=schema_of(layout))
@@ -90,7 +90,7 @@ def read_reports(path: Path, *, layout: ReportLayout) -> Iterator[npt.NDArray[np
     query = pl.scan_parquet(path.absolute(), glob=False)
     frames = read_parquet(query, path, name=str(path), rows=_READ)
     if dict(next(frames).schema) != schema_of(layout):
-        fail(f"{path} must have the columns of its manifest: {', '.join(layout.names)}. It has others.")
+        fail(f"{path} has other columns than its manifest, which lists {', '.join(layout.names)}.")
     for frame in frames:
         yield _checked(frame, layout, path)
 
@@ -112,7 +112,7 @@ COLUMNS: Final = "manifest of columns"
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """The public description of a release: `specification` is its TOML text, with the actual number of people.
+    """The public description of a release: `specification` is the TOML text, with the actual number of people.
 
     `people` reports and `dummies` dummies were released, or sums that include the successes of `coins` Bernoulli trials
     for each value. `facts` is additional information: the guarantee, epsilon_0 as implemented, the deployment in a
@@ -145,7 +145,7 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsManifest:
-    """The manifest of several columns: number of people and local epsilon by folder in `columns`; `facts` about all."""
+    """The manifest of several columns: `columns` has people and local epsilon by folder, `facts` the joint figures."""
 
     columns: Mapping[str, tuple[int, float]]
     facts: Mapping[str, Any]
@@ -174,7 +174,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def counts_text(manifest: Manifest, counts: npt.NDArray[np.int64]) -> str:
-    """Return support counts, shape (k,), as JSON; the counts of several machines can be added."""
+    """Return support counts, shape (k,), as JSON text; counts of several machines can be added."""
     return _json(COUNTS, manifest, {"counts": [int(count) for count in counts]})
 
 
@@ -184,10 +184,10 @@ def read_counts(path: Path) -> tuple[Manifest, npt.NDArray[np.int64]]:
     counts = document.get("counts")
     whole = isinstance(counts, list) and bool(counts) and all(_is_count(count) for count in counts)
     if not whole or not isinstance(counts, list):
-        fail(f"{path} holds no support counts: they must be integers from 0 on.")
+        fail(f"{path} has no valid support counts: they must be integers >= 0.")
     manifest = _manifest(document, path, {})
     if max(counts) > manifest.reports + manifest.coins:
-        fail(f"{path}: a value has more support than there are reports.")
+        fail(f"{path}: a support count exceeds the number of reports.")
     return manifest, np.array(counts, dtype=np.int64)
 
 
@@ -224,17 +224,17 @@ def _json(content: str, manifest: Manifest, more: dict[str, Any]) -> str:
 
 
 def read_document(path: Path, content: str) -> dict[str, Any]:
-    """Return the JSON object in a file, checked to declare the type `content` and to be of this version."""
+    """Return the JSON object in a file, or raise an error if its type is not `content` or its version differs."""
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
-        fail(f"{path} does not exist. Reports need the manifest.json that was written beside them.")
+        fail(f"{path} does not exist. Reports need the manifest.json of the same collection beside them.")
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
     except (ValueError, RecursionError):
         fail(f"{path} is not valid JSON: it may be truncated or damaged.")
     if not isinstance(document, dict) or document.get("content") != content:
-        fail(f"{path} holds no {content} of hushuffle collect.")
+        fail(f"{path} contains no {content} of hushuffle collect.")
     if document.get("schema_version") != SCHEMA_VERSION:
         fail(f"{path} was written by another version of hushuffle, whose {content} this version does not read.")
     return document

@@ -1,4 +1,4 @@
-"""The options of a collection in addition to its specification; the joint guarantee of all collections with one key."""
+"""The options of a collection that no specification has, and the joint guarantee of all collections with one key."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import Round
 from hushuffle.specification import Specification, parse
+from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.sums import is_sum, parse_sum
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 
 REPORTS: Final = "reports.parquet"
 SUMS: Final = "sums.json"
-"""The file in a release folder that holds the sums, where only sums are released instead of reports."""
+"""The file with the sums in a release folder, if sums are released instead of reports."""
 
 MANIFEST: Final = "manifest.json"
 
 
 class TooFewPeople(DataError):  # noqa: N818 - what is the case
-    """There are fewer people than a batch must have."""
+    """There are fewer people than the minimum of a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
     """The source of repeatable randomness: a key in a file, a round, and a column of ids.
 
-    `new`: the key was never used. If there is no file, one is created; the key's ledger is begun. A key that is not
-    declared new, and has no ledger, is refused.
+    `new` states that the key was never used: its ledger is created and, if it does not exist, the key file. A key
+    without a ledger that is not declared new is rejected.
     """
 
     file: Path
@@ -71,8 +72,8 @@ class Keys:
 class Request:
     """The options of a collection in addition to its specification; see `hushuffle.collection.collect.collect`.
 
-    `called`: the names of sources in messages. `master`: the address of a Spark cluster that randomizes and shuffles;
-    None: this machine alone. `budget`: a file with the limit for the same people over time.
+    `called` has the names that messages use for sources. `master` is the address of a Spark cluster that randomizes and
+    shuffles (None: this machine). `budget` is a file with the limit for the same people over time.
     """
 
     sources: Sequence[str] = ()
@@ -91,7 +92,7 @@ class Request:
         _checks.integer("min_batch", self.min_batch, low=1)
 
     def tell(self, what: str, share: float) -> None:
-        """Report the progress: the work at present, and the share that is done."""
+        """Report the progress: the present step, and the share of the work that is done."""
         if self.progress is not None:
             self.progress(what, share)
 
@@ -100,8 +101,8 @@ class Request:
 class Asked:
     """The column to collect, its files, and the meaning of its values; relative files start at `base_folder`.
 
-    `called` gives the names of files in messages. If `person` identifies the person of a record, at most `most` records
-    per person are used. If reports are `memoised`, a record is one person's, and `ids` identifies the person.
+    `called` has the names that messages use for files. If the column `person` identifies people, at most `most` records
+    per person are used. If reports are `memoised`, each person has one record, and the column `ids` identifies people.
     """
 
     files: Sequence[str]
@@ -117,13 +118,17 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.ids == self.column:
-            fail(f"The id of a record cannot be its private column {self.column!r}: name another column.")
+            fail(f"The id of a record cannot be its private column {self.column!r}: choose another column.")
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
         """Return the data to collect according to a specification and a request."""
+        return cls.about(specification.population, request, memoised=specification.memoised is True)
+
+    @classmethod
+    def about(cls, population: AnyPopulation, request: Request, *, memoised: bool = False) -> Asked:
+        """Return the data of a population to collect according to a request."""
         sources = request.sources
-        population = specification.population
         columns = population.answered(request.column, given=bool(sources))
         return cls(
             files=sources or ([] if population.files is None else [population.files]),
@@ -133,9 +138,9 @@ class Asked:
             ids=None if request.keys is None else request.keys.ids,
             base_folder=Path() if sources else request.base_folder,
             called=request.called,
-            person=None if specification.memoised else columns.person,
+            person=None if memoised else columns.person,
             most=columns.most,
-            memoised=specification.memoised is True,
+            memoised=memoised,
         )
 
     def mechanism(self, kernel: Kernel) -> str:
@@ -145,12 +150,12 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Gathered:
-    """All reports of an engine, not released yet; `dropped` records were missing.
+    """All reports of an engine before their release. The values of `dropped` records were missing.
 
-    There are `reports` reports; if a column identifies people, of `persons` people. `beyond` further records exceeded
-    the limit per person, and one person had up to `largest`. `clipped` numbers were outside their bounds. `blocks`
-    yields the reports, shuffled, with the dummies of a shuffler and of a key of this batch (None: fresh ones); once.
-    `entries`, if records have ids: the ledger's entries; once.
+    `persons` is the number of people, if a column identifies them. `beyond` further records exceeded the limit per
+    person, and one person had up to `largest` records. `clipped` numbers were outside their bounds. `blocks` yields the
+    shuffled reports and the dummies of a shuffler, drawn by a key of this batch (None: fresh). If records have ids,
+    `entries` returns the ledger's entries. Both can be called only once.
     """
 
     reports: int
@@ -175,7 +180,7 @@ _DISTINCT: Final = 4  # number of protocols of different n that are composed exa
 class KeyRounds:
     """The use of a key: its `collections` (each column in each round counts), and their central epsilon at `delta`.
 
-    `unknown` batches were collected by an earlier version that did not record the mechanism: epsilon leaves them out.
+    `unknown` batches are not in epsilon, since an earlier version collected them and did not record the mechanism.
     With memoized reports, `kept` people have sent the same report in all rounds, and `changed` people of this round
     gave another answer in another round.
     """
@@ -200,11 +205,11 @@ class KeyRounds:
 def rounds_of(batches: Sequence[LedgerBatch], *, delta: float) -> KeyRounds:
     """Return the joint guarantee of the batches in a ledger, for people who are in one batch of each collection.
 
-    It holds at `delta` plus the failure probability of sums by several messages; no epsilon holds for less.
+    Its delta is `delta` plus the failure probability of sums by several messages; no epsilon holds at a smaller delta.
 
-    Within a collection, batches have different people. The figure is an upper bound: of batches with the same mechanism
-    the smallest counts, and smaller sizes stand for larger ones. That is sound: with more people, a release reveals
-    less about each of them.
+    Within a collection, batches have different people. Epsilon is an upper bound: of batches with the same mechanism,
+    only the smallest counts, and smaller sizes replace larger sizes. This is valid, since a release reveals less about
+    each person if there are more people.
     """
     described = [batch for batch in batches if batch.specification is not None]
     smallest: dict[tuple[str | None, str], LedgerBatch] = {}
@@ -264,7 +269,7 @@ def protocol_of(text: str, reports: int) -> Released:
 
 
 def fewer(released: Iterable[Released]) -> list[Released]:
-    """Return as many collections with fewer distinct sizes: a smaller number of people replaces larger numbers."""
+    """Return the collections with at most `_DISTINCT` sizes; larger numbers of people are replaced by smaller ones."""
     rounds = sorted(released, key=lambda one: (one.kind, one.protocol.n))
     while len({(one.kind, one.protocol.n) for one in rounds}) > _DISTINCT:
         steps = [
@@ -281,7 +286,7 @@ def fewer(released: Iterable[Released]) -> list[Released]:
 
 
 def failures(released: Iterable[Released]) -> list[float]:
-    """Return the delta of each sum by several messages: below it, no epsilon holds, however large."""
+    """Return the delta of each sum by several messages; at a smaller delta, no finite epsilon holds."""
     return [one.protocol.shared.delta for one in released if one.protocol.shared is not None]
 
 

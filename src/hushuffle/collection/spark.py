@@ -1,4 +1,4 @@
-"""Collect one column with Spark: from files on a cluster to all reports on this machine."""
+"""Collect one column with Spark: the files are on a cluster, and the reports arrive on this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STARTING: Final = 0.05
 _READING: Final = 0.55  # approximate share of the time in which reports arrive
 _WRONG: Final = {
     UNSEEN: "{unfit}. {advice}",
-    OVERLAP: "match several categories. Make the conditions exclude each other.",
+    OVERLAP: "match several categories. Change the conditions so that each value matches one category.",
     MISSING: "are missing. {missing} Empty text and NaN count as missing.",
     NAMELESS: "have no id. Every record needs one.",
     TWICE: "share their id with another record, so both would share their randomness. Give every record its own id.",
@@ -52,7 +52,7 @@ def check(specification: Specification) -> None:
         message = 'Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.'
         raise UnsupportedProtocolError(message)
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        message = "A Mallows shuffle needs the place of every record in one order: pass `--engine local`."
+        message = "A Mallows shuffle needs all records in one order, which Spark does not keep: pass `--engine local`."
         raise UnsupportedProtocolError(message)
     if specification.shuffler.build().kept < 1:
         message = "A shuffler that samples the reports runs on one machine only: pass `--engine local`."
@@ -61,9 +61,9 @@ def check(specification: Specification) -> None:
 
 
 def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gathered:
-    """Randomize and shuffle all records on the cluster of a request; its output lies in the private folder `spill`.
+    """Randomize and shuffle all records on the cluster of a request; the output is in the private folder `spill`.
 
-    With the same key, ids and round the reports are those of one machine.
+    With the same key, ids and round, the reports equal those that one machine computes.
     """
     keyed = kernel.key is not None
     # Spark may repeat tasks, so randomness is always keyed; without a key file, by a fresh key that is then discarded.
@@ -91,7 +91,7 @@ def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gat
 
 
 def refuse_marked(asked: Asked, engine: SparkCollection) -> None:
-    """Count the records without a report, and refuse them; rows on a cluster have no line numbers."""
+    """Raise an error if some records have no report; it states their number, since rows have no line numbers."""
     total, answers = engine.people + sum(engine.marks.values()), asked.answers
     problems = []
     for mark, sentence in _WRONG.items():
@@ -111,7 +111,7 @@ def _at(file: str, base_folder: Path) -> str:
 def read_table(
     session: SparkSession, asked: Asked, *, given: Sequence[str]
 ) -> tuple[DataFrame, Reader, tuple[int, int] | None]:
-    """Return rows, a reader of them, and their size if known; refuse sources that could lose records silently.
+    """Return the rows of all sources, their reader, and their size (None: unknown); reject sources that may lose rows.
 
     Spark resolves the files that are `given`; files named in the specification are on this machine.
     """
@@ -137,7 +137,7 @@ def _texts(
     if len(paths) < len(sizes):
         fail("A file is given twice, so its people would report twice. Give each file once.")
     if empty := everything - len(paths):  # Spark omits empty files
-        fail(f"{called}: {empty:,} of {everything:,} files are empty: they lack even the line of column names.")
+        fail(f"{called}: {empty:,} of {everything:,} files are empty: they have no line of column names.")
     names = {path: called if len(paths) == 1 else Path(unquote(path)).name for path in paths}
     for path, length in sizes:
         if length > _LARGEST_CSV:
@@ -179,7 +179,7 @@ def _rows(session: SparkSession, selection: Asked, files: Sequence[str], called:
 
 
 def _check_type(dtype: pl.DataType, column: str, rule: Rule | None) -> None:
-    """Refuse a column whose type does not fit its rule; a column without a rule is the column of ids."""
+    """Raise an error if a column's type does not fit its rule; a column without a rule is the column of ids."""
     whole = dtype.is_integer() or (isinstance(dtype, pl.Decimal) and dtype.scale == 0)
     if rule is None and not (whole or dtype == pl.String):
         fail(f"column {column!r} is of type {type_name(dtype)}. Ids must be text or integers.")

@@ -34,15 +34,15 @@ Integers = npt.NDArray[np.int64]
 Tell = Callable[[str, float], None]
 
 _COUNTING: Final = 0.2
-"""approximate share of the time for the first reading"""
+"""share of the time, on average, that the first reading takes"""
 
 MIXED: Final = 0.7
-"""share of the time after which all messages are drawn"""
+"""share of the time, on average, after which all messages are drawn"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumKernel:
-    """The treatment of one block of numbers, given as positions on the grid; see `Kernel`.
+    """Splits blocks of numbers, given as positions on the grid, into messages; see `Kernel`.
 
     `column` is the name of the numbers' column: under one key, the randomness of different columns is independent.
     """
@@ -112,16 +112,16 @@ class Counted:
 
 
 class Source(Protocol):
-    """The numbers of all people: counted first, then split into messages by a kernel."""
+    """Reads the numbers of all people twice: first to count them, then to split them into messages by a kernel."""
 
     def count(self) -> Counted:
         """Return the counts of the numbers."""
 
     def messages(self, kernel: SumKernel) -> Iterator[Integers]:
-        """Yield the messages of all people in blocks, in an order that may identify them; once."""
+        """Yield the messages of all people in blocks, in an order that may identify people; can be called only once."""
 
     def entries(self) -> Entries | None:
-        """Return the ledger's entries of all records, after `messages`; None without a key."""
+        """Return the ledger's entries of all records, once `messages` is exhausted; None without a key."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Collect a sum by several messages: split numbers in files into mixed messages, and estimate the sum from them."""
+"""Collect a sum by several messages: split people's numbers into mixed messages, and estimate the sum from these."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from hushuffle.model import Bound
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.questions import dp
 from hushuffle.randomness import secure
-from hushuffle.specification.population import ONE_ROW, Answered, relation
+from hushuffle.specification.population import ONE_ROW, relation
 from hushuffle.specification.sums import SumSpecification, parse_sum
 
 MESSAGES: Final = "messages.parquet"
 CONTENT: Final = "manifest of a sum"
 
 _MIXED_BY: Final = "split and mix"
-"""The name of the shuffler in the ledger."""
+"""The name of the shuffler that the ledger records for sums."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectedSum:
     """The release of a sum: the messages of `protocol.n` people, in `files`.
 
-    `dropped` numbers were missing and `clipped` outside the bounds; neither is in the files. `rounds` is the joint
-    guarantee of everything collected with this key (None: without a key); `repeated` says that the key has released
-    these messages before. `spent` is the use of the budget afterwards; None: without one. `total` is the number of
-    rounds, and their joint central epsilon and delta; None: one round.
+    `dropped` numbers were missing and `clipped` numbers outside the bounds; the files do not contain these counts.
+    `rounds` is the joint guarantee of everything collected with this key (None: no key); `repeated` states that the key
+    has released these messages before. `spent` is the used budget after this release (None: no budget). `total` is the
+    number of rounds, and their joint central epsilon and delta (None: one round).
     """
 
     protocol: SplitAndMix
@@ -63,23 +63,22 @@ class CollectedSum:
 def collect_sum(specification: SumSpecification, *, out: Path, request: Request) -> CollectedSum:
     """Split all numbers, mix all messages, and write `messages.parquet` and `manifest.json` into a new folder.
 
-    Files are read twice: the noise of a person depends on the number of people. With a key all messages can be
-    repeated, for the same people with the same numbers only. This machine, or the cluster that `request` names,
-    simulates all clients and the shuffler: a rehearsal, or a collection by an operator who is trusted with the numbers.
+    Files are read twice, since the noise of a person depends on the number of people. With a key, all messages can be
+    repeated for the same people with the same numbers. This machine, or the cluster that `request` names, simulates all
+    clients and the shuffler. So this is a rehearsal, or a collection by an operator who is trusted with the numbers.
 
     Raises:
         DataError: data, key, ledger, budget or folder cannot be used; there are too few people; randomness would be
             used again; or a public order is given.
         MissingDependencyError: Spark is not installed, but requested.
-        SpecificationError: the population has no column to read, or no protocol exists for so many people.
+        SpecificationError: the population has no column to read, or no protocol exists for this number of people.
     """
     _refuse_options(request)
-    answered = specification.asked.answered(request.column, given=bool(request.sources))
+    selection = Asked.about(specification.asked, request)
     if request.budget is not None:
         refuse_used_up(request.budget)
     grid = specification.asked.grid
     assert grid is not None  # a rule
-    selection = _asked(specification, answered, request)
     with workplace(out) as place:
         folder, spill = place / "release", place / "spill"
         folder.mkdir()
@@ -91,7 +90,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             layout = layout_of(protocol)
             shuffle = ExternalShuffle(layout.dtype, spill, rng=secure(), memory=request.memory)
             key, number = (None, 0) if request.keys is None else (request.keys.begin(), request.keys.round)
-            kernel = SumKernel(protocol=protocol, column=answered.column, key=key, round=number)
+            kernel = SumKernel(protocol=protocol, column=selection.column, key=key, round=number)
             for messages in source.messages(kernel):
                 shuffle.add(layout.pack(messages.ravel()))
             entries = source.entries()
@@ -129,7 +128,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
 
 
 def _admitted(collected: CollectedSum, request: Request, key: bytes | None, candidate: Candidate) -> CollectedSum:
-    """Enter the collection into the ledger of the key; reused randomness is refused."""
+    """Enter the collection into the ledger of the key; raise an error if randomness would be reused."""
     assert request.keys is not None
     assert key is not None
     with opened(key, request.keys.file) as ledger:
@@ -154,22 +153,9 @@ def layout_of(protocol: SplitAndMix) -> ReportLayout:
 
 def _refuse_options(request: Request) -> None:
     if request.reference is not None:
-        fail("The messages of a sum are released without any order: leave the public order out.")
+        fail("The messages of a sum are released without an order: remove --reference.")
     if request.master is not None:
         check_installed()
-
-
-def _asked(specification: SumSpecification, answered: Answered, request: Request) -> Asked:
-    files, sources = specification.asked.files, request.sources
-    return Asked(
-        files=sources or ([] if files is None else [files]),
-        column=answered.column,
-        answers=answered.answers,
-        form=answered.form,
-        ids=None if request.keys is None else request.keys.ids,
-        base_folder=Path() if sources else request.base_folder,
-        called=request.called,
-    )
 
 
 def _refuse_few(people: int, batch: int, target: int | None) -> None:

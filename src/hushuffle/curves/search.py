@@ -1,18 +1,222 @@
-"""Find the rules and laws that answer a question: a law where one fits, else the first rule that applies."""
+"""Answer a question: by the first law that fits its normal form, else by the first rule that makes it simpler."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.laws import LAWS
-from hushuffle.curves.question import Law, Question, Rule
+from hushuffle.curves.blanket_messages import TrueAmongUniform
+from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.flipped_columns import FlippedColumns
+from hushuffle.curves.local import FiniteLocal, Local
+from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
+from hushuffle.curves.secure_sums import SecureSums
+from hushuffle.curves.shared_sums import SharedSums
+from hushuffle.curves.symmetric import Binary, Kary
+from hushuffle.curves.true_hashes import TrueAmongHashes
+from hushuffle.curves.value_dummies import Counts, TrueAmongEach
+from hushuffle.mechanisms.randomizers import Symmetric
+from hushuffle.mechanisms.shufflers import Trials
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
     from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.mechanisms.split_and_mix import SplitAndMix
+
+_RARE: Final = Fraction(1, 10**7)
+"""Flip probability below which the bound for flipped columns overflows, and the privacy blanket is used instead."""
+
+
+def _truthful(question: Question) -> bool:
+    """Whether each report is the person's value."""
+    law = question.law.symmetric
+    return law is not None and law.lie == 0
+
+
+def _hashed(question: Question) -> bool:
+    """Whether each report is a fresh public hash and the value's bucket under it."""
+    law = question.law.bucket
+    return law is not None and law.lie == 0
+
+
+def _own(question: Question) -> Trials:
+    """Return the trials of the people's messages; without messages, no trials."""
+    return next((source.trials for source in question.release.sources), Trials(number=0, p=1.0))
+
+
+def _length(trials: Trials) -> int:
+    """Return the length of the table from which the number of successes is drawn; 0 if the number is certain."""
+    return trials.law.numbers.size if trials.law.random else 0
+
+
+def _shares(question: Question) -> PrivacyCurve:
+    assert question.release.shares is not None
+    return SharedSums(protocol=question.release.shares)
+
+
+def _uniform(question: Question) -> PrivacyCurve:
+    own, k, n = _own(question), question.device.inputs, question.release.n
+    return TrueAmongUniform.of(k=k, n=n, trials=own.number, p=own.p, numbers=_length(own))
+
+
+def _each(question: Question) -> PrivacyCurve:
+    (source,), keep, n = question.release.sources, question.release.keep, question.release.n
+    own = Counts.binomial(source.trials.number, source.trials.p) if source.from_people else None
+    counts = Counts.of(source.law, kept=keep)
+    return TrueAmongEach.of(counts, k=question.device.inputs, n=n, kept=keep, ratio=source.law.endless, coins=own)
+
+
+def _hashes(question: Question) -> PrivacyCurve:
+    law, own, n = question.law, _own(question), question.release.n
+    assert law.bucket is not None
+    buckets, collision = law.bucket.k, law.collision
+    return TrueAmongHashes.of(
+        buckets=buckets, collision=collision, n=n, trials=own.number, p=own.p, numbers=_length(own)
+    )
+
+
+def _symmetric(question: Question) -> Symmetric:
+    """Return the distribution of k-ary randomized response; one flipped bit is binary randomized response."""
+    law = question.law
+    if law.symmetric is not None:
+        return law.symmetric
+    assert law.flipped is not None
+    return Symmetric(k=2, truth=1 - law.flipped.flip, lie=law.flipped.flip)
+
+
+def _seen(question: Question) -> bool:
+    """Whether a shuffle adds nothing to k-ary randomized response: senders are seen, or there is no noise at all."""
+    law = question.law.symmetric
+    if law is None:
+        return False
+    # Two probabilities that round to the same float: local and central epsilon are both 0 up to rounding.
+    blind = float(law.truth) == float(law.lie)
+    return Feature.SENDERS in question.features or (law.lie == 0 and question.release.dummies == 0) or blind
+
+
+def _two_values(question: Question) -> bool:
+    law = question.law
+    return law.symmetric.k == 2 if law.symmetric is not None else law.flipped is not None and law.flipped.width == 1
+
+
+def _columns(question: Question) -> bool:
+    law = question.law.flipped
+    return law is not None and law.flip >= _RARE
+
+
+def _local(question: Question) -> PrivacyCurve:
+    return Local(law=_symmetric(question), local_epsilon=question.device.local_epsilon, n=question.release.n)
+
+
+def _binary(question: Question) -> PrivacyCurve:
+    law, pure = _symmetric(question), question.device.local_epsilon
+    return Binary.of(law=law, local_epsilon=pure, n=question.release.n, dummies=question.release.dummies)
+
+
+def _kary(question: Question) -> PrivacyCurve:
+    law, pure = _symmetric(question), question.device.local_epsilon
+    return Kary.of(law=law, local_epsilon=pure, n=question.release.n, dummies=question.release.dummies)
+
+
+def _sums(question: Question) -> PrivacyCurve:
+    law, release = question.law.one_hot, question.release
+    assert law is not None
+    secret = sum(source.trials.number for source in release.sources)
+    return SecureSums.of(law, n=release.n, local_epsilon=question.device.local_epsilon, coins=secret)
+
+
+LAWS: Final = (
+    Law(
+        name="shares of a sum",
+        statement="The messages reveal no more than the noisy sum, up to a small statistical distance.",
+        page="split-and-mix.md, Theorem 7",
+        beside=frozenset({Feature.SHARES}),
+        fits=lambda question: question.release.shares is not None,
+        of=_shares,
+        any_size=True,
+    ),
+    Law(
+        name="true values among uniform messages",
+        statement="Only the counts of the target's two values matter; other people's values do not.",
+        page="histograms.md, Theorem 2",
+        beside=frozenset({Feature.OWN}),
+        fits=lambda question: Feature.OWN in question.features and _truthful(question),
+        of=_uniform,
+        any_size=True,
+    ),
+    Law(
+        name="true values among messages of each value",
+        statement="The counts of different values are independent, and only those of the target's two values matter.",
+        page="histograms.md, Theorem 5",
+        beside=frozenset({Feature.EACH, Feature.OWN, Feature.THINNED}),
+        fits=lambda question: Feature.EACH in question.features and _truthful(question),
+        of=_each,
+        any_size=True,
+    ),
+    Law(
+        name="true hash buckets among uniform messages",
+        statement="A message supports one of the target's two values, or both; only such messages are counted.",
+        page="histograms.md, Theorem 9",
+        beside=frozenset({Feature.OWN}),
+        fits=_hashed,
+        of=_hashes,
+    ),
+    Law(
+        name="k-ary randomized response, seen",
+        statement="The report is seen with its sender, or has no noise: its own divergence is the answer.",
+        page="index.md",
+        beside=frozenset({Feature.SENDERS}),
+        fits=_seen,
+        of=_local,
+    ),
+    Law(
+        name="randomized response of two values, shuffled",
+        statement="The number of ones is a sufficient statistic; all compositions of the other people are evaluated.",
+        page="two-values.md, Theorem 1",
+        fits=_two_values,
+        of=_binary,
+    ),
+    Law(
+        name="k-ary randomized response, shuffled",
+        statement="The privacy blanket bounds epsilon from above, explicit neighbouring datasets from below.",
+        page="blanket.md, Theorem 1",
+        fits=lambda question: question.law.symmetric is not None,
+        of=_kary,
+    ),
+    Law(
+        name="one report seen",
+        statement="The report is seen with its sender: the largest divergence of two values' reports is the answer.",
+        page="index.md",
+        beside=frozenset({Feature.SENDERS}),
+        fits=lambda question: Feature.SENDERS in question.features,
+        of=lambda question: FiniteLocal.of(question.release),
+    ),
+    Law(
+        name="flipped bits",
+        statement="Bits that agree in the target's two values do not matter; the others are counted together.",
+        page="crowds.md",
+        fits=_columns,
+        of=lambda question: FlippedColumns.of(question.release),
+    ),
+    Law(
+        name="sums of one-hot reports",
+        statement="Only the columns of the target's two values change, and the columns are independent.",
+        page="secure-sums.md, Theorem 1",
+        beside=frozenset({Feature.SUMS, Feature.EACH}),
+        fits=lambda question: Feature.SUMS in question.features and question.law.one_hot is not None,
+        of=_sums,
+    ),
+    Law(
+        name="any finite randomizer",
+        statement="Common reports of all values form a pool (or privacy blanket) that hides the target's report.",
+        page="pool.md, Theorem 1",
+        fits=lambda _: True,
+        of=lambda question: FiniteDivergence.of(question.release),
+    ),
+)
+"""All laws, in the order in which they are tried."""
 
 
 def privacy_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> PrivacyCurve:

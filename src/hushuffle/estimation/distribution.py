@@ -49,7 +49,7 @@ def _smooth(weights: Floats) -> Floats:
 
 
 def thresholds(levels: int) -> npt.NDArray[np.int64]:
-    """Return the codes of levels at which cumulative shares are estimated: all but the last, or 64 of them.
+    """Return the codes of the levels at which cumulative shares are estimated: all except the last, but at most 64.
 
     >>> thresholds(4).tolist(), thresholds(1000).size
     ([0, 1, 2], 64)
@@ -70,9 +70,8 @@ def cumulative_ends(
     """Return intervals for the shares of people up to the levels `codes`, shape (codes, 2), each at `confidence`.
 
     Scores whose expectation is at most the indicator of "up to this level" give the lower bound. Scores whose
-    expectation is at least the indicator give the upper bound. Neither is biased to the wrong side, for any
-    distribution. The choice of scores depends only on n, the dummies and the confidence; `shares` only set the
-    variances.
+    expectation is at least the indicator give the upper bound. So for any distribution, no bound is biased to its wrong
+    side. The choice of scores depends only on n, the dummies and the confidence; `shares` only determine the variances.
 
     Source: docs/theory/numbers.md, Theorem 8.
     """
@@ -99,8 +98,8 @@ def cumulative_ends(
 def _scores_below(matrix: Floats, codes: npt.NDArray[np.int64], *, n: int, z: float) -> Floats:
     """Return scores, shape (reports, codes), whose expectations are at most the indicators of levels up to each code.
 
-    They approximate ramps that fall from 1 to 0 before the level, by penalized least squares, less their largest
-    excess. The ramp and penalty chosen have the least error and loss, averaged over levels.
+    By penalized least squares, they approximate ramps that fall from 1 to 0 before the level; their largest excess is
+    subtracted. The ramp and the penalty have the least error and loss, averaged over levels.
     """
     levels, places = matrix.shape[0], np.arange(matrix.shape[0])[:, None]
     weight = np.maximum(matrix.mean(axis=0), np.finfo(np.float64).tiny)

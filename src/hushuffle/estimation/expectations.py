@@ -14,7 +14,7 @@ from hushuffle.mechanisms.randomizers import Mechanism
 Floats = npt.NDArray[np.float64]
 
 PENALTIES: Final = 10.0 ** np.arange(-12, 1, 2)
-"""Penalties on squared scores, relative to the level that reports determine best."""
+"""Penalties on squared scores, relative to the level with the most informative reports."""
 
 _EXACT: Final = 1e-12  # allowed error of expected scores, relative to the largest of them
 
@@ -23,8 +23,7 @@ _EXACT: Final = 1e-12  # allowed error of expected scores, relative to the large
 class Expectations:
     """The distribution of one report given a level; `blanket` is the distribution of dummies, shape (reports,).
 
-    `matrix` is Q(y|x), shape (levels, reports). None stands for randomized response that is truthful with
-    probability `told`.
+    `matrix` is Q(y|x), shape (levels, reports); None: randomized response, truthful with probability `told`.
     """
 
     blanket: Floats
@@ -33,7 +32,7 @@ class Expectations:
 
     @classmethod
     def of(cls, randomizer: Mechanism) -> Expectations:
-        """Return the expectations of a randomizer whose distinct reports can be counted."""
+        """Return the `Expectations` of a randomizer whose distinct reports can be counted."""
         law = randomizer.law()
         if law.symmetric is not None:
             k = law.symmetric.k
@@ -63,7 +62,7 @@ class Expectations:
         return matrix
 
     def law(self, shares: Floats) -> Floats:
-        """Return the distribution of one report, shape (reports,), if `shares`, (levels,), is that of levels."""
+        """Return the distribution of one report, shape (reports,), if `shares`, (levels,), is that of the levels."""
         if self.matrix is None:
             return np.asarray(self.told * shares + (1 - self.told) * shares.mean())
         return np.asarray(shares @ self.matrix)
@@ -77,9 +76,9 @@ class Expectations:
     def near_scores(self, targets: Floats, *, n: int) -> Floats:
         """Return scores, shape (reports,), whose expectations are near `targets`, shape (levels,).
 
-        Among least-squares solutions with several penalties, the one with the smallest sum of largest bias and
-        largest standard error over n reports is returned. Exact scores can be useless: noise over many levels
-        makes them huge.
+        The scores are the least-squares solution, over several penalties, with the smallest sum of largest bias and
+        largest standard error over n reports. Exact scores can be useless, since noise over many levels makes them
+        huge.
         """
         matrix = self.whole_matrix()
         weight = np.maximum(matrix.mean(axis=0), np.finfo(np.float64).tiny)
@@ -97,9 +96,9 @@ class Expectations:
         return chosen
 
     def scores(self, targets: Floats) -> Floats | None:
-        """Return scores, shape (reports,), with expectations `targets`, shape (levels,); None if there are none.
+        """Return scores, shape (reports,), with expectations `targets`, shape (levels,); None if no such scores exist.
 
-        Among several solutions, it returns the one with the least mean square when all levels are equally frequent.
+        Of several solutions, the result is that with the least mean square if all levels are equally frequent.
         """
         if self.matrix is None:
             return np.asarray((targets - (1 - self.told) * targets.mean(axis=0)) / self.told)

@@ -1,4 +1,4 @@
-"""Frequencies from reports: unbiased estimates with their variance, and named post-processing."""
+"""Estimate frequencies from reports without bias, with their variance, and post-process the estimates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def estimate(reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protoco
     conditional on it. If each value has its own dummies, their mean is subtracted.
 
     Raises:
-        InvalidInputError: the number of reports is not n + dummies (where that is fixed), or exceeds what clients
+        InvalidInputError: the number of reports is not n + dummies (if dummies are fixed), or exceeds what clients
             may send.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: the reports do not distinguish the values.
@@ -76,7 +76,7 @@ def estimate_values(
         protocol: the protocol that produced them.
 
     Raises:
-        InvalidInputError: as for `estimate`, or a value outside the domain.
+        InvalidInputError: for the reasons of `estimate`, or a value is outside the domain.
         UnsupportedProtocolError: the randomizer's reports do not support values.
 
     Source: docs/theory/estimation.md, Theorem 1.
@@ -104,7 +104,7 @@ def estimate_values(
 
 
 def _received(protocol: Protocol, reports: npt.NDArray[np.int64]) -> Protocol:
-    """Return the protocol with the number of dummies that follows from the number of reports, or refuse that number."""
+    """Return the protocol with the number of dummies that follows from the number of reports, or raise an error."""
     _check_size(protocol, reports.shape[0])
     own = protocol.shuffler.value_law is not None
     return protocol if own else protocol.with_dummies(reports.shape[0] - protocol.n)
@@ -126,7 +126,7 @@ def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
 
 
 def _check_size(protocol: Protocol, reports: int) -> None:
-    """Refuse a number of reports that the protocol never releases."""
+    """Raise an error if the protocol never releases this number of reports."""
     shuffler, n = protocol.shuffler, protocol.n
     drawn, most = shuffler.dummy_law, shuffler.most_dummies
     if most is not None:
@@ -150,7 +150,7 @@ def predicted_standard_error(protocol: Protocol, *, frequency: npt.ArrayLike) ->
     estimated, or on other people's values, the largest error is returned.
 
     Raises:
-        InvalidInputError: a frequency outside [0, 1].
+        InvalidInputError: a frequency is outside [0, 1].
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
 
     Source: docs/theory/estimation.md, Theorem 1.
@@ -182,7 +182,7 @@ def standard_errors_at(protocol: Protocol, *, frequencies: npt.NDArray[np.float6
 def keep_significant(estimate: Estimate, *, level: float = 0.05) -> Estimate:
     """Set to 0 every frequency that is not significantly above 0 (one-sided test, Bonferroni over the k values).
 
-    A value of frequency 0 survives with probability about level / k, any such value with at most about `level`.
+    A value of frequency 0 is kept with probability about level / k; some such value is kept with at most about `level`.
 
     Source: Erlingsson, Pihur, Korolova 2014.
     """

@@ -32,7 +32,7 @@ class HeavyHitters:
     level: float
 
     def among(self, k: int) -> npt.NDArray[np.bool_]:
-        """Return for each of the k values whether it is significant, shape (k,)."""
+        """Return, for each of the k values, whether its frequency is significant, shape (k,)."""
         return np.isin(np.arange(k), self.values)
 
     def __len__(self) -> int:
@@ -50,17 +50,17 @@ def heavy_hitters(
     The probability that any value of frequency 0 is listed is at most `level` (Bonferroni over the k values). A
     value is listed if an estimate this large has probability at most level / k at frequency 0. If reports support
     values, the estimate is a sum of independent Bernoulli trials and its tail is exact. The test is then valid for
-    any n and k, also where the normal approximation fails. Otherwise a Chernoff bound of the tail is used, for any
-    values of the others.
+    any n and k, even if the normal approximation fails. Otherwise a Chernoff bound of the tail is used, which holds
+    for any values of the other people.
 
     Args:
         estimate: the result of `hushuffle.estimate`; its `raw` frequencies are used.
-        protocol: the protocol that produced it, with a random number of dummies `protocol.with_dummies(number)`.
+        protocol: the protocol that produced the reports; if dummies are random, `protocol.with_dummies(number)`.
         level: family-wise error rate allowed, in (0, 1).
         top: the largest number of values to return; None returns all.
 
     Raises:
-        InvalidInputError: an argument out of range, or an estimate of another number of values or people.
+        InvalidInputError: an argument is out of range, or the estimate has another number of values or people.
         UnsupportedProtocolError: the randomizer's reports cannot be counted, or the number of dummies is not fixed.
 
     Source: Erlingsson, Pihur, Korolova 2014 (Bonferroni); docs/theory/estimation.md, Theorems 5 and 11.

@@ -1,4 +1,4 @@
-"""Unbiased counts of the columns of Bloom filters by bit pattern before flipping, with their covariance."""
+"""Estimate without bias how many columns of Bloom filters had each bit pattern before flipping."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUESTION = "Reach estimation"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogoEstimate:
-    """Unbiased counts d_hat = P^-1 x of the true columns by bit pattern, shape (2**k,), from released counts x.
+    """Unbiased estimates d_hat = P^-1 x of how many columns had each bit pattern, shape (2**k,); x: released counts.
 
     The errors are over the flips, with the filters fixed. Their covariance is P^-1 B P^-1, where B = diag(P^T d) -
     P^T diag(d) P is the covariance of x. Its unbiased estimate, with d_hat in the place of d, is P^-1 diag(x) P^-1
@@ -47,7 +47,7 @@ class LogoEstimate:
 
     @property
     def standard_errors(self) -> Array:
-        """The standard error of each count over the flips, shape (2**k,); a variance estimated below 0 counts as 0."""
+        """The standard error of each count over the flips, shape (2**k,); a negative variance estimate counts as 0."""
         return np.sqrt(
             np.maximum(per_bit(inverse(self.flip) ** 2, self.released.astype(np.float64)) - self.counts, 0.0)
         )
@@ -56,7 +56,7 @@ class LogoEstimate:
         """Return the covariance matrix of the counts times `vector`, shape (2**k,), in O(k 2**k).
 
         Raises:
-            InvalidInputError: a vector of another length.
+            InvalidInputError: `vector` has another length.
         """
         v = np.asarray(vector, dtype=np.float64)
         if v.shape != self.counts.shape:
@@ -84,7 +84,7 @@ class LogoEstimate:
 
 
 def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
-    """Return unbiased counts of the bit patterns before flipping; k <= 20 publishers.
+    """Return unbiased estimates of how many columns had each bit pattern before flipping; k <= 20 publishers.
 
     Args:
         reports: a `Transcript`, its reports as an array of bit patterns, shape (m,), or their counts (a `Histogram`
@@ -92,7 +92,7 @@ def true_logos(reports: Reports, *, protocol: Protocol) -> LogoEstimate:
         protocol: the protocol that produced them: `BitFlipping(width=k, p=p)`, n = m columns.
 
     Raises:
-        InvalidInputError: not n reports, or a bit pattern out of range.
+        InvalidInputError: there are not n reports, or a bit pattern is out of range.
         UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers.
 
     Source: docs/theory/estimation.md, Theorem 6.
@@ -131,7 +131,7 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
     """Return how many reports show each bit pattern of these publishers only, shape (2**len(publishers),)."""
     width = flipping(protocol).width
     if len(publishers) > MOST_COUNTED:
-        message = f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Name fewer."
+        message = f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Pass fewer."
         raise UnsupportedProtocolError(message)
     if isinstance(reports, Histogram):
         if reports.k != 1 << width:

@@ -26,12 +26,11 @@ _NOTHING: Final = 1e-9  # relative to the range: a smaller bias is a rounding er
 class NumberEstimate:
     """Estimates about the numbers of n people, which lie on `grid`.
 
-    `mean` is unbiased but for `bias`. The bias is 0 if unbiased scores are practical (randomized response, square
-    wave, discrete Laplace), and otherwise bounded. `standard_error` is that of the mean over all randomness, the
-    people's numbers fixed. Estimates are not clipped to the bounds. The expected variance is never too small; it is
-    too large by at most a quarter of a squared step over n. `counts`, shape (reports,), is how often each report
-    occurred, including `dummies`. `scores`, same shape, is what each report adds to n times the mean, from `low`
-    on.
+    The bias of `mean` is at most `bias`, which is 0 if unbiased scores are practical (randomized response, square wave,
+    discrete Laplace). `standard_error` is that of the mean over all randomness, with the people's numbers fixed.
+    Estimates are not clipped to the bounds. The expected variance is never too small; it is too large by at most a
+    quarter of a squared step over n. `counts`, shape (reports,), is how often each report occurred, including
+    `dummies`. `scores`, shape (reports,), is what each report adds to n times (mean - `low`).
 
     Source: docs/theory/numbers.md, Theorem 3, Theorem 7, Theorem 8 and Theorem 9.
     """
@@ -50,7 +49,7 @@ class NumberEstimate:
         """Return a confidence interval for the mean (normal approximation, any bias included), inside the bounds.
 
         Raises:
-            InvalidInputError: a confidence outside (0, 1).
+            InvalidInputError: the confidence is outside (0, 1).
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error + self.bias
@@ -69,10 +68,10 @@ class NumberEstimate:
         """Return codes of levels, shape (m,), and intervals, shape (m, 2), each at `confidence`; m <= 64.
 
         The lower bound is for the share of people whose number is below the next level. The upper bound is for
-        the share whose number is at most this level. The interval so holds for the unrounded numbers.
+        the share whose number is at most this level. So the interval also holds for the unrounded numbers.
 
         Raises:
-            InvalidInputError: a confidence outside (0, 1).
+            InvalidInputError: the confidence is outside (0, 1).
             UnsupportedProtocolError: there are more than 1,024 levels.
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
@@ -83,10 +82,10 @@ class NumberEstimate:
         return codes, ends
 
     def quantile(self, share: float) -> float:
-        """Return the quantile `share` of the smoothed distribution, each level spread over its neighbourhood.
+        """Return the quantile `share` of the smoothed distribution, in which each level is spread to its neighbours.
 
         Raises:
-            InvalidInputError: a share outside [0, 1].
+            InvalidInputError: `share` is outside [0, 1].
         """
         wanted, points = _checks.probability("share", share), self.grid.points
         edges = np.array([self.grid.low, *(points[1:] + points[:-1]) / 2, self.grid.high])
@@ -99,7 +98,7 @@ class NumberEstimate:
         levels.
 
         Raises:
-            InvalidInputError: a share or a confidence outside (0, 1).
+            InvalidInputError: a share or the confidence is outside (0, 1).
             UnsupportedProtocolError: there are more than 1,024 levels.
         """
         codes, ends = self.cumulative(confidence)
@@ -114,13 +113,13 @@ class NumberEstimate:
         return np.array(intervals).reshape(-1, 2)
 
     def moved(self, fakes: int) -> tuple[float, float]:
-        """Return the maximal poisoning gain of `fakes` of the n reports for the expected mean, down and up.
+        """Return how far `fakes` fake reports among the n can move the expected mean: down and up (poisoning gain).
 
         The bounds are in the unit of the numbers and hold for any fake reports and any honest values. A bias is
         additional.
 
         Raises:
-            InvalidInputError: more fake reports than n.
+            InvalidInputError: there are more fake reports than n.
 
         Source: docs/theory/numbers.md, Theorem 9.
 
@@ -162,7 +161,7 @@ class NumberEstimate:
 def estimate_numbers(
     reports: Transcript | npt.NDArray[np.int64] | Histogram, *, protocol: Protocol, grid: NumberGrid
 ) -> NumberEstimate:
-    """Return the mean of n people's numbers, with its error, and on request their distribution and quantiles.
+    """Estimate the mean of n people's numbers, with its error; the result also gives distribution and quantiles.
 
     Args:
         reports: a `Transcript`, its reports as an array, or how often each report occurred (a `Histogram`).
@@ -263,7 +262,7 @@ class Scores:
     def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
         """Return the scores for the reports of a randomizer."""
         if randomizer.inputs != grid.levels:
-            rule = f"a grid of {randomizer.inputs:,} levels, one per value of the randomizer"
+            rule = f"a grid of {randomizer.inputs:,} levels, one for each value of the randomizer"
             _checks.reject("grid", rule, f"<{grid.levels:,} levels>")
         reports = Expectations.of(randomizer)
         levels = grid.points - grid.low
@@ -282,7 +281,7 @@ class Scores:
         return float(self.reports.blanket @ score)
 
     def added(self, dummies: float, n: int) -> float:
-        """Return the variance that this number of dummies adds to the mean."""
+        """Return the variance that `dummies` dummies add to the estimated mean."""
         return dummies * (self.of_dummies(self.score**2) - self.of_dummies(self.score) ** 2) / n**2
 
     def at(self, numbers: Floats) -> Floats:
@@ -294,7 +293,7 @@ class Scores:
         return levels + self.grid.step**2 * share * (1 - share)
 
     def worst(self) -> float:
-        """Return the largest variance of one report's score over all numbers; between two levels it is a parabola."""
+        """Return the largest variance of one report's score over all numbers; it is a parabola between two levels."""
         step, rise = self.grid.step, np.diff(self.variance)
         share = np.clip(0.5 + rise / (2 * step**2), 0.0, 1.0)
         inside = self.variance[:-1] + share * rise + step**2 * share * (1 - share)

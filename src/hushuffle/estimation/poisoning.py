@@ -1,4 +1,4 @@
-"""Poisoning: how far Sybil clients can move an estimated share."""
+"""Compute how far Sybil clients can move an estimated share (poisoning)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 
 USUAL: Final = 100
-"""By default, one client in this many is assumed to be a Sybil client, or to collude."""
+"""Default assumption: one in this number of clients is a Sybil client, or colludes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
         reports_per_person: most of the n reports that each client sends.
 
     Raises:
-        InvalidInputError: a number out of range, or more fake reports than n.
+        InvalidInputError: a number is out of range, or there are more fake reports than n.
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
         NumericalError: reports hardly depend on the values.
 
@@ -91,7 +91,7 @@ def poisoning_gain(protocol: Protocol, *, fakes: int, reports_per_person: int = 
 
 
 def usual_fakes(n: int) -> int:
-    """Return the default number of Sybil or colluding clients among n clients: one in a hundred.
+    """Return the assumed number of Sybil or colluding clients among n clients: one in a hundred, at least 1.
 
     >>> usual_fakes(33_000), usual_fakes(7)
     (330, 1)

@@ -44,7 +44,7 @@ class Reach:
 
     `question` is "reach" (in the audience of at least one of `publishers`), "overlap" (in all of them) or
     "exclusive" (in all of them and in no other audience of the study). The standard error is over the flips and the
-    hash functions (collisions in the filters), the people fixed. The estimate is not clipped.
+    hash functions (collisions in the filters), with the people fixed. The estimate is not clipped.
     """
 
     estimate: float
@@ -53,13 +53,13 @@ class Reach:
     publishers: tuple[int, ...]
 
     def interval(self, confidence: float = 0.95) -> Bound:
-        """Return the interval estimate +- z standard errors, clipped at 0, which loses no coverage.
+        """Return the interval from estimate - z to estimate + z standard errors; the lower bound is at least 0.
 
         It is a normal approximation. If a figure rests on few columns (a small overlap among many publishers),
         the interval is inaccurate.
 
         Raises:
-            InvalidInputError: a confidence outside (0, 1).
+            InvalidInputError: the confidence is outside (0, 1).
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
@@ -85,9 +85,9 @@ def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | N
         hashes: number h of hash functions of the filters.
 
     Raises:
-        InvalidInputError: publishers out of range or repeated; not n reports.
+        InvalidInputError: publishers are out of range or repeated, or there are not n reports.
         NumericalError: the filters are too full, or too noisy, for an estimate; the message says what to change.
-        UnsupportedProtocolError: another randomizer, dummies, or more than 20 publishers at a time.
+        UnsupportedProtocolError: the protocol has another randomizer or dummies, or there are more than 20 publishers.
 
     Source: Whang, Vander-Zanden, Taylor 1990; docs/theory/estimation.md, Theorem 7.
 
@@ -105,7 +105,7 @@ def reach(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | N
 def overlap(reports: Reports, *, protocol: Protocol, publishers: Sequence[int] | None = None, hashes: int = 1) -> Reach:
     """Return how many people are in the audience of every one of `publishers` (all publishers, if None).
 
-    By inclusion and exclusion of the reach of every subset. With independent columns, this is the
+    The estimate follows from the reach of every subset by inclusion and exclusion. For independent columns, it is the
     maximum-likelihood estimate without assumptions about the audiences. Arguments and errors are those of `reach`.
 
     Source: docs/theory/estimation.md, Theorem 7.
@@ -118,7 +118,7 @@ def exclusive(
 ) -> Reach:
     """Return how many people are in the audience of every one of `publishers`, and in no other audience of the study.
 
-    For one publisher it is the reach that the study would lose without it. The study may have at most 20
+    For one publisher, this is the reach that the study would lose without this publisher. The study may have at most 20
     publishers. Arguments and errors are those of `reach`.
 
     Source: docs/theory/estimation.md, Theorem 7.
@@ -144,7 +144,7 @@ def planned(
         hashes: number h of hash functions.
 
     Raises:
-        InvalidInputError: an argument out of range.
+        InvalidInputError: an argument is out of range.
         NumericalError: the filters would be too full, or too noisy.
 
     Source: docs/theory/estimation.md, Theorem 7.
@@ -200,7 +200,7 @@ def _answer(
     # Independent columns would mean a Poisson number of people; the actual number is fixed.
     variance = spread - max(estimate, 0.0) / hashes
     if not variance > 0:
-        message = "A standard error needs more distinct columns. Use more bits."
+        message = "There are too few distinct columns for a standard error. Use more bits."
         raise NumericalError(message)
     return Reach(estimate=estimate, standard_error=math.sqrt(variance), question=question, publishers=publishers)
 

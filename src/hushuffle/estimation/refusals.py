@@ -1,4 +1,4 @@
-"""The probability that servers that refuse vectors with too many 1 bits refuse an honest vector."""
+"""Compute how likely servers that refuse vectors with too many 1 bits refuse an honest client's vector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
         most_ones: the limit, 0 to k.
 
     Raises:
-        InvalidInputError: a limit out of range.
+        InvalidInputError: `most_ones` is out of range.
         UnsupportedProtocolError: another randomizer.
 
     Source: docs/theory/secure-sums.md, Theorem 9.

@@ -17,15 +17,15 @@ Floats = npt.NDArray[np.float64]
 
 _SHOWN: Final = 12
 _WIDE: Final = 9.0
-"""Standard deviations of rounding beyond which the distribution is truncated."""
+"""The distribution of the rounding error is truncated after this number of standard deviations."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SumEstimate:
     """The estimated sum of the numbers of `people` people: `total`, shape (coordinates,).
 
-    It is unbiased unless the noise exceeds the modulus, which has probability at most 2**-40. `standard_error` is
-    that of a total over all randomness: the noise, and the rounding of the worst-case numbers. Totals are not
+    The total is unbiased unless the noise exceeds the modulus, which has probability at most 2**-40. `standard_error`
+    is that of a total over all randomness: the noise, and the rounding of the worst-case numbers. Totals are not
     clipped to the bounds.
 
     Source: docs/theory/split-and-mix.md, Theorem 10 and Theorem 11.
@@ -61,17 +61,17 @@ class SumEstimate:
         return np.asarray(np.cumsum(np.concatenate([law[:1], 2 * law[1:]])))
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Return the error of an estimated total that is not exceeded with probability `confidence`.
+        """Return a bound that the error of an estimated total does not exceed with probability `confidence`.
 
         It uses the distribution of the noise; the error of rounding is taken as normal, with the worst-case
         variance.
 
         Raises:
-            InvalidInputError: a confidence outside (0, 1), or so near to 1 that the modulus does not allow it.
+            InvalidInputError: the confidence is outside (0, 1), or so near to 1 that the modulus does not allow it.
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         if level > 1 - 2 * WRAP:
-            _checks.reject("confidence", "at most 1 - 2**-39, for sums are modulo q", level)
+            _checks.reject("confidence", "at most 1 - 2**-39, because sums are modulo q", level)
         codes = int(np.searchsorted(self._within, level)) + (0 if self.protocol.levels is None else 1)
         return self.protocol.step * codes
 
@@ -79,7 +79,7 @@ class SumEstimate:
         """Return a confidence interval for each total, shape (coordinates, 2), each at `confidence`.
 
         Raises:
-            InvalidInputError: as for `half_width`.
+            InvalidInputError: the reasons are those of `half_width`.
         """
         half = self.half_width(confidence)
         return np.stack([self.total - half, self.total + half], axis=1)
@@ -92,7 +92,7 @@ class SumEstimate:
         protocol moves the total by its own number.
 
         Raises:
-            InvalidInputError: more Sybil clients than respondents.
+            InvalidInputError: there are more Sybil clients than respondents.
 
         >>> import hushuffle as hs
         >>> steps = hs.SplitAndMix(low=0, high=1000, n=10_000, epsilon=1.0, delta=1e-9)
@@ -114,15 +114,15 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
 
     Args:
         messages: residues in any order, shape (coordinates, messages * people), as `SplitAndMix.collect` returns them;
-            one-dimensional where there is one coordinate. Their number gives the number of respondents.
+            one-dimensional if there is one coordinate. Their number determines the number of respondents.
         protocol: the protocol that produced them.
 
     Raises:
         InvalidInputError: `messages` is not such an array, a residue is out of range, or the messages are not those of
-            a whole number of people: as many as must answer, at least, and n at most. The same is raised if no numbers
-            within the bounds can have the sum, noise included (by chance at most once in 2**40). If one message is
-            missing and another is added, the sum is uniform. If all people answer, at least half of
-            all residues are accepted, so this is rarely detected.
+            a whole number of people, at least as many as must answer and at most n. The error is also raised if no
+            numbers within the bounds can have the sum, noise included (by chance at most once in 2**40). If one message
+            is missing and another is added, the sum is uniform; this is rarely detected, since at least half of all
+            residues are accepted if all people answer.
 
     Source: docs/theory/split-and-mix.md, Theorem 10.
 

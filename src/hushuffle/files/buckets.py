@@ -1,4 +1,4 @@
-"""Numbered buckets of array pieces: in memory while they fit, then in files of a private folder."""
+"""Store pieces of arrays in numbered buckets: in memory as long as they fit, then in files of a private folder."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy.typing as npt
 Piece = TypeVar("Piece", bound=npt.NDArray[Any])
 
 _READ: Final = 1 << 20
-"""Rows that are read from a file at once."""
+"""Number of rows that are read from a file at once."""
 
 
 class Buckets(Generic[Piece]):
-    """Takes pieces of arrays into `count` buckets, and returns each bucket's pieces once, in their order of arrival.
+    """Stores pieces of arrays in `count` buckets; each bucket returns its pieces once, in their order of arrival.
 
     Args:
         folder: an existing private folder; nothing is written while the pieces fit into `memory`.
         dtype: the type of a row; a row of several numbers has a shape, as in `("<u8", (2,))`.
         count: number of buckets.
-        memory: bytes of pieces to keep in memory.
+        memory: maximum size of the pieces in memory, in bytes.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

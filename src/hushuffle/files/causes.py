@@ -1,4 +1,4 @@
-"""Why a file is refused: the operating system's words, with the file name that the user knows."""
+"""Explain why a file cannot be used, in the operating system's words and with the file name that the user gave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"\(os error (\d+)\)")
 
 
 def cause(error: OSError, otherwise: str = "an error") -> str:
-    """Return the system's message, or `otherwise` if there is none; never a library's own text, which may quote data.
+    """Return the operating system's message, or `otherwise`; never a library's own text, which may quote data.
 
     >>> cause(OSError("cannot write 'ann': No space left on device (os error 28)"))
     'No space left on device'
@@ -31,7 +31,7 @@ def cause(error: OSError, otherwise: str = "an error") -> str:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system name `path`, which the user gave, and not a temporary file beside it."""
+    """Change errors of the system so that they name `path`, which the user gave, instead of a temporary file."""
     try:
         yield
     except OSError as error:

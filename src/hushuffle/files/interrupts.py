@@ -1,4 +1,4 @@
-"""Requests to end the process that libraries cannot lose: some turn Ctrl-C into their own error, some drop it."""
+"""Record requests to end the process, since some libraries turn Ctrl-C into their own error or ignore it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _ASKED: Final = Event()
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP of a closed terminal, end the work as Ctrl-C does; record all three signals.
+    """Make SIGTERM and SIGHUP (the terminal was closed) end the work as Ctrl-C does; record all three signals.
 
-    Ctrl-C stays ignored if it already was, as in the background of a shell.
+    Ctrl-C stays ignored if it already was, as for background jobs of a shell.
     """
     numbers = [signal.SIGTERM, signal.SIGHUP]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -32,7 +32,7 @@ def heard() -> Iterator[None]:
 
 
 def stop_if_asked() -> None:
-    """Raise KeyboardInterrupt if the process was asked to end, even if a library dropped the request."""
+    """Raise KeyboardInterrupt if the process was asked to end, even if a library ignored the request."""
     if _ASKED.is_set():
         raise KeyboardInterrupt
 

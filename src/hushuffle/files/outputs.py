@@ -1,4 +1,4 @@
-"""Check that outputs can be written, before the work that produces them; messages use the name that the user gave."""
+"""Check that outputs can be written before they are computed; messages use the file name that the user gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all; until then, only their owner can read them."""
+"""Write files and folders that appear complete or not at all; until then, only their owner can read them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
     Args:
         path: the file.
         content: the bytes or text to write.
-        durable: whether to flush it to the disk, so that it survives a loss of power.
+        durable: whether to flush the content to the disk, so that it survives a loss of power.
 
     Raises:
         OSError: the file cannot be written; the earlier file is unchanged, unless the disk only failed to confirm the
@@ -39,11 +39,11 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
 
     `first`: raise FileExistsError if `path` exists, even if another process has written it in the meantime.
 
-    Until then the file has a random name, and no existing file is ever opened. An adversary who can write into the
+    An incomplete file has a random name, and no existing file is ever opened. An adversary who can write into the
     folder can neither redirect the content by a link nor have it written into a file that others can read.
 
     Raises:
-        OSError: as `write_private`.
+        OSError: for the same reasons as `write_private`.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -68,7 +68,7 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove unfinished files that killed processes left of `path`. Only for the one process that may write `path` now.
+    """Remove unfinished files of `path` that killed processes left; no other process may write `path` at this time.
 
     Raises:
         OSError: a file cannot be removed.
@@ -78,7 +78,7 @@ def remove_unfinished(path: Path) -> None:
 
 
 def mark_once(path: Path) -> bool:
-    """Create an empty private file, flushed to the disk; return whether it is new (False: it existed already).
+    """Create an empty private file, flushed to the disk; return True if it is new, False if it existed already.
 
     Raises:
         OSError: the file cannot be created.
@@ -107,7 +107,7 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, so that a rename survives a loss of power.
+    """Flush the file names of a folder to the disk, so that a rename survives a loss of power.
 
     Raises:
         OSError: the disk does not confirm the names.
@@ -129,14 +129,14 @@ _LOCK: Final = "in-use"
 def workplace(out: Path) -> Iterator[Path]:
     """Yield a private folder beside `out`, on the same disk, and remove it at the end.
 
-    Folders that killed collections left beside `out` are removed: no process holds the lock of such a folder.
+    Folders that killed collections left beside `out` are also removed; no process holds the lock of such a folder.
 
     Raises:
         DataError: `out` exists and is not empty, its parent cannot be written, or the work inside ends in an error of
             the system; nothing was published.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        fail(f"{out} exists and is not empty. Reports are never overwritten: give a new folder.")
+        fail(f"{out} exists and is not empty. Reports are never overwritten: choose a new folder.")
     place = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.collecting"
     with ExitStack() as undo:
         try:
@@ -203,7 +203,7 @@ def publish(release: Path, out: Path) -> None:
     """Move the folder `release` to `out` in one step, flushed to the disk.
 
     Raises:
-        KeyboardInterrupt: the process was asked to end, and a library had dropped the request.
+        KeyboardInterrupt: the process was asked to end, and a library had ignored the request.
         OSError: the folder was not moved.
         DataError: the folder was moved, but the disk does not confirm it.
     """

@@ -1,4 +1,4 @@
-"""Secret keys, and the private records of how each key was used.
+"""Read and create secret keys, and manage the private records of how each key was used.
 
 A key is read from a file that only its owner can read, or from the environment; never from a specification. The record
 of each key lies in a private folder named by its fingerprint, so links, copies and new names of the key file lead to
@@ -59,7 +59,7 @@ def key_in_environment(variable: str) -> bytes:
 
 
 def derived(key: bytes, purpose: str) -> bytes:
-    """Return 32 bytes derived from `key` for one purpose: keys for different purposes are computationally independent.
+    """Return a key of 32 bytes derived from `key` for one purpose; keys for different purposes are independent.
 
     >>> derived(bytes(32), "a") == derived(bytes(32), "b")
     False
@@ -68,7 +68,7 @@ def derived(key: bytes, purpose: str) -> bytes:
 
 
 def text_of_secret(where: str) -> str:
-    """Return a secret of several lines: `where` is a path, or "env:NAME" for an environment variable."""
+    """Return a secret text, which may have several lines, from a path or from the environment ("env:NAME")."""
     if where.startswith("env:"):
         text = os.environ.get(where.removeprefix("env:"))
         if text is None:
@@ -104,7 +104,7 @@ def _key(text: str, where: str) -> bytes:
 
 
 STATE: Final = "HUSHUFFLE_STATE"
-"""The environment variable that names the folder of all key records; see `state_folder`."""
+"""The environment variable with the path of the folder of all key records; see `state_folder`."""
 
 _VERSION: Final = 1
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64,}")
@@ -139,7 +139,7 @@ def key_folder(key: bytes) -> Path:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create a folder if it is missing, and lock it: other processes wait until it is unlocked."""
+    """Create a folder if it is missing, and lock it, so that other processes wait until it is unlocked."""
     try:
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -173,12 +173,12 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
 
 
 def write_memory(path: Path, content: str, fields: Mapping[str, Any]) -> None:
-    """Write a document to the disk atomically. Only for the process that holds the lock of its folder."""
+    """Write a document to the disk atomically; the process must hold the lock of the folder."""
     remove_unfinished(path)
     document = {"schema_version": _VERSION, "content": content, **fields}
     write_private(path, json.dumps(document, indent=1).encode())
 
 
 def damaged(path: Path) -> NoReturn:
-    """Refuse a damaged record: raise a `DataError` that names the file at `path`."""
+    """Raise a `DataError` that states that the record in the file at `path` is damaged."""
     fail(f"{path} is damaged, so the uses of this key are unknown. Restore it from a backup, or create a new key.")

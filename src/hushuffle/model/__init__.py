@@ -1,4 +1,4 @@
-"""The value classes that all rooms share: frozen, with keyword-only fields that are validated at construction."""
+"""Value classes that all packages of this library use; they are frozen, and validate their keyword-only fields."""
 
 from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
 from hushuffle.model.certificate import Certificate

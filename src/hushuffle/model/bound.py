@@ -1,4 +1,4 @@
-"""`Bound`, `Bounds`, `Guarantee`, `Witness`: figures that state whether they are exact, bounded or estimated."""
+"""`Bound`, `Bounds`, `Guarantee`, `Witness`: figures that state whether they are exact, proven bounds or estimates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: tuple[Kind, ...] = ("exact", "bracket", "upper", "lower", "estimate", "ap
 
 
 _ROUNDED = 1e-9
-"""A bound on a probability within this distance of 0 or 1, or outside [0, 1], is set to 0 or 1."""
+"""Probability bounds within this distance of 0 or 1, or outside [0, 1], are set to 0 or 1."""
 
 _TINY = 1e-9
 """Percentages below this value are written with an exponent."""
@@ -50,17 +50,17 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A figure and how certain it is: the true value lies in [lower, upper] (with `confidence` for an estimate).
+    """A figure with its certainty: the true value lies in [lower, upper] (for an estimate, with `confidence`).
 
     `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed),
-    `bracket` (both bounds proven), `upper` or `lower` (the other bound is trivial), `estimate`
+    `bracket` (both bounds are proven), `upper` or `lower` (the other bound is trivial), `estimate`
     (an interval that holds with probability `confidence`), or `approximation` (lower == upper, but the true
     value may be smaller or larger). `unit` is "nats", "bits", "probability", or another plain word.
     `sources` cite the formula or proof.
 
     Raises:
-        InvalidInputError: bounds out of order or nan, an exact or approximate figure with two different bounds,
-            an estimate without confidence or a confidence without estimate.
+        InvalidInputError: the bounds are out of order or nan; an exact or approximate figure has two different
+            bounds; or an estimate has no confidence, or another kind has one.
 
     Source: docs/explanation/kinds-of-figures.md.
 
@@ -101,12 +101,12 @@ class Bound:
 
     @property
     def width(self) -> float:
-        """The width, upper - lower (0 when the two bounds are the same infinity)."""
+        """The width, upper - lower; it is 0 if both bounds are the same infinity."""
         return 0.0 if self.lower == self.upper else self.upper - self.lower
 
     @property
     def complement(self) -> Self:
-        """The probability of the complementary event: the success rate for an error rate.
+        """The figure 1 - p for a probability p; for example, the success rate for an error rate.
 
         >>> print(Bound(lower=0.75, upper=1.0, kind="lower", unit="probability").complement)
         at most 0.2500 (upper bound)
@@ -159,7 +159,7 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bounds:
-    """An array of figures: each true value lies between `lower` and `upper`, two arrays of the same shape.
+    """An array of figures; each true value lies between the entries of `lower` and `upper`, which have one shape.
 
     `bounds[i]` is a `Bound`. `kind` is "exact" if every figure is exact, "upper" if all lower bounds are trivial,
     "lower" if all upper bounds are trivial, else "bracket".
@@ -181,7 +181,7 @@ class Bounds:
     def __post_init__(self) -> None:
         if self.lower.shape != self.upper.shape or not bool(np.all(self.lower <= self.upper)):
             shapes = f"<shapes {self.lower.shape} and {self.upper.shape}>"
-            _checks.reject("lower, upper", "two arrays of one shape, in order", shapes)
+            _checks.reject("lower, upper", "two arrays of the same shape, with lower <= upper", shapes)
         for ends in (self.lower, self.upper):
             ends.setflags(write=False)
 
@@ -202,10 +202,10 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """(epsilon, delta)-differential privacy for one relation between datasets.
+    """A guarantee of (epsilon, delta)-differential privacy for one relation between datasets.
 
-    `epsilon` is a `Bound` in nats, computed at `delta`. `per` is the unit of protection: the relation
-    changes one "person", "column" or "message".
+    `epsilon` is a `Bound` in nats, computed at `delta`. `per` is the unit of protection: neighbouring
+    datasets differ in one "person", "column" or "message".
     """
 
     epsilon: Bound
@@ -218,7 +218,7 @@ class Guarantee:
         if self.epsilon.unit != "nats":
             _checks.reject("epsilon", "a Bound in nats", self.epsilon.unit)
         if self.epsilon.kind == "approximation":
-            hint = "It may lie below the truth: ask for a certified figure."
+            hint = "An estimate may be below the true value: compute a certified bound instead."
             _checks.reject("epsilon", "exact, a bound or an estimate", self.epsilon.kind, hint)
 
     @property
@@ -241,7 +241,7 @@ def _a_probability(value: float) -> float:
 
 
 def json_number(value: float) -> float | str:
-    """Return a number for JSON, infinity as text.
+    """Return a number for JSON, in which infinity is the text "infinity".
 
     >>> json_number(2.0), json_number(math.inf)
     (2.0, 'infinity')

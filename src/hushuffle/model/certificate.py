@@ -1,4 +1,4 @@
-"""`Certificate`: the data with which a third party checks lower and upper bounds of epsilon without this library."""
+"""`Certificate`: the data with which a third party checks lower and upper bounds on epsilon without this library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CERTIFICATE_VERSION: Final = 1
 class Certificate:
     """A self-contained claim about one release: the smallest epsilon (nats) at `delta` is within the bounds `epsilon`.
 
-    The relation is: replace one person's value, n fixed. `release` is the reports of n people and `dummies` in
+    Neighbouring datasets differ in one person's value. `release` is the reports of n people and `dummies` in
     uniformly random order, or every report with its sender. `values` is the number of values. Randomized response
     reports the true value with probability `truth`, a fraction, and every other value with equal probability; a dummy
     is uniform. For other randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy`

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Channel:
-    """Q(y|x): `matrix[x, y]`, shape (inputs, outputs), each row a distribution.
+    """A channel Q(y|x) = `matrix[x, y]`, shape (inputs, outputs); each row is a distribution.
 
     The matrix holds float64, or `fractions.Fraction` objects when every entry is rational
     (integers count as rational); arithmetic then stays exact. `inputs` and `outputs` name
@@ -64,7 +64,7 @@ class Channel:
         return self.matrix.dtype == object
 
     def cascade(self, then: Channel) -> Self:
-        """Return the channel that applies this channel and then `then`, shape (inputs, outputs of `then`)."""
+        """Return the channel that applies first this channel and then `then`, shape (inputs, outputs of `then`)."""
         if self.matrix.shape[1] != then.matrix.shape[0]:
             _checks.reject("then", f"a channel with {self.matrix.shape[1]} inputs", then.matrix.shape[0])
         if self.rational != then.rational:

@@ -1,4 +1,4 @@
-"""`Citation`: where a formula, a proof or a data set comes from."""
+"""`Citation`: the source of a formula, a proof or a data set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:
-    """One source: `key` is short and unique, `where` the theorem, section or page used."""
+    """A source: `key` is short and unique, and `where` names the theorem, section or page in it."""
 
     key: str
     text: str

@@ -14,7 +14,7 @@ from hushuffle import _checks
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """k >= 2 distinct labels in a fixed order; value `labels[i]` has code i.
+    """The set of a person's possible values: k >= 2 distinct labels; value `labels[i]` has code i.
 
     >>> import hushuffle as hs
     >>> hs.Domain(labels=("no", "yes")).encode(["yes", "no", "yes"]).tolist()
@@ -54,7 +54,7 @@ class Domain:
         codes = [code.get(value, -1) for value in values]
         unseen = codes.count(-1)
         if unseen:
-            hint = f"Labels are {', '.join(self.labels[:8])}{', ...' if self.k > 8 else ''}."
+            hint = f"The labels are {', '.join(self.labels[:8])}{', ...' if self.k > 8 else ''}."
             _checks.reject("values", "labels of the domain", f"<{unseen} of {len(codes)} values unseen>", hint)
         return np.array(codes, dtype=np.int64)
 

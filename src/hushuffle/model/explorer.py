@@ -12,10 +12,10 @@ from hushuffle.model.report import Unanswered
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """One slider: its stops, the position of the deployment's value, and the reason if there is a single stop.
+    """One slider: its positions, the position of the deployment's value, and the reason if there is only one.
 
-    `ordered`: figures are proven monotone along the slider, so figures between grid points are bounded by those at
-    the neighbouring grid points.
+    `ordered` states that figures are proven monotone along the slider, so that figures between grid points are bounded
+    by those at the neighbouring grid points.
     """
 
     key: str
@@ -30,7 +30,7 @@ class Axis:
 class GridPoint:
     """One adversary's figure for one setting of the sliders.
 
-    `people` counts the people who do not collude; `delta` is 1 where the figure has no delta. `dummies` is the number
+    `people` counts the people who do not collude; `delta` is 1 if the figure has no delta. `dummies` is the number
     of dummies, or its average. With `Explorer.per_person`, `dummies` is the number of additional messages of each
     person, and all `people` are honest.
     """
@@ -45,13 +45,13 @@ class GridPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Adversary:
-    """What one adversary learns from the release, at the points of the grid; or the reason why there is no figure.
+    """One adversary's figures at the points of the grid, or the reason why there are none.
 
     `sentence` is a template: {factor} is e to the figure, {often} the figure as a percentage, {blind} the success rate
-    of a guess without the release, and {delta} delta. `colluding`: colluders reveal their reports to this adversary.
-    `scaled`: epsilon falls at least in proportion to the probability of a truthful report. `derived`: there are no grid
-    points, because the figure, an upper bound on the success rate of a guess, follows from the central epsilon and
-    delta of all reports together.
+    of a guess without the release, and {delta} delta. `colluding` states that colluders reveal their reports to this
+    adversary, and `scaled` that epsilon decreases at least in proportion to the probability of a truthful report.
+    `derived` states that there are no grid points, because the figure, an upper bound on the success rate of a guess,
+    follows from the central epsilon and delta of all reports together.
     """
 
     key: str
@@ -66,12 +66,12 @@ class Adversary:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """The figures of one randomizer that do not depend on n: for k values and a local epsilon of one report.
+    """The figures of one randomizer, with k values and a local epsilon, that do not depend on the number of people.
 
     `local` is the local epsilon of everything that one person sends (nats, exact). `told` is the probability of a
     truthful report (1 if no figure scales with it). The variance of an estimated share is a/n + (b dummies + c)/n**2.
-    `rare` holds (a, b, c) at share 0 and `worst` at the worst share: one triple, or one triple for each number of
-    messages of a person; None where shares are not estimated.
+    `rare` has (a, b, c) for share 0, and `worst` for the worst share. Both have one triple, or one for each number of
+    messages of a person; they are None if shares are not estimated.
     """
 
     k: int
@@ -86,11 +86,11 @@ class Device:
 class Explorer:
     """All data of the page with sliders.
 
-    `dummies_count`: a dummy protects at least as much as one additional person does. `toml` holds the parts of the
+    `dummies_count` states that a dummy protects at least as much as an additional person. `toml` holds the parts of the
     specification, in which the names n, epsilon, dummies, delta and colluders, each between two NULs, stand for the
-    numbers that the sliders set. Each person sends at most `reports` of the n reports. `trusted` is the number of
-    people among whom a person hides if there are no colluders, for each stop of n. `per_person`: dummies are
-    additional messages of each person.
+    numbers that the sliders set. Each person sends at most `reports` of the n reports. `trusted` is, for each position
+    of the slider n, the number of people among whom a person hides if there are no colluders. `per_person` states that
+    dummies are additional messages of each person.
     """
 
     title: str

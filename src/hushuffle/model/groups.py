@@ -1,4 +1,4 @@
-"""`Groups`: sets of people whose reports should be hard to tell apart, in memory linear in the memberships."""
+"""`Groups`: sets of people whose reports should be hard to distinguish, stored in memory linear in the memberships."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _MOST: Final = 2**40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Groups:
-    """Sets of people out of 0..n-1: group g is `members[offsets[g]:offsets[g + 1]]`, ascending.
+    """Groups of people numbered 0..n-1; the members of group g are `members[offsets[g]:offsets[g + 1]]`, ascending.
 
-    `offsets`, shape (g + 1,), rises strictly from 0; `members`, shape (memberships,), holds no person twice
+    `offsets`, shape (g + 1,), increases strictly from 0; `members`, shape (memberships,), lists no person twice
     in one group. `group_of[i]`, shape (n,), is the index of the group of person i, which contains person i;
-    several people may have the same group, which is stored once. `group_of` is None if no group is assigned to
-    a person. By default, if there are n groups and group i contains person i, group i is assigned to person i.
+    several people may have the same group, which is stored once. `group_of` is None if no groups are assigned to
+    people. By default, if there are n groups and group i contains person i, group i is assigned to person i.
 
     Groups are public, so they must be derived from public data only.
 
     Raises:
-        InvalidInputError: no group, an empty group, a member twice or outside 0..n-1, or a person who is not
-            in the group assigned to them.
+        InvalidInputError: there is no group or an empty group, a member is repeated or outside 0..n-1, or a person
+            is not in the assigned group.
 
     Source: Meehan et al. 2022, section 4.2.
 
@@ -80,7 +80,7 @@ class Groups:
         each group.
 
         Raises:
-            InvalidInputError: the groups are invalid (see the class), or a `Groups` of another number of people.
+            InvalidInputError: the groups are invalid (see the class), or have another number of people.
 
         >>> import hushuffle as hs
         >>> hs.Groups.of((np.array([0, 2, 3]), np.array([0, 2, 1]))).sizes.tolist()
@@ -133,13 +133,13 @@ def _pair(groups: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 def _offsets(offsets: npt.ArrayLike, memberships: int) -> Integers:
     array = np.asarray(offsets)
     if array.ndim != 1 or array.size < 2 or not np.issubdtype(array.dtype, np.integer):
-        _checks.reject("offsets", "integers, one more than there are groups", f"<{array.dtype}, shape {array.shape}>")
+        _checks.reject("offsets", "integers, one more than groups", f"<{array.dtype}, shape {array.shape}>")
     array = array.astype(np.int64)
     if array[0] != 0 or array[-1] != memberships:
-        _checks.reject("offsets", f"from 0 to {memberships}, the number of memberships", f"<{array[0]}..{array[-1]}>")
+        _checks.reject("offsets", f"from 0 to {memberships} (memberships)", f"<{array[0]}..{array[-1]}>")
     empty = int(np.count_nonzero(array[1:] <= array[:-1]))
     if empty:
-        hint = "Person i's group contains at least person i."
+        hint = "The group of person i must contain person i."
         _checks.reject("groups", "non-empty", f"<{empty} of {len(array) - 1} empty>", hint)
     return array
 

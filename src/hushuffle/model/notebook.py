@@ -1,4 +1,4 @@
-"""HTML with which a notebook displays values of this library: small pieces that need no style sheet."""
+"""Build the HTML with which a notebook displays values of this library, without a style sheet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLORS: Final = ("#1b5fa8", "#b3541e", "#2f7d4f", "#7a4fa3", "#8a6d1c", "#55555
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, more: str = "") -> str:
-    """Return the HTML of a table of plain texts; `more` is a line of text below the table.
+    """Return the HTML of a table whose cells are plain text; `more` is a line of text below the table.
 
     >>> table(["value"], [["a < b"]])
     '<table><thead><tr><th>value</th></tr></thead><tbody><tr><td>a &lt; b</td></tr></tbody></table>'

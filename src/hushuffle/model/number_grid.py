@@ -12,10 +12,10 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 PARTS: Final = 1 << 16
-"""Positions per step between two levels: a number moves to the nearest position before stochastic rounding."""
+"""Number of positions between two levels: a number moves to the nearest position before stochastic rounding."""
 
 LARGEST: Final = 1 << 14
-"""The largest number of levels, so that positions fit into 31 bits."""
+"""The largest number of levels for which positions fit into 31 bits."""
 
 
 class Coins(Protocol):
@@ -40,7 +40,7 @@ class NumberGrid(_checks.ByName):
         levels: 2 to 16,384.
 
     Raises:
-        InvalidInputError: an argument out of range, or levels that floats cannot distinguish.
+        InvalidInputError: an argument is out of range, or floats cannot distinguish the levels.
 
     Source: Balle, Bell, Gascon, Nissim 2019, section 3; docs/theory/numbers.md, Theorem 1.
 
@@ -58,12 +58,12 @@ class NumberGrid(_checks.ByName):
         low, high = (_checks.finite(name, getattr(self, name)) for name in ("low", "high"))
         levels = _checks.integer("levels", self.levels, low=2, high=LARGEST)
         if not (low < high and math.isfinite(high - low)):
-            _checks.reject("high", f"above low = {low:g}, by a finite number", f"{high:g}")
+            _checks.reject("high", f"above low = {low:g}, with a finite difference", f"{high:g}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "levels", levels)
         if not bool(np.all(np.diff(self.points) > 0)):
-            _checks.reject("levels", "numbers that floats between low and high can distinguish", levels)
+            _checks.reject("levels", "so small that floats between low and high can represent them", levels)
 
     @property
     def step(self) -> float:
@@ -98,7 +98,7 @@ class NumberGrid(_checks.ByName):
         return self.rounded(self.positions(numbers), rng=rng)
 
     def positions(self, numbers: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the positions of numbers, shape (n,): 0 to `top`; below `low`, `top` + 1; above `high`, `top` + 2."""
+        """Return positions 0 to `top` of numbers, shape (n,); `top` + 1 means below `low`, `top` + 2 above `high`."""
         try:
             array = np.asarray(numbers, dtype=np.float64)
         except OverflowError:
@@ -117,16 +117,16 @@ class NumberGrid(_checks.ByName):
         return places
 
     def outside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return for each position whether its number was outside the bounds, shape (n,)."""
+        """Return, for each position, whether its number was outside the bounds, shape (n,)."""
         return positions > self.top
 
     def inside(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the positions, any shape, with positions outside the bounds replaced by that of the nearer bound."""
+        """Return positions of any shape; those outside the bounds are replaced by the position of the nearer bound."""
         bounds = np.where(positions == self.top + 1, 0, self.top)
         return np.where(self.outside(positions), bounds, positions)
 
     def rounded(self, positions: npt.NDArray[np.int64], *, rng: Coins) -> npt.NDArray[np.int64]:
-        """Return the codes of positions, shape (n,), by stochastic rounding."""
+        """Return the codes of the levels to which positions, shape (n,), are stochastically rounded."""
         inside = self.inside(positions)
         upwards = rng.integers(PARTS, inside.size) < inside % PARTS
         return inside // PARTS + upwards

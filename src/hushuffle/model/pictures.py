@@ -1,4 +1,4 @@
-"""`Chart`, `HeatMap`, `PointMap`, `Diagram`: the data of pictures, which the room `report` draws."""
+"""`Chart`, `HeatMap`, `PointMap`, `Diagram`: the data of pictures, which `hushuffle.report` draws."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _ends(figure: Bound | float) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A line chart of a figure against a parameter. `here` is the assessed deployment's x; `caption` is a sentence."""
+    """A line chart of a figure against a parameter; `here` is the x of the deployment, `caption` is a sentence."""
 
     key: str
     title: str
@@ -110,7 +110,7 @@ class Chart:
 class HeatMap:
     """A matrix drawn in colours: `values[row][column]`, with the names `y` of the rows and `x` of the columns.
 
-    `log`: colours follow the logarithm of the value.
+    If `log` is set, colours follow the logarithm of the value.
 
     Raises:
         InvalidInputError: the numbers of rows and names in `y` differ, the numbers of values in a row and names in `x`
@@ -157,7 +157,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True)
 class PointMap:
-    """Pictures side by side on the same axes: the same people, with a different value of each person in each picture.
+    """Several pictures of the same people side by side; each picture shows another value of each person by colour.
 
     `labels` name the categories; `caption` is one plain sentence. `families` assigns each category "warm" or "cool"
     colours; without it the colours of all categories come from one palette.
@@ -188,8 +188,8 @@ class PointMap:
 class Diagram:
     """A drawing: `svg` is an SVG document of shapes and text, `text` is the same content as plain lines of text.
 
-    `caption` is one plain sentence. A report shows the SVG only if it holds nothing but shapes, text and arrow heads:
-    no script, no style, no address.
+    `caption` is one plain sentence. A report shows the SVG only if it consists of shapes, text and arrow heads, without
+    any script, style or address.
 
     >>> Diagram(key="d", title="A box", caption="", svg='<svg viewBox="0 0 9 9"/>', text="one box").text
     'one box'

@@ -1,4 +1,4 @@
-"""`Prior`: the probability, before the report is seen, that each person is the sender."""
+"""`Prior`: an adversary's probabilities, before it sees a report, that each person is the sender."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """A prior over people as pairs (probability, number of people with this probability), the largest first."""
+    """A prior over people, as pairs (probability, number of people who have it); the largest probability is first."""
 
     blocks: tuple[tuple[Fraction, int], ...]
 
@@ -60,7 +60,7 @@ class Prior:
         return len(self.blocks) == 1
 
     def likeliest(self, most: int, *, above: Fraction = Fraction(0)) -> tuple[int, Fraction]:
-        """Return how many of the `most` likeliest people have a probability > `above`, and the sum of these."""
+        """Return how many of the `most` likeliest people have a probability > `above`, and their total probability."""
         people, total = 0, Fraction(0)
         for weight, count in self.blocks:
             if weight <= above or people == most:
@@ -71,7 +71,7 @@ class Prior:
 
 
 def largest_probability(n: int, largest_prior: float) -> Fraction:
-    """Return `largest_prior` as a fraction, after a check that it is in [1/n, 1]."""
+    """Return `largest_prior` as a fraction; raise an error if it is not in [1/n, 1]."""
     largest = _checks.probability("largest_prior", largest_prior)
     if largest < 1 / n:
         _checks.reject("largest_prior", f"at least 1/n = {1 / n:.6g}", largest)

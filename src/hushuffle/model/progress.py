@@ -10,4 +10,4 @@ Progress: TypeAlias = Callable[[str, float], None]
 
 
 def silent(_stage: str, _share: float) -> None:
-    """Ignore the progress: the default where the caller passes no function."""
+    """Ignore the progress; this is the default function if the caller passes none."""

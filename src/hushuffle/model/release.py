@@ -18,7 +18,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Histogram:
-    """Counts by value, shape (k,): integers >= 0. `+` merges the histograms of two disjoint groups of people.
+    """The number of reports for each value, shape (k,). `+` merges the histograms of two disjoint groups of people.
 
     >>> import hushuffle as hs
     >>> print(hs.Histogram(counts=[3, 4]) + hs.Histogram(counts=[1, 0]))
@@ -63,7 +63,7 @@ class Histogram:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Transcript:
-    """What the shuffler releases: `reports`, shape (people + dummies, ...), in released order."""
+    """The release of the shuffler: `reports`, shape (people + dummies, ...), in released order."""
 
     reports: npt.NDArray[np.int64]
     people: int
@@ -75,7 +75,7 @@ class Transcript:
         object.__setattr__(self, "reports", np.atleast_1d(self.reports))
         if self.reports.shape[0] != self.people + self.dummies:
             _checks.reject(
-                "reports", f"{self.people + self.dummies} rows (people + dummies)", f"<shape {self.reports.shape}>"
+                "reports", f"{self.people + self.dummies} rows (people and dummies)", f"<shape {self.reports.shape}>"
             )
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class Estimate:
 
     @property
     def variances_if_absent(self) -> npt.NDArray[np.float64]:
-        """The variance of each estimate if its true frequency were 0 and all others were as estimated, shape (k,)."""
+        """Each estimate's variance if its true frequency is 0 and all others are as estimated, shape (k,)."""
         return self._line[0]
 
     @property
@@ -167,9 +167,9 @@ class Estimate:
             )
             for value in order
         ]
-        left = f" {self.k - len(rows):,} smaller ones are not shown." if self.k > len(rows) else ""
+        left = f" {self.k - len(rows):,} smaller shares are not shown." if self.k > len(rows) else ""
         done = f" After {', '.join(self.postprocessing)}." if self.postprocessing else ""
-        people = f"{self.n:,} people; each interval holds with 95 %.{done}{left}"
+        people = f"{self.n:,} people; 95 % confidence intervals.{done}{left}"
         return notebook.table(("value", "share", "standard error", "interval"), rows, more=people)
 
     def __repr__(self) -> str:

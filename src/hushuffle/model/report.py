@@ -1,4 +1,4 @@
-"""`Report`: the content of a report as values, which the room `report` renders as files."""
+"""`Report`: the content of a report as values, which `hushuffle.report` renders as files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Cell = str | int | float | Bound
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of cells under named columns; `caption` is one plain sentence.
+    """A table: rows of cells under named columns; `caption` is one plain sentence.
 
     Raises:
         InvalidInputError: the numbers of cells in a row and of columns differ, or a number is nan.
@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one adversary learns: the question, one plain sentence, and the figure behind it.
+    """A finding on what one adversary learns: the question, one plain sentence, and the figure behind the sentence.
 
     `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
     `adversary` names the adversary in words; `proof` names the theorem or argument.
@@ -73,7 +73,7 @@ class Finding:
 
     @property
     def figure(self) -> Bound:
-        """The figure that a report shows next to the sentence: `shown` if there is one, else `bound`."""
+        """The figure that a report shows next to the sentence: `shown` if it is set, else `bound`."""
         return self.bound if self.shown is None else self.shown
 
 
@@ -82,7 +82,7 @@ class Unanswered:
     """A question, or a figure of a report, that has no answer for this mechanism.
 
     `question` is the name that the finding or chart would have had. `topic` names the adversary or the missing figure.
-    `reason` is the message of the error that refused the question.
+    `reason` is the message of the error that was raised for the question.
     """
 
     question: str
@@ -92,7 +92,7 @@ class Unanswered:
 
 @dataclass(frozen=True, kw_only=True)
 class Warned:
-    """A warning of a report: a stable `key`, one plain sentence, and what to do."""
+    """A warning of a report: a stable `key`, one plain sentence, and advice on what to do."""
 
     key: str
     sentence: str
@@ -123,7 +123,7 @@ class Population:
 
     @property
     def least_people(self) -> int:
-        """The number of people; a lower bound where the senders of reports are unknown.
+        """The number of people, or a lower bound on it if the senders of reports are unknown.
 
         >>> Population(n=9, labels=("no", "yes"), source="no data", reports_per_person=4).least_people
         3
@@ -178,7 +178,7 @@ class Report:
 
     The assessment of a deployment has a `population`, the effective `specification` as TOML text and, where
     frequencies are estimated, `utility`. A study (a figure of a paper, an attack, a plan) has a stable `key` instead.
-    The `maps` of an assessment show values of individual people: they are for the data holder only.
+    The `maps` of an assessment show values of individual people, and are for the data holder only.
     """
 
     title: str
@@ -210,7 +210,7 @@ class Report:
 
     @property
     def headline(self) -> Headline | None:
-        """The first line of the report: whether all targets are met and all assumptions confirmed; None: no targets."""
+        """The first line of the report: are all targets met and all assumptions confirmed? None without targets."""
         return headline(self.targets, () if self.statement is None else self.statement.assumptions)
 
     def _repr_html_(self) -> str:
@@ -235,7 +235,7 @@ class Report:
 
     @property
     def sources(self) -> tuple[Citation, ...]:
-        """All distinct sources (work and place in it) in order of use: those of the figures, then `citations`."""
+        """All distinct sources (with theorem or page) in order of use: those of the figures, then `citations`."""
         used = [source for bound in self.bounds for source in bound.sources]
         return tuple(dict.fromkeys([*used, *self.citations]))
 

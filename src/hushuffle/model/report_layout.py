@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 Packed = npt.NDArray[np.void]
-"""Reports as records with as few bytes as possible, shape (n,), of the type `ReportLayout.dtype`."""
+"""Reports as records, shape (n,), of the smallest suitable type, `ReportLayout.dtype`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class ReportLayout:
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.limits) or len(set(self.names)) != len(self.names):
-            _checks.reject("names, limits", "one limit for each of some distinct names", (self.names, self.limits))
+            _checks.reject("names, limits", "one limit for each name, without repetitions", (self.names, self.limits))
         for limit in self.limits:
             _checks.integer("limits", limit, low=1, high=2**63)
 
@@ -47,7 +47,7 @@ class ReportLayout:
         return math.fsum(map(math.log2, self.limits))
 
     def pack(self, reports: npt.NDArray[np.int64]) -> Packed:
-        """Pack reports of shape (n,), or (n, columns), into records."""
+        """Pack reports of shape (n,) or (n, columns) into an array with one record per report."""
         rows = reports if reports.ndim == 2 else reports[:, np.newaxis]
         packed = np.empty(rows.shape[0], dtype=self.dtype)
         for position, name in enumerate(self.names):

@@ -1,4 +1,4 @@
-"""The first page of a report: targets and whether they are met, and a `Statement` to be signed."""
+"""The first page of a report: `Target`s, which state whether they are met, and a `Statement` for signature."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from hushuffle import _checks
 from hushuffle.model.bound import Bound
 
 Rule = Literal["at most", "below", "at least"]
-"""The comparison of a figure with the limit of its target."""
+"""How a figure is compared with the limit of its target."""
 
 _RULES: Final = ("at most", "below", "at least")
-_PRIVACY: Final = ("epsilon", "local_epsilon", "guessing", "reidentification")
+_EPSILONS: Final = ("epsilon", "local_epsilon")
+_GUESSES: Final = ("guessing", "reidentification")
 Status = Literal["met", "not confirmed", "no privacy limit", "not met"]
-"""The status in the first line of a report; only "met" is good."""
+"""The status in the first line of a report; only "met" means success."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,11 +23,11 @@ class Target:
     """One target of a deployment, its figure, and whether it is met.
 
     `key` is the target's name in [targets] of a specification, `topic` its name in words. `asked` is the limit, in the
-    unit of the figure `got`; `rule` says how `got` must compare with `asked`. Without a figure, `got` is None and
-    `reason` says why.
+    unit of the figure `got`; `rule` is the comparison of `got` with `asked` that must hold. Without a figure, `got` is
+    None and `reason` says why.
 
     Raises:
-        InvalidInputError: an unknown rule, or neither a figure nor a reason.
+        InvalidInputError: the rule is unknown, or there is neither a figure nor a reason.
 
     >>> import hushuffle as hs
     >>> bound = hs.Bound(lower=0.1117, upper=0.1119, kind="bracket", unit="nats")
@@ -49,7 +50,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met for every value within the figure; None: there is no figure."""
+        """Whether the target is met by every value between the bounds of the figure; None: there is no figure."""
         if self.got is None:
             return None
         if self.rule == "at least":
@@ -58,7 +59,7 @@ class Target:
 
     @property
     def word(self) -> Literal["pass", "fail", "not shown", "not known"]:
-        """The result in words; "not shown" if the bounds of the figure do not decide, "not known" without a figure."""
+        """The result in words: "not shown" if the figure's bounds do not decide, "not known" without a figure."""
         if self.got is None:
             return "not known"
         if self.met:
@@ -72,8 +73,13 @@ class Target:
         return self.key == "delta"
 
     @property
+    def limits_privacy(self) -> bool:
+        """Whether this target limits privacy in practice: an epsilon of at most 20, or a success rate below 0.99."""
+        return (self.key in _EPSILONS and self.asked <= 20) or (self.key in _GUESSES and self.asked < 0.99)
+
+    @property
     def sentence(self) -> str:
-        """The target and its figure, on one line.
+        """One line of text with the target, its figure and the result.
 
         >>> target = Target(key="people", topic="People", rule="at least", asked=1000, got=None, reason="No data.")
         >>> print(target.sentence)
@@ -103,7 +109,7 @@ class Assumption:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """The figures in one case that may occur, for example fewer people: central epsilon, standard error of a share.
+    """Central epsilon and the standard error of a share in one possible case, for example with fewer people.
 
     A figure that cannot be computed is None, and `remark` says why.
     """
@@ -132,7 +138,7 @@ class Anonymity:
 
 @dataclass(frozen=True, kw_only=True)
 class Translation:
-    """The text for the respondents in one `language`: the language's own name, its `code` ("de"), and the sentences."""
+    """The information for respondents in one language: its own name, its `code` (such as "de"), and the sentences."""
 
     language: str
     code: str
@@ -148,7 +154,7 @@ class Statement:
     for example with fewer people. `respondents` is the information for the respondents. `anonymity` answers European
     guidance, and `unprotected` lists what the claim does not cover. `facts` are names and values that identify the
     deployment: a date, digests, the author. `responsible` are the names that a data protection officer needs, "" if
-    missing. `translations` are `respondents` in several languages, with the controller.
+    missing. `translations` have the information for respondents in several languages, with the controller.
     """
 
     claim: str
@@ -174,7 +180,7 @@ def met(targets: tuple[Target, ...]) -> bool | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The first line of a report: one sentence that sums up all targets and assumptions, and the `status`."""
+    """The first line of a report: a sentence that summarizes all targets and assumptions, and the `status`."""
 
     status: Status
     sentence: str
@@ -183,8 +189,8 @@ class Headline:
 def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = ()) -> Headline | None:
     """Return the first line of a report, from its targets, checks and assumptions; None: there are no targets.
 
-    The status is "met" only if a privacy target was set, all targets are met, no check failed, and every assumption
-    is confirmed.
+    The status is "met" only if an effective privacy target was set, all targets are met, no check failed, and every
+    assumption is confirmed.
 
     >>> people = Target(key="people", topic="People", rule="at least", asked=9.0, got=Bound.exact(10.0, unit="people"))
     >>> print(headline((people,)).sentence)
@@ -195,18 +201,24 @@ def headline(targets: tuple[Target, ...], assumptions: tuple[Assumption, ...] = 
     wanted = [target for target in targets if not target.check]
     missed = [target.topic for target in wanted if not target.met]
     failed = [target.topic for target in targets if target.check and not target.met]
-    limited = any(target.key in _PRIVACY for target in wanted)
+    limited = any(target.limits_privacy for target in wanted)
+    vacuous = [f"{each.key} = {shown(each.asked)}" for each in wanted if each.key in (*_EPSILONS, *_GUESSES)]
     open_ones = [row for row in assumptions if not row.vouched]
     sentences = [] if limited else ["No privacy limit was set: write one in [targets], for example epsilon = 1."]
+    if vacuous and not limited:
+        restrict = f"{' and '.join(vacuous)} {'restricts' if len(vacuous) == 1 else 'restrict'} nothing in practice"
+        sentences = [
+            f"No effective privacy limit was set: {restrict}. Write one in [targets], for example epsilon = 1."
+        ]
     if missed:
         of = "The one target" if len(wanted) == 1 else f"{len(missed)} of {len(wanted):,} targets"
         sentences.append(f"{of} {'is' if len(missed) == 1 else 'are'} not met: {'; '.join(missed)}.")
     elif wanted:
-        sentences.append(_all(len(wanted), other="" if limited else "other "))
+        sentences.append(_all(len(wanted), other="" if limited or vacuous else "other "))
     sentences += [f"A check failed: {topic.removeprefix('Check: ')}." for topic in failed]
     if open_ones and not missed:
         are = "assumption is" if len(open_ones) == 1 else "assumptions are"
-        sentences.append(f"{len(open_ones)} {are} not confirmed: write who confirms each in [statement.vouched].")
+        sentences.append(f"{len(open_ones)} {are} not confirmed. Name who confirms each in [statement.vouched].")
     status: Status = "not met" if missed or failed else "not confirmed" if open_ones else "met"
     return Headline(status=status if limited or missed or failed else "no privacy limit", sentence=" ".join(sentences))
 

@@ -1,4 +1,4 @@
-"""`Traces`: the event sequences of many users (check-ins, ratings), in memory linear in the number of events."""
+"""`Traces`: the event sequences of many users (check-ins, ratings), stored in memory linear in the events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Traces:
         offsets = _integers("offsets", self.offsets)
         users = _integers("users", self.users)
         if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != events.size or bool(np.any(np.diff(offsets) < 0)):
-            rule = f"ascending from 0 to the number of events ({events.size}), one more than users, at least 2"
+            rule = f"ascending from 0 to the number of events ({events.size}), with one entry per user and one more"
             _checks.reject("offsets", rule, f"<{offsets.size} integers>")
         if not users.size:
             users = np.arange(offsets.size - 1, dtype=np.int64)
@@ -113,7 +113,7 @@ class Traces:
         """Return the events of the user at position i, in order of time.
 
         Raises:
-            InvalidInputError: there is no such position.
+            InvalidInputError: no user has this position.
         """
         position = _checks.integer("i", i, low=0, high=self.n - 1)
         return self.events[self.offsets[position] : self.offsets[position + 1]]
@@ -133,17 +133,17 @@ class Traces:
         wanted = _integers("counts", counts if np.ndim(counts) else np.full(self.n, counts))
         lengths = self.lengths
         if wanted.size != self.n or bool(np.any((wanted < 0) | (wanted > lengths))):
-            hint = "Leave users with shorter traces out: traces.select(traces.lengths >= m)."
+            hint = "Exclude users with shorter traces: traces.select(traces.lengths >= m)."
             _checks.reject("counts", f"one number, or {self.n}, from 0 to the user's events", "<others>", hint)
         position = np.arange(self.events.size) - np.repeat(self.offsets[:-1], lengths)
         early = position < np.repeat(wanted, lengths)
         return self._keep(early, wanted), self._keep(~early, lengths - wanted)
 
     def select(self, users: npt.ArrayLike) -> Self:
-        """Return the traces of selected users: `users` is distinct positions in 0..n-1, in this order, or a mask (n,).
+        """Return the traces of selected users; `users` has distinct positions 0..n-1 in any order, or is a mask (n,).
 
         Raises:
-            InvalidInputError: not positions or a mask, or no user is left.
+            InvalidInputError: `users` is neither positions nor a mask, or selects no user.
 
         >>> import hushuffle as hs
         >>> walks = hs.Traces.of([[0], [1, 1], [2, 2, 2]], k=3)

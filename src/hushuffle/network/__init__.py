@@ -1,1 +1,1 @@
-"""Run a query plan over a network: hosts, certificates, records, one process for each node."""
+"""Run a query plan over a network, with hosts, certificates, records of traffic, and one process for each node."""

@@ -1,4 +1,4 @@
-"""Each node's check of a run's document, against the plan's guarantee and the policy of a source's owner."""
+"""Check a run's document, as each node does, against the plan's guarantee and the policy of a source's owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushuffle.queries import PlanSpecification, parse_plan
 
 @dataclass(frozen=True, kw_only=True)
 class Promise:
-    """The plan of a document whose steps match the plan."""
+    """The plan in a run's document, after a check that the document's steps agree with the plan."""
 
     specification: PlanSpecification
     plan: Plan
@@ -41,7 +41,7 @@ class Promise:
 
 
 def check_promise(document: RunDocument) -> Promise:
-    """Return the plan in a document; refuse a document whose steps or query differ from its plan.
+    """Return the plan in a document; raise an error if the document's steps or query differ from its plan.
 
     The guarantee holds for the text of the plan, which people read; the steps define what nodes do. A node of any role
     takes part only if text and steps agree, and if the plan reaches its own `targets.epsilon`.
@@ -68,7 +68,7 @@ def check_promise(document: RunDocument) -> Promise:
             _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
         _check_holders(step)
     if not specification.query.promises(document.query):
-        _refuse("its query is not that of its plan")
+        _refuse("its query differs from its plan")
     promise = Promise(specification=specification, plan=plan)
     wanted = specification.targets.epsilon
     if wanted is not None and promise.guarantee.upper > wanted:
@@ -77,17 +77,17 @@ def check_promise(document: RunDocument) -> Promise:
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """Return a sentence that states a guarantee, for a refusal."""
+    """Return a sentence that states a guarantee, for messages about a rejected run."""
     return f"epsilon is up to {number(guarantee.upper, up=True)} at delta = {guarantee.delta:g}"
 
 
 def _check_holders(step: Step) -> None:
-    """Refuse a batch whose places belong to fewer than `min_batch` different nodes: places of one node hide no one."""
+    """Raise an error if fewer than `min_batch` nodes send for a batch, since sources of the same node do not count."""
     fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
     if fewest < step.min_batch:
         _refuse(
             f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
-            f"{step.min_batch:,} (several places of one node count once; lower traffic.min_batch, or add holders)"
+            f"{step.min_batch:,} (several places of one node count once). Lower traffic.min_batch, or add holders"
         )
 
 
@@ -97,7 +97,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def check_policy(policy: Policy, promise: Promise, document: RunDocument, identity: Identity) -> None:
-    """Refuse a run that exceeds the policy of a source's owner."""
+    """Raise an error if a run exceeds the limits in the policy of a source's owner."""
     name, guarantee = identity.name, promise.guarantee
     if guarantee.upper > policy.max_epsilon:
         _decline(name, f"{in_words(guarantee)}, above max_epsilon = {policy.max_epsilon:g}")
@@ -135,7 +135,7 @@ def _fingerprint(certificate: x509.Certificate) -> str:
 def spend(
     policy: Policy, promise: Promise, document: RunDocument, held: Sequence[Person], *, key: bytes, state: Path
 ) -> None:
-    """Record the cost of a run under a key before anything is sent, or refuse the run.
+    """Record the privacy loss of a run under a key before anything is sent; raise an error if a limit is exceeded.
 
     The privacy losses of all runs are added up, which is a valid bound for all runs together. A restarted run costs
     nothing more if its document and its records are the same.

@@ -48,7 +48,7 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path in (out / f"{name}{ending}" for name in nodes for ending in _ENDINGS):
             if path.exists():
-                fail(f"{path} exists, and a node's files are never overwritten. Give another folder or name.")
+                fail(f"{path} exists, and a node's files are never overwritten. Choose another folder or name.")
         authority, written = _authority(out, days)
         for name in nodes:
             identity, seal = authority.issue(name), SealKey.generate()
@@ -69,7 +69,7 @@ def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
         certificate = place.read_text("ascii", errors="replace")
         return Authority.read(certificate=certificate, key=text_of_secret(str(key)), days=days), []
     if place.exists():
-        fail(f"{place} exists without {key.name}, which signs certificates. Restore it, or give a new folder.")
+        fail(f"{place} exists without {key.name}, which signs certificates. Restore the key, or choose a new folder.")
     authority = Authority(days=days)
     write_private(key, authority.key.encode())
     place.write_text(authority.certificate, encoding="ascii")
@@ -78,7 +78,7 @@ def _authority(out: Path, days: float) -> tuple[Authority, list[Path]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The run's document, the moment from which its times count, and the start command of each node, servers first."""
+    """The result of `prepare`: the run's document, its start time, and each node's start command, servers first."""
 
     document: Path
     start: str
@@ -106,7 +106,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
     missing = [name for name in servers if name not in wanted.servers]
     both = sorted({*servers} & {*names})
     if both:
-        problem = Problem(key="sources", rule="must be other nodes than the servers", value=", ".join(both))
+        problem = Problem(key="sources", rule="must be nodes that are not servers", value=", ".join(both))
         raise SpecificationError(str(hosts), (problem,))
     if missing:
         hint = "Host and port of each: " + ", ".join(missing)
@@ -122,7 +122,7 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
     check_promise(document)  # every node would refuse an invalid document
     try:
         if out.exists() and any(out.iterdir()):
-            fail(f"{out} exists, and is not empty: give a new folder.")
+            fail(f"{out} exists and is not empty. Choose a new folder.")
         return _written(document, servers, out)
     except OSError as error:
         fail(f"{out} cannot be written: {cause(error)}.")

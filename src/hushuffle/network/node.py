@@ -46,7 +46,7 @@ class Ran:
 
 
 def run_nodes(configuration: Path) -> Ran:
-    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP or SIGINT ends them after work in progress.
+    """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT end them once work in progress is done.
 
     Nodes that were killed continue when they are started again with the same state folder.
 
@@ -64,7 +64,7 @@ def run_nodes(configuration: Path) -> Ran:
         if room is not None:
             room.give()
     if ran.result is not None and config.result is not None:
-        hint = f"Its parts are kept, sealed, in {folder / config.state}: free space and start this node again."
+        hint = f"Its sealed parts are stored in {folder / config.state}: free disk space and start this node again."
         _write(folder / config.result, result_table(document, ran.result), hint=hint)
     for node in nodes:
         if node.name not in ran.failures:
@@ -138,8 +138,8 @@ def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
 
 
 _ONE_SCRAMBLER: Final = (
-    "Every batch went through one scrambler alone. Such a scrambler can replace all messages but a few by dummies "
-    "or forged records, and read these few records from these numbers. So people must trust each scrambler."
+    "Every batch passed only one scrambler. A dishonest scrambler can replace all but a few messages by dummies or "
+    "forged records, and learn these few records from the result. So people must trust each scrambler."
 )
 
 

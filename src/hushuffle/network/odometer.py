@@ -40,7 +40,7 @@ class Odometer:
     """The recorded privacy losses of a key, in a private `folder`: losses add up, and no loss is ever removed.
 
     The privacy loss of a key without a record is unknown, so the key may not be used: `begin` is for keys that were
-        never used. Several processes may share a record.
+    never used. Several processes may share a record.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -76,7 +76,7 @@ class Odometer:
         if spendings is None:
             fail(
                 f"{self._path} is missing, so the privacy loss of this key is unknown. Restore it, or create a new "
-                "key. If the key was never used, begin its record."
+                "key. If the key was never used, create its record."
             )
         return spendings
 

@@ -170,7 +170,7 @@ def ended(process: asyncio.subprocess.Process) -> str:
 
 
 def statuses(processes: list[Process]) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the counters and failures in the processes' status files; without a file, the last line of output."""
+    """Return counters and failures from the processes' status files; without a file, the last line of the output."""
     counters, failures = dict[str, dict[str, Any]](), dict[str, str]()
     for process in processes:
         try:

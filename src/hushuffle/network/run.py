@@ -258,4 +258,4 @@ def _why(failures: Mapping[str, str], counters: Mapping[str, Mapping[str, Any]])
         if reasons:
             numbers = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
             lines.append(f"  counted by {kind} nodes: {numbers}")
-    return "\n".join(["the run ended without a result; nothing was written.", *lines])
+    return "\n".join(["the run ended without a result, and no file was written.", *lines])

@@ -48,7 +48,7 @@ def draw_up(
     `rng`: the randomness of the assignment to scramblers.
     """
     if not plan.applies:
-        message = f"The traffic of this plan has no guarantee, so it runs on no people's data. {plan.refusals()[0]}"
+        message = f"The traffic of this plan has no guarantee: it must not use people's data. {plan.refusals()[0]}"
         raise UnsupportedProtocolError(message)
     names = server_names(specification, plan)
     network, task = specification.network or Network(), specification.query.task(records)
@@ -72,7 +72,7 @@ def draw_up(
     )
     size, room = max(task.size(number) for number in range(1, len(steps) + 1)), document.seals(1).room
     if size > room:
-        message = f"A record takes {size} bytes, but a message holds {room}: raise network.message."
+        message = f"A record needs {size} bytes, but a message has space for {room}. Increase network.message."
         raise UnsupportedProtocolError(message)
     return document
 
@@ -186,13 +186,13 @@ def deploy(
 def held_records(
     config: NodeConfiguration, document: RunDocument, query: Query, folder: Path
 ) -> Mapping[str, Sequence[Person]]:
-    """Return the records of every source node of a configuration; `query` is the query of the document's plan."""
+    """Return the records of every source node of a configuration, for the `query` of the document's plan."""
     if config.records is None:
-        fail("the configuration of source nodes needs [records], with their data, key and state.")
+        fail("the configuration of source nodes needs [records] with data, key and state.")
     if config.records.prepared is not None:
         return read_prepared(folder / config.records.prepared, document)
     if len(config.nodes) != 1:
-        fail("a table of records belongs to one source node: write a configuration for each.")
+        fail("a table of records belongs to one source node: write one configuration per source node.")
     assert config.records.data is not None
     (name,), data = config.nodes, config.records.data
     places = document.places.get(name, ())

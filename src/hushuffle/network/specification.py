@@ -39,7 +39,7 @@ def _node(name: str) -> str:
 def _place(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= _MOST:
-        refuse('must be "host:port"', f"The port is a number from 1 to {_MOST}.")
+        refuse('must be "host:port"', f"The port must be a number from 1 to {_MOST}.")
     return text
 
 

@@ -23,7 +23,7 @@ _ROLES: Final = ("source", "scrambler", "compute", "result")
 
 
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
-    """Return the report of a run: answers beside true values, the guarantee, counters, and the recorded traffic."""
+    """Return the report of a run: answers compared with true values, the guarantee, counters, recorded traffic."""
     compared = specification.query.compared(_steps(run), run.records)
     seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
@@ -56,7 +56,7 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
         yield f"{lost} of {sum(len(step.batches) for step in run.deployment.document.steps)} batches were lost."
     yield (
         f"An observer of the connections saw {run.trace.cells:,} messages, all of {run.deployment.document.message:,} "
-        "bytes, and nothing of their content."
+        "bytes, but not their content."
     )
 
 
@@ -71,7 +71,7 @@ def promised(specification: PlanSpecification, plan: Plan, guarantee: Guarantee)
             "as the plan allows."
         ),
         bound=guarantee.epsilon,
-        proof="composition of dominating pairs over all clusters that one item reaches",
+        proof="composition of dominating pairs over all clusters that one item affects",
     )
 
 
@@ -84,8 +84,8 @@ def _coverage(run: NetworkRun) -> Table:
         key="coverage",
         title="Who came through",
         caption=(
-            "Sources behind the batches that arrived whole at all compute nodes, lost batches, and records that "
-            "reached the node of their group (nodes of centroids, and of noisy results, do not report it)."
+            "Sources of batches that all compute nodes received completely, lost batches, and records that reached the "
+            "node of their group (not reported for centroids and noisy results)."
         ),
         columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
         rows=tuple(rows),
@@ -141,7 +141,7 @@ def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
     return Table(
         key="wire",
         title="What was seen on the wire",
-        caption="Messages between roles: by the plan, where it counts them, and counted in the trace.",
+        caption="Messages between roles: the number in the plan, if it has one, and the number in the trace.",
         columns=("from and to", "planned", "seen"),
         rows=tuple(rows),
     )
@@ -157,7 +157,7 @@ def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[H
     yield HeatMap(
         key="graph",
         title="Messages by scrambler and compute node",
-        caption=f"The step {step.name}, as recorded: the input of the privacy analysis.",
+        caption=f"The recorded messages of step {step.name}, which the privacy analysis describes.",
         x_label="compute node",
         y_label="scrambler",
         x=computes,
@@ -178,7 +178,7 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
         yield Warned(
             key="one-scrambler",
             sentence=caution,
-            advice="Nodes refuse a batch whose counts do not add up; forged messages add up, and look like others.",
+            advice="Nodes reject a batch whose counts are inconsistent, but they cannot detect forged messages.",
         )
     for name, why in islice(run.failures.items(), _MOST_SHOWN):
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="Read the counters of lost messages.")

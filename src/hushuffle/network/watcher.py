@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 _PATIENCE: Final = 300.0
-"""Seconds during which a folder that cannot be removed is tried again."""
+"""Number of seconds during which the removal of a folder is tried again."""
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """Binomial probabilities, tails, grouped counts and sums of fair signs, with small relative error far into the tails.
 
-Floats throughout; `margin(n)` is the relative error that the tests hold every function here to
-(against 40-digit arithmetic, n up to 10**9, probabilities down to 10**-200). Callers that
-certify a bound inflate by it.
+All functions compute in floats. Tests check that relative errors are at most `margin(n)`, against 40-digit arithmetic,
+for n up to 10**9 and probabilities down to 10**-200. Certified bounds are widened by `margin(n)`.
 """
 
 from __future__ import annotations
@@ -112,9 +111,9 @@ def shortfall(x: npt.ArrayLike, n: npt.ArrayLike, p: float) -> tuple[Floats, Flo
 
 
 def deviation(reach: float, variance: float, *, largest: float = 1.0) -> float:
-    """Return x such that a sum exceeds its mean by x with probability at most e**-reach, no term above `largest`.
+    """Return x such that a sum exceeds its mean by x with probability at most e**-reach (Bernstein's inequality).
 
-    Bernstein's inequality, solved for x.
+    The terms of the sum are independent; each exceeds its mean by at most `largest`.
     """
     first = largest * reach / 3
     return first + math.sqrt(first**2 + 2 * reach * variance)
@@ -123,7 +122,7 @@ def deviation(reach: float, variance: float, *, largest: float = 1.0) -> float:
 def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
     """Return (low, high) with P(Bin(n, p) < low) and P(Bin(n, p) > high) each at most e**log_tail.
 
-    By Bernstein's inequality, so safe rather than tight.
+    The bounds are from Bernstein's inequality, so they are valid but not tight.
 
     >>> window(10_000, 0.5, -30.0)
     (4602, 5398)
@@ -135,8 +134,8 @@ def window(n: int, p: float, log_tail: float) -> tuple[int, int]:
 def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Floats, float]:
     """Return the distribution of a sum of binomials (trials, chance), each in its window, and a bound on each error.
 
-    A number misses what a group outside its window gives it: at most that group's chance to be there, times the
-    largest mass of any other group.
+    The computed probabilities omit cases with a binomial outside its window. The bound on such a case is the
+    probability to be outside this window, times the largest mass of any other binomial.
 
     >>> law, missing = window_sum([(2, 0.5), (1, 0.5)], -30.0)
     >>> law.round(12).tolist(), missing
@@ -167,7 +166,7 @@ def row_step(low: int, high: int) -> int:
 class CountRows:
     """Bin(n, p) grouped into rows `first[i]` to `last[i]` of probability `mass[i]` +- `doubt[i]`, shapes (rows,).
 
-    What lies outside the window has probability at most e**-95 on each side.
+    Counts in no row have probability at most e**-95 on each side.
     """
 
     first: Floats
@@ -177,7 +176,7 @@ class CountRows:
 
     @classmethod
     def of(cls, n: int, chance: float, *, step: int | None = None) -> CountRows:
-        """Return the rows of Bin(n, chance); `step` counts share a row, by default so many that there are few rows.
+        """Return the rows of Bin(n, chance); `step` counts share a row (default: enough for a small number of rows).
 
         >>> CountRows.of(2, 0.5).mass.round(12).tolist()
         [0.25, 0.5, 0.25]
@@ -211,12 +210,13 @@ class CountRows:
 def fair_signs(signs: Floats, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Return certified lower and upper bounds on E[slope R - threshold]_+, R a sum of `signs` fair signs.
 
-    Arrays broadcast; slope > 0, threshold >= 0. `head` is slope * signs - threshold, the largest value in the
-    bracket, and the sum of magnitudes it was computed from. The expectation grows with `signs` (convex order),
-    falls with `threshold` and is convex in it.
+    Arrays broadcast; slope > 0, threshold >= 0. `head` contains the largest value slope * signs - threshold, and the
+    sum of the magnitudes from which it was computed. The expectation grows with `signs` (convex order), and is
+    decreasing and convex in `threshold`.
 
-    Two forms are evaluated, each with its own rounding error, and the better one is taken: from the middle
-    (accurate for many signs) and from the head (accurate when slope and threshold are huge and nearly cancel).
+    Two formulas with different rounding errors are evaluated, and the better bounds are returned. The sum from the
+    middle is accurate for many signs; the sum from the head is accurate if slope and threshold are huge and nearly
+    cancel.
 
     >>> one, two = np.array([1.0]), np.array([2.0])
     >>> [end.round(12).tolist() for end in fair_signs(two, 1.0, one, (one, two + one))]
@@ -266,8 +266,8 @@ def _runs(first: Floats, two: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArra
 class FairTable:
     """Both bounds of `fair_signs` for the same numbers of signs and many thresholds, from a table of masses and tails.
 
-    Row i is Bin(s, 1/2) from s // 2 on, s the i-th different number of signs, and begins at `base` + s // 2; what lies
-    beyond its window has probability at most e**-95. `row` says which row each of `signs` reads, both shape (B,).
+    Row i contains Bin(s, 1/2) from s // 2 on, for the i-th different number s of signs; it starts at `base` + s // 2.
+    Omitted counts have probability at most e**-95. `row`, shape (B,), is the row of each of `signs`, shape (B,).
     """
 
     signs: Floats
@@ -302,7 +302,7 @@ class FairTable:
         return cls(signs=signs, row=row.ravel(), base=base, last=last, mass=mass, tail=tail, noise=noise)
 
     def ends(self, slope: float, threshold: Floats, head: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-        """Return the bounds of `fair_signs`, up to a few units of rounding."""
+        """Return the bounds of `fair_signs`, up to a small multiple of the rounding error."""
         if _cancels(self.signs, slope, head):
             return fair_signs(self.signs, slope, threshold, head)
         first = np.floor((self.signs + threshold / slope) / 2) + 1

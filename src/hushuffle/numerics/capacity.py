@@ -20,9 +20,9 @@ _LONGEST: Final = 1e3
 def capacity_ends(matrix: Floats, *, tolerance: float = 1e-9, work: int = WORK_LIMIT) -> tuple[float, float]:
     """Return lower and upper bounds, in bits, on the capacity of a channel with these rows, shape (inputs, outputs).
 
-    Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output of
-    p). Both bounds are moved outward by the rounding of their sums. It stops when they are within `tolerance`
-    bits, or after `work` entries: then the bounds are further apart, but still certified.
+    Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output
+    distribution for p). Both bounds allow for rounding. The search stops if they differ by at most `tolerance` bits, or
+    after `work` entries; then they differ by more, but are still certified.
 
     Source: Blahut 1972, Arimoto 1972; docs/theory/guessing.md, Theorem 9.
 

@@ -34,7 +34,7 @@ def log2(value: Fraction) -> Decimal:
 
 
 def up(value: Decimal | Fraction) -> float:
-    """Return a float >= `value`, at most the second one above it.
+    """Return a float >= `value`: the nearest or second nearest such float.
 
     >>> up(Fraction(1, 10)) >= Fraction(1, 10)
     True
@@ -46,7 +46,7 @@ def up(value: Decimal | Fraction) -> float:
 
 
 def down(value: Decimal | Fraction) -> float:
-    """Return a float <= `value`, at most the second one below it.
+    """Return a float <= `value`: the nearest or second nearest such float.
 
     >>> down(Fraction(1, 10)) <= Fraction(1, 10)
     True
@@ -112,7 +112,7 @@ def binomial(trials: int, chance: Fraction) -> list[tuple[int, Decimal]]:
 
 
 def sum_upwards(parts: Iterable[float]) -> float:
-    """Return the smallest float that is not below the sum of floats.
+    """Return the smallest float that is at least the exact sum of some floats.
 
     >>> sum_upwards([2.0] * 4), sum_upwards([0.1] * 3)
     (8.0, 0.30000000000000004)
@@ -122,7 +122,7 @@ def sum_upwards(parts: Iterable[float]) -> float:
 
 
 def times_upwards(part: float, times: int) -> float:
-    """Return the smallest float that is not below `times` times `part`.
+    """Return the smallest float >= `times` * `part`.
 
     >>> times_upwards(2.0, 4), times_upwards(0.1, 3)
     (8.0, 0.30000000000000004)

@@ -9,9 +9,9 @@ Row = dict[int, Fraction]
 
 
 def solve(equations: Iterable[tuple[Mapping[int, Fraction], Fraction]], *, unknowns: int) -> list[Fraction] | None:
-    """Return a solution of sum_i terms[i] x_i = value for each (terms, value), or None if there is none.
+    """Return a solution x of the equations sum_i terms[i] x_i = value, one for each (terms, value); None without any.
 
-    Unknowns that are left free are 0. Gauss-Jordan elimination; hundreds of unknowns take about a second.
+    Free unknowns are set to 0. The method is Gauss-Jordan elimination; hundreds of unknowns take about a second.
 
     >>> [str(x) for x in solve([({0: Fraction(2), 1: Fraction(1)}, Fraction(1)), ({1: Fraction(3)}, Fraction(1))],
     ...                        unknowns=2)]

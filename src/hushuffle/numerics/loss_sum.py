@@ -1,10 +1,10 @@
 """Sums of independent privacy losses on a lattice, with certified bounds.
 
-A round's pair of distributions (P, Q) is kept as the distribution under P of the loss ln(P/Q), on multiples of a step.
-Losses of composed rounds add up. The sum is computed by one discrete Fourier transform of the *tilted* distribution,
-mass proportional to p e**(theta L): with theta near the saddle point the figures asked for are the bulk of the
-transformed distribution, so that its rounding errors are small relative to them, however small delta is. Rounding,
-aliasing and truncation are bounded and added on the safe side.
+A round's pair of distributions (P, Q) is represented by the distribution under P of the loss ln(P/Q), on multiples of a
+step. Losses of composed rounds add up. A discrete Fourier transform computes the sum for the *tilted* distribution,
+with mass proportional to p e**(theta L). If theta is near the saddle point, the requested tail is the bulk of the
+tilted distribution. So its rounding errors are relatively small even for a tiny delta. Bounds on rounding, aliasing and
+truncation widen the result.
 
 Source: docs/theory/sums.md, Lemma 5; Chernoff bounds; N. J. Higham 2002, section 24.1 (error of the transform).
 """
@@ -41,8 +41,8 @@ _SCAN: Final = 65
 class LossLattice:
     """Masses of P at the losses `step` * (`first` + i), shape (size,); `infinity` is the mass of P where Q has none.
 
-    For lower bounds: each mass, and each mass of Q that its loss implies, is known up to the relative error
-    `doubt`, and in addition up to a factor within `common` of 1 that is the same for P and Q.
+    Lower bounds use two error bounds. `doubt` is the relative error of each mass of P, and of each mass of Q that the
+    loss implies. In addition all masses may have a common factor that differs from 1 by at most `common`.
     """
 
     step: float
@@ -71,7 +71,7 @@ Parts = Sequence[tuple[LossLattice, int]]
 def best_tilt(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> float:
     """Return the tilt that minimizes a Chernoff bound at the given delta, or at the given epsilon.
 
-    Any tilt is sound; a good one keeps rounding errors small.
+    Bounds are valid for any tilt; a good tilt keeps rounding errors small.
 
     >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
     >>> 0.5 < best_tilt([(coin, 100)], delta=1e-6) < 5
@@ -158,13 +158,13 @@ class LossSum:
         )
 
     def likely(self, delta: float) -> float:
-        """Return the epsilon that a Chernoff bound gives at `delta`: somewhat above the true epsilon."""
+        """Return the epsilon at `delta` by a Chernoff bound; it is somewhat above the true epsilon."""
         return (self.log_scale + float(_overshoot(np.array(self.tilt))) - math.log(delta)) / self.tilt
 
     def epsilon_above(self, delta: float, *, high: float) -> float:
-        """Return approximately the smallest epsilon at which `upper` is at most `delta`; `high` if none is below it.
+        """Return approximately the smallest epsilon at which `upper` is at most `delta`, or `high` if that is smaller.
 
-        `high` is not evaluated: it is known to suffice.
+        The caller must know that `upper` is at most `delta` at `high`; it is not evaluated there.
         """
         if self.upper(0.0) <= delta:
             return 0.0

@@ -1,10 +1,9 @@
 """The expected maximal load E[max_i h_i] of n balls in k cells, exact up to floats at any size.
 
-P(max <= m) = (Poisson(n/k) pmf cut at m)^{*k}[n] / Poisson(n)[n]: the counts are independent
-Poisson variables given their sum. The convolution power is read from characteristic functions by the
-trapezoidal rule on about 9.6 sqrt(n) nodes, of which only those near 0 matter unless k is small; one
-cumulative sum over the counts gives every m at once. The same works for cells of unequal
-probabilities p_x and max_x h_x/p_x, with one cut for each class of equal cells.
+P(max <= m) = (Poisson(n/k) pmf cut at m)^{*k}[n] / Poisson(n)[n], since the counts are independent Poisson
+variables given their sum. The trapezoidal rule computes the convolution power from characteristic functions on about
+9.6 sqrt(n) nodes; unless k is small, only nodes near 0 matter. A cumulative sum over the counts gives every m at once.
+The same method computes max_x h_x/p_x for cells of unequal probabilities p_x, with a cut for each class of equal cells.
 
 Two cells have a closed form, three a sum of O(sqrt(n)) binomial terms.
 """
@@ -51,16 +50,16 @@ _SUM_BLOCK: Final = 1 << 20
 def expected_max_load(n: int, k: int, *, tolerance: float = TOLERANCE) -> float:
     """Return E[max_i h_i], h ~ Multinomial(n; 1/k, ..., 1/k).
 
-    Divided by n it is the vulnerability of a shuffle without noise to the uninformed adversary.
-    Relative error below 1e-12; measured: 5e-15 against exact rationals (n <= 12, k <= 5, and
-    some up to n = 150); the general method agrees with those for two and three cells to 2e-15 up to n = 10**6.
-    Milliseconds at n = 10**6, k = 10**3, a second at n = 10**9 for any k; at most some ten seconds and 300 MB.
+    The result divided by n is the uninformed adversary's success rate for a shuffle without noise. The relative error
+    is below 1e-12. Measured errors are 5e-15 against exact rationals (n <= 12, k <= 5, and some cases up to n = 150),
+    and 2e-15 against the methods for two and three cells up to n = 10**6. It takes milliseconds at n = 10**6, k =
+    10**3, a second at n = 10**9 for any k, and at most some ten seconds and 300 MB.
 
     Args:
         n: balls (people), >= 1.
         k: cells (values), >= 1.
-        tolerance: relative error allowed for on top of rounding. Nodes are left out accordingly, which matters
-            for 4 <= k <= 10 and n > 10**6: with 1e-9 it is some 20 times faster than with the default.
+        tolerance: allowed relative error in addition to rounding, by omitted nodes. For 4 <= k <= 10 and n > 10**6,
+            the computation with 1e-9 is some 20 times faster than with the default.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -97,7 +96,7 @@ class Cells:
 def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float = TOLERANCE) -> float:
     """Return E[max_x h_x/(n p_x)] >= 1, h ~ Multinomial(n; p), where the cells form one or a few classes.
 
-    Relative error below 1e-12 (4e-14 measured, against exact rationals and a direct sum up to n = 10**8).
+    The relative error is below 1e-12 (4e-14 measured against exact rationals, and a direct sum up to n = 10**8).
 
     Raises:
         NumericalError: the work exceeds `WORK_LIMIT`.
@@ -146,7 +145,7 @@ class _Tail:
         return cls(number=cells.number, mean=float(mean), above=above, mass=mass / np.sqrt(2 * np.pi * counts))
 
     def sums(self, angles: Floats) -> Complex:
-        """Return the sum over counts from the j-th on of mass e**(i angle (count - mean)), shape (angles, w + 1)."""
+        """Return sums of mass e**(i angle (count - mean)) over the counts from the j-th on, shape (angles, w + 1)."""
         size = self.above.size
         fine = max(1, math.isqrt(size))
         coarse = -(-size // fine)
@@ -161,12 +160,12 @@ class _Tail:
         return np.pad(blocks.reshape(angles.size, -1)[:, :size], ((0, 0), (0, 1)))
 
     def largest(self, angles: Sequence[float]) -> Floats:
-        """Return an upper bound on |characteristic function cut below the j-th count| over all larger angles.
+        """Return upper bounds on |characteristic function of the counts below the j-th|, shape (angles, w + 1).
 
-        For each of `angles`, shape (angles, w + 1).
+        Each bound holds for all angles from one of `angles` to pi.
 
-        The masses m_i above the mean fall; their differences rise once, fall, and end in a jump by the last mass.
-        By summing by parts twice |sum of m_i z**i from the j-th on| <= (m_j + min(m_j, S/|1 - z|))/|1 - z|,
+        The masses m_i above the mean fall. Their differences rise once, fall, and end in a jump by the last mass. Two
+        summations by parts give |sum of m_i z**i from the j-th on| <= (m_j + min(m_j, S/|1 - z|))/|1 - z| with
         S = 2 (largest difference + last mass).
         """
         chords = [2 * math.sin(angle / 2) for angle in angles]
@@ -213,9 +212,9 @@ class _Steps:
         return product.real
 
     def largest(self, angles: Sequence[float]) -> Floats:
-        """Return an upper bound on |transform| over all angles from each of `angles` in (0, pi] on, shape (angles, L).
+        """Return upper bounds on |transform| over all angles from one of `angles` in (0, pi] to pi, shape (angles, L).
 
-        It is the product of `_Tail.largest` over all cells.
+        Each bound is the product of `_Tail.largest` over all cells.
         """
         logarithm = np.zeros((len(angles), self.widths.size))
         for tail, cut in zip(self.tails, self.cuts, strict=True):

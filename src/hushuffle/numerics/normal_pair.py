@@ -18,7 +18,7 @@ _HALVINGS = 70
 def excess(shift: Floats | float, level: Floats | float) -> Floats:
     """Return the integral of [P - e**level Q]_+ for normal distributions `shift` >= 0 apart; shapes broadcast.
 
-    About ten digits are right.
+    About ten digits are correct.
 
     >>> excess(1.0, np.array([0.0, 1.0])).round(6).tolist()
     [0.382925, 0.126937]
@@ -47,7 +47,7 @@ def shift_between(level: Floats | float, value: Floats | float) -> Floats:
 
 
 def level_between(shift: float, value: float) -> float:
-    """Return the level >= 0 at which `excess` at `shift` equals `value`; 0 if it is below `value` at level 0.
+    """Return the level >= 0 at which `excess` at `shift` equals `value`; 0 if `excess` at level 0 is smaller.
 
     >>> round(level_between(1.0, 0.126936), 4)
     1.0

@@ -1,10 +1,10 @@
-"""The distribution of two counts if the other people's values are known, and the divergence that follows from it.
+"""The distribution of the reports of two values, if other people's values are known, and the resulting divergence.
 
 Each person reports a, b or another value; A and B count the reports of a and of b. All people draw independently, so
-E[e**(i(sA + tB))] is a product of powers; on a grid of angles of period N per axis its inverse discrete Fourier
-transform is the distribution of (A, B) modulo N. Folding a distribution modulo N moves no more than what lies outside a
-window of N counts, which Bernstein's inequality bounds. The rounding of every node, of the transform and of the sums is
-bounded in total variation and kept as `doubt`.
+E[e**(i(sA + tB))] is a product of powers. On a grid of angles with N points per axis, its inverse discrete Fourier
+transform is the distribution of (A, B) modulo N. Only counts outside a window of N counts are moved by this;
+Bernstein's inequality bounds their probability. `doubt` bounds the rounding errors of nodes, transform and sums in
+total variation.
 
 Source: docs/theory/datasets.md, Theorem 7.
 """
@@ -39,9 +39,9 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairLaw:
-    """Masses of the same cells if the target has value a (`first`) or value b (`second`), shape (cells,).
+    """Probabilities of cells if the target has value a (`first`) or value b (`second`), shape (cells,).
 
-    Each is known up to `doubt` in total (the sum of absolute errors, and what lies in no cell).
+    For each of the two distributions, `doubt` bounds the sum of absolute errors plus the mass outside the cells.
     """
 
     first: Floats
@@ -50,9 +50,9 @@ class PairLaw:
 
     @classmethod
     def of(cls, groups: Sequence[Group], *, truth: float, lie: float, level: float) -> PairLaw:
-        """Return the distribution if the others form `groups`, for divergences of about `level` or more.
+        """Return the distribution if the other people form `groups`, for divergences of about `level` or more.
 
-        The target reports its own value with probability `truth`, the other of the two with `lie`.
+        The target reports its true value with probability `truth`, and the other of a and b with probability `lie`.
 
         >>> law = PairLaw.of([], truth=0.5, lie=0.25, level=0.1)
         >>> [round(end, 9) for end in law.hockey_stick(0.0)]
@@ -72,7 +72,7 @@ class PairLaw:
 
     @classmethod
     def mixture(cls, parts: Iterable[tuple[float, PairLaw]], *, outside: float) -> PairLaw:
-        """Return the mixture of weighted `parts` if the part is public; `outside` is the mass in no part."""
+        """Return the mixture of weighted `parts`, where the part is public; `outside` is the mass of omitted parts."""
         weighted = [(weight, law) for weight, law in parts if weight > 0]
         return cls(
             first=np.concatenate([weight * law.first for weight, law in weighted]),
@@ -81,7 +81,7 @@ class PairLaw:
         )
 
     def hockey_stick(self, epsilon: float) -> tuple[float, float]:
-        """Return certified bounds on the divergence at epsilon, the larger one of both directions."""
+        """Return certified bounds on the divergence at epsilon: the larger of the two directions."""
         growth = math.exp(epsilon)
         toward = float(np.maximum(self.first - growth * self.second, 0.0).sum())
         back = float(np.maximum(self.second - growth * self.first, 0.0).sum())
@@ -89,13 +89,13 @@ class PairLaw:
         return max(value - error, 0.0), min(value + error, 1.0)
 
     def error(self, epsilon: float) -> float:
-        """Return the distance of each bound from the computed divergence at epsilon."""
+        """Return the error bound of the computed divergence at epsilon."""
         growth = math.exp(epsilon)
         return (1 + growth) * (self.doubt + EPS * (16 + math.log2(self.first.size + 2)))
 
 
 def cells(groups: Sequence[Group], level: float) -> int:
-    """Return the number of cells of the distribution of `groups`.
+    """Return the number of cells of the distribution for `groups`, for divergences of about `level` or more.
 
     >>> cells([Group(people=10**4, first=0.5, second=0.25)], 1e-6)
     576000

@@ -1,8 +1,8 @@
 """Random bipartite pairings: a bound on the number of connected components.
 
 There are n nodes on the left and n on the right, with m places each. A uniform permutation joins each of the nm
-places on the left to a place on the right. With c connected pieces and q colours, q**c colourings have
-one colour in each piece, and each colour has as many nodes on the left as on the right. Sorted by these numbers k,
+places on the left to a place on the right. With c connected components and q colours, q**c colourings have one colour
+in each component, and each colour has equally many nodes on the left and on the right. Summing over these numbers k,
 
     E q**c = sum over k_1 + ... + k_q = n of (n! / prod k_i!)**2 prod (m k_i)! / (nm)! .
 
@@ -40,7 +40,7 @@ _LARGEST: Final = 600.0
 
 
 def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> float:
-    """Return an upper bound of E[q**(c - 1)] - 1, where c is the number of connected pieces of a random pairing.
+    """Return an upper bound of E[q**(c - 1)] - 1, where c is the number of connected components of a random pairing.
 
     Args:
         nodes: number of nodes on each side, n >= 2.

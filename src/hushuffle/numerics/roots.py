@@ -1,4 +1,4 @@
-"""Where a decreasing function crosses a level, with both sides certified by evaluation."""
+"""Find where a decreasing function crosses a level, with function values on both sides of the crossing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _STRIDES = [_TOLERANCE * 4**step for step in range(30)]
 def crossing(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
     """Return (x, y) with function(x) > level >= function(y), x < y within 1e-6 relative, 0 <= x < y <= high.
 
-    The function must fall (weakly) from above `level` at 0, and be known to be at most `level` at `high`
-    (where it is not evaluated). Small wiggles of rounding are tolerated: both bounds returned were evaluated.
+    The function must be non-increasing and above `level` at 0. The caller must know that it is at most `level` at
+    `high`, where it is not evaluated. Rounding errors do no harm, since the function was evaluated at x and y.
 
     >>> x, y = crossing(lambda t: 1 - t, 0.25, high=1.0, guess=0.1)
     >>> x < 0.75 <= y, round(y, 6)
@@ -54,12 +54,12 @@ def _root(function: Callable[[float], float], level: float, *, high: float, gues
 
 
 def smallest_above(upper: Callable[[float], float], delta: float, *, high: float, guess: float) -> float:
-    """Return approximately the smallest epsilon with upper(epsilon) <= delta, evaluated; `high` satisfies it."""
+    """Return approximately the smallest epsilon with upper(epsilon) <= delta; `high` must satisfy this."""
     return 0.0 if upper(0.0) <= delta else first_below(upper, delta, high=high, guess=guess)
 
 
 def halved(holds: Callable[[float], bool], *, good: float, bad: float, times: int = 40) -> float:
-    """Return `good`, where `holds` is true, moved up to `times` halvings towards `bad` while `holds` stays true."""
+    """Return a point at which `holds` is true, after `times` steps of bisection from `good` (true) to `bad`."""
     for _ in range(times):
         middle = (good + bad) / 2
         good, bad = (middle, bad) if holds(middle) else (good, middle)
@@ -83,7 +83,7 @@ def brent(
 ) -> float:
     """Return a root between two points at which the function has opposite signs, or is 0.
 
-    The same points as in `scipy.optimize.brentq`, without the quarter of a second that importing it takes.
+    It evaluates the same points as `scipy.optimize.brentq`, whose import takes a quarter of a second.
 
     Source: R. P. Brent, Algorithms for minimization without derivatives (1973), chapter 4.
 

@@ -1,9 +1,9 @@
-"""Optimize rows of probabilities: minimal error, with a limit on the distance of any two rows relative to any third.
+"""Find rows of probabilities with the smallest error, under a limit on the distance of two rows relative to a third.
 
-The matrix Q, shape (k, columns), has the *spread* max over rows a, b, x of sum_y (Q_a - Q_b)(y)**2/Q_x(y). It is convex
-in Q, so it lies above its tangents: a bound of it becomes linear cuts. The error is linear, or that of least squares,
-whose information sum_y Q(y)Q(y)'/m(y) (m: mean of a column) is convex as well: its tangent is less information, so
-the error under the tangent is an upper bound, attained where it touches. Every step solves that convex programme.
+The matrix Q, shape (k, columns), has the *spread* max over rows a, b, x of sum_y (Q_a - Q_b)(y)**2/Q_x(y). The spread
+is convex in Q, so a limit on it becomes linear cuts (tangents). The error is linear, or it is that of least squares.
+The information sum_y Q(y)Q(y)'/m(y) of least squares (m: mean of a column) is also convex. The error from its tangent
+is an upper bound, attained at the point of contact. Every step solves this convex programme.
 
 Source: docs/theory/curves.md, Lemma 7 and Lemma 8.
 """
@@ -60,15 +60,15 @@ def spreads(rows: Floats) -> Floats:
 
 
 def information(rows: Floats) -> Floats:
-    """Return sum_y Q(y)Q(y)'/m(y), shape (k, k): the information of one draw on the shares, at equal shares."""
+    """Return sum_y Q(y)Q(y)'/m(y), shape (k, k): the information of one report on the shares, at equal shares."""
     seen = rows[:, rows.any(axis=0)]
     return np.asarray((seen / seen.mean(axis=0)) @ seen.T)
 
 
 def least_squares(rows: Floats, wanted: Floats) -> float:
-    """Return the summed variance of least-squares estimates of `wanted` @ shares from one draw; sampling not counted.
+    """Return the summed variance of least-squares estimates of `wanted` @ shares, shape (quantities,), from one report.
 
-    `wanted` has shape (quantities, k). Infinite if the rows do not determine them.
+    Sampling error is excluded. The variance is infinite if reports do not determine these quantities.
 
     >>> least_squares(np.eye(3), np.eye(3)), round(least_squares(np.array([[0.75, 0.25], [0.25, 0.75]]), np.eye(2)), 4)
     (0.0, 1.5)
@@ -83,7 +83,7 @@ def least_squares(rows: Floats, wanted: Floats) -> float:
 
 
 def together(rows: Floats) -> Floats:
-    """Return the rows with columns of nearly equal proportions merged, and columns of zeros removed."""
+    """Return the matrix with nearly proportional columns merged, and without columns of zeros."""
     merged: list[Floats] = []
     for column in rows[:, rows.any(axis=0)].T:
         for place, other in enumerate(merged):
@@ -99,9 +99,9 @@ def together(rows: Floats) -> Floats:
 class RowProgramme:
     """Minimize the error of rows with spread at most `spread` and ratios in a column at most `ratio`.
 
-    Exactly one of `wanted`, shape (quantities, k), for the variance of least squares, and `costs`, shape (k, columns),
-    for the sum of costs times probabilities over k. With `mirror` the error stays if rows are taken in reverse: columns
-    come in pairs, of which only the first half is in what is solved for (and in `costs`).
+    Exactly one of two errors is given: `wanted`, shape (quantities, k), for the variance of least squares, or `costs`,
+    shape (k, columns), for the sum of costs times probabilities over k. `mirror`: reversing the rows does not change
+    the error, so the matrix has pairs of reversed columns; the solver (and `costs`) use only the first of each pair.
     """
 
     spread: float
@@ -121,9 +121,9 @@ class RowProgramme:
         return np.hstack([half, half[::-1]]) if self.mirror else half
 
     def best(self, start: Floats) -> Floats:
-        """Return a matrix that satisfies both limits, at least as good as `start` moved inside them.
+        """Return a matrix within both limits whose error is at most that of `inside(start)`.
 
-        For costs the minimum, up to a few thousandths; for least squares one that no small change improves by more.
+        For costs the error is the minimum up to a few thousandths; for least squares, equally nearly a local minimum.
 
         Raises:
             NumericalError: the solver gives up.
@@ -146,12 +146,12 @@ class RowProgramme:
         return held
 
     def mixed(self, start: Floats) -> Floats:
-        """Return the best matrix whose columns are columns of `start`, each times a weight, without zero weights.
+        """Return the best matrix whose columns are columns of `start` times positive weights.
 
-        The columns need not add up to rows of probabilities.
+        The rows of `start` need not sum to 1.
 
         Raises:
-            NumericalError: no weights will do, or the solver gives up.
+            NumericalError: no weights satisfy the limits, or the solver fails.
         """
         cuts = self._cuts(start)
         reached = self._solved(start, cuts)

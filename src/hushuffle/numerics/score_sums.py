@@ -1,17 +1,17 @@
 """Bounds on sums of independent scores by their characteristic function, for any finite randomizer.
 
-With V the sum plus a centred Gaussian Z of standard deviation tau, K its log moment generating
-function and any t > 0,
+V = S + Z, where S is the sum of scores and Z a centred Gaussian of standard deviation tau. With K the
+log moment generating function of V and any t > 0,
 
     E[V]_+    = (1/2 pi) integral of e**K(t+iu) / (t+iu)**2 du,
     P(V > 0)  = (1/2 pi) integral of e**K(t+iu) / (t+iu) du.
 
-- With Z, few nodes suffice, since its transform decays fast. E[S]_+ <= E[S+Z]_+ by Jensen's inequality, and
-  P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau): both are sound.
-- The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+ (or the
-  probabilities): all terms are >= 0, so for the upper bound the aliases cost nothing; for the lower bound they
-  are bounded (Chernoff) and subtracted.
-- The contribution of omitted nodes is bounded by e**(-tau**2 u**2/2); rounding by the sums of moduli.
+- The transform of Z decays fast, so few nodes suffice. Adding Z is valid: E[S]_+ <= E[S + Z]_+ by Jensen's inequality,
+  and P(S + Z > 0) is the power of the randomized test that accepts with probability Phi(S/tau).
+- The trapezoidal rule with step 2 pi/period gives sum_m e**(t m period) E[V - m period]_+, or the same sum of
+  P(V > m period). All terms are >= 0, so an upper bound may include the terms m != 0; for a lower bound they are
+  bounded (Chernoff) and subtracted.
+- e**(-tau**2 u**2/2) bounds the contribution of omitted nodes, and sums of moduli bound the rounding errors.
 
 Source: docs/theory/sums.md, Lemmas 1 to 3.
 """
@@ -70,7 +70,7 @@ class _TooWideError(ArithmeticError):
 class Scores:
     """The score of one report: `value[v]` with probability `mass[v]`, shapes (V,); 0 with the remaining probability.
 
-    `size[v]` >= |value[v]| is what the rounding of a value is relative to.
+    The rounding error of value[v] is relative to `size[v]` >= |value[v]|.
     """
 
     value: Floats
@@ -79,7 +79,7 @@ class Scores:
 
     @classmethod
     def of(cls, gain: Floats, size: Floats, mass: Floats) -> Scores:
-        """Return the scores gain/mass; `mass` is at least FAINT and no gain is above 2.
+        """Return the scores gain/mass, raised to at least -1e280; `mass` must be at least FAINT and gains at most 2.
 
         >>> Scores.of(np.array([1.0, -1e200]), np.array([2.0, 1e200]), np.array([1e-200, 1e-200])).value.tolist()
         [1e+200, -1e+280]
@@ -89,7 +89,7 @@ class Scores:
         return cls(value=np.maximum(value, -_FARTHEST), size=np.minimum(reach, _FARTHEST), mass=mass)
 
     def merged(self) -> Scores:
-        """Return the scores with values equal up to rounding merged, at the largest value.
+        """Return the scores after merging values that are equal up to rounding, each group at its largest value.
 
         >>> Scores(value=np.array([1.0, -1.0, 1.0]), size=np.ones(3), mass=np.ones(3) / 4).merged().mass.tolist()
         [0.25, 0.5]
@@ -102,21 +102,21 @@ class Scores:
         )
 
     def ties(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the ascending order of the scores, and the positions in it where groups equal up to rounding begin."""
+        """Return the order that sorts the scores, and where groups of nearly equal scores start in this order."""
         order = np.argsort(self.value)
         value, size = self.value[order], self.size[order]
         return order, np.append(0, 1 + np.flatnonzero(np.diff(value) > _SAME * (size[1:] + size[:-1])))
 
     def tamed(self, count: float) -> Scores:
-        """Return scores whose sum of `count` has the same sign, without values far below what all others can offset."""
+        """Raise extremely negative scores; any sum of at most `count` scores that is positive is unchanged."""
         floor = -_HOPELESS * count * float(self.value.max())
         low = self.value < floor
         return replace(self, value=np.where(low, floor, self.value), size=np.where(low, -floor, self.size))
 
     def scaled(self) -> tuple[Scores, float]:
-        """Return the scores divided by a power of 2 that brings the largest near 1, and that power.
+        """Return the scores divided by a power of 2, so that the largest is near 1, and this power.
 
-        In this unit squares and exponentials neither overflow nor vanish; rounding is the same in any.
+        In this unit, squares and exponentials neither overflow nor vanish; the rounding errors do not depend on it.
         """
         # Scores far below their own rounding error need no better unit.
         largest = max(float(np.abs(self.value).max()), 1e-40 * float(self.size.max()))
@@ -130,7 +130,7 @@ class Scores:
         return float(self.mass @ grown), NOISE * float(noise.sum())
 
     def saddle(self) -> float:
-        """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative.
+        """Return t >= 0 at which the tilted score has mean 0; 0 if the mean is not negative or no score is positive.
 
         >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.2, 0.8]))
         >>> round(one.saddle(), 6)
@@ -160,7 +160,7 @@ class Scores:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nodes:
-    """Tilt, smoothing and the angles u = 2 pi j/period, shape (J,), for one sum."""
+    """Nodes tilt + iu of the integral for one sum, u = `angles` = 2 pi j/period, shape (J,); `tau` is that of Z."""
 
     tilt: float
     tau: float
@@ -187,12 +187,12 @@ class Nodes:
 
     @property
     def deep(self) -> bool:
-        """Whether a positive sum is so rare that a Chernoff bound suffices."""
+        """Whether a positive sum is so improbable that a Chernoff bound suffices; there are then no nodes."""
         return self.angles.size == 0
 
     @property
     def weights(self) -> Floats:
-        """Trapezoidal weights of the half circle, divided by 2 pi, shape (J,)."""
+        """Trapezoidal weights of the half line u >= 0, doubled for u > 0 and divided by 2 pi, shape (J,)."""
         return np.where(self.angles == 0, 1.0, 2.0) / self.period
 
     @property
@@ -201,15 +201,15 @@ class Nodes:
         return np.asarray(self.tilt + 1j * self.angles, dtype=np.complex128)
 
     def smooth(self) -> Complex:
-        """Return the transform of the Gaussian Z at z, shape (J,)."""
+        """Return E[e**(z Z)] of the Gaussian Z at every node z, shape (J,)."""
         return np.asarray(np.exp(self.tau**2 / 2 * self.line**2))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Transform:
-    """E[e**(z score)] at the nodes: e**`log_mass` (its value at the tilt) times e**`exponent`, shape (J,).
+    """E[e**(z score)] at the nodes: e**`log_mass` (the value at the tilt) times e**`exponent`, shape (J,).
 
-    `doubt` bounds the error of the second factor (not of its logarithm), `slack` that of `log_mass`.
+    `doubt` bounds the error of e**`exponent`, and `slack` bounds the error of `log_mass`.
     """
 
     log_mass: float
@@ -236,7 +236,7 @@ class Transform:
         )
 
     def power(self, count: float) -> tuple[Complex, Floats]:
-        """Return the `count`-th power of the second factor, and a bound on its error, shapes (J,)."""
+        """Return (e**`exponent`)**count and a bound on its error, shapes (J,)."""
         modulus = np.maximum(np.exp(self.exponent.real), self.doubt)
         # |x + e|**count - |x|**count <= count e (|x| + e)**(count - 1)
         logarithm = np.log(count * self.doubt) + (count - 1) * (np.log(modulus) + self.doubt / modulus)
@@ -246,7 +246,7 @@ class Transform:
 
 
 def positive_part(scores: Scores, counts: Floats, weights: Floats, *, smoothing: float) -> float:
-    """Return an upper bound on sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf if none is known.
+    """Return an upper bound on sum_j weights[j] E[sum of counts[j] scores]_+, weights >= 0; inf without a bound.
 
     >>> one = Scores(value=np.array([1.0, -1.0]), size=np.ones(2), mass=np.array([0.5, 0.5]))
     >>> 0.5 < positive_part(one, np.array([2.0]), np.array([1.0]), smoothing=0.01) < 0.51
@@ -305,7 +305,7 @@ def _smoothed(scores: Scores, counts: Floats, weights: Floats, smoothing: float)
 
 
 def beyond(nodes: Nodes, *, power: int) -> float:
-    """Return a bound on the contribution of omitted nodes, if the kernel is a Gaussian divided by u**power."""
+    """Return a bound on the contribution of the omitted nodes, if the integrand is a Gaussian divided by u**power."""
     last = float(nodes.angles[-1])
     gaussian = np.exp(nodes.tau**2 / 2 * (nodes.tilt**2 - last**2))
     return float(gaussian / (np.pi * nodes.tau**2 * last ** (power + 1)))

@@ -1,7 +1,7 @@
 """Lower bounds on the power of a test on a sum of independent scores, from the transforms of `score_sums`.
 
-P(S + Z > 0) is the power of the (randomized) test that accepts with probability Phi(S/tau). What lies a period away is
-bounded (Chernoff) and subtracted.
+P(S + Z > 0) is the power of the randomized test that accepts with probability Phi(S/tau). The aliases of the
+trapezoidal rule are bounded (Chernoff) and subtracted.
 
 Source: docs/theory/sums.md, Lemmas 1 to 3.
 """
@@ -23,19 +23,19 @@ _CLOSE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Crowd:
-    """Reports of the others: `counts[i]` of them follow `masses[i]`, shapes (I,) and (I, V), over the same scores."""
+    """Other people's reports: `counts[i]` reports have distribution `masses[i]`, shape (V,), over the same scores."""
 
     counts: tuple[int, ...]
     masses: Floats
 
 
 def advantage(scores: Scores, crowd: Crowd, target: tuple[Floats, Floats], growth: float, *, smoothing: float) -> float:
-    """Return a lower bound on P_a(accept) - growth P_b(accept) for a test on all reports; 0 if none is known.
+    """Return a lower bound on P_a(accept) - growth P_b(accept) for a test on all reports; 0 without a bound.
 
-    It is the better one of two tests: whether the smoothed sum of `scores` (whose mass is the others' mean
-    distribution) is positive, and whether a report is there that the others hardly ever give. The target's own
-    report follows target[0] or target[1] over the scores (masses may sum to less than 1: then it is otherwise known
-    and not counted)."""
+    The result is the better of two tests. The first accepts if the smoothed sum of `scores` is positive; the mass of
+    `scores` is the mean distribution of the other reports. The second accepts if there is a report that other people
+    hardly ever send. The target's report has distribution target[0] or target[1] over the scores; their missing mass is
+    not counted."""
     total = sum(crowd.counts)
     # The other reports have at most `total` times their mean distribution, for any value of the target.
     price, noise = total * scores.mass, 8 * EPS * (target[0] + growth * (target[1] + total * scores.mass))

@@ -1,10 +1,9 @@
 """Sums of independent steps in {-1, 0, 1}: point probabilities and tails at any n, with certified error.
 
-X is a sum of independent steps in {-1, 0, 1}, in a few groups of identically distributed ones. Its distribution is
-tilted by r = e**t (probabilities proportional to r**x), which moves its mean to where the tail is wanted, and read from
-the characteristic function of the tilted distribution by the trapezoidal rule on a circle of N nodes. That function
-decays like a Gaussian, so some hundred nodes near angle 0 matter, whatever the number of steps. What is left out is
-bounded:
+X is a sum of independent steps in {-1, 0, 1}, in a few groups with equal distributions. Tilting by r = e**t
+(probabilities times r**x) moves the mean of X to the requested tail. The trapezoidal rule on a circle of N nodes gives
+the tilted distribution from its characteristic function. That function decays like a Gaussian, so only some hundred
+nodes near angle 0 matter, for any number of steps. The errors are bounded:
 
 - nodes left out: the modulus of each factor is a convex function of s = sin(angle/2)**2, so beyond the last node
   used it is at most its larger value there and at s = 1;

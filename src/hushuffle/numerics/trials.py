@@ -25,7 +25,7 @@ _WIDE: Final = 5.0
 def clopper_pearson(hits: float, trials: int, confidence: float) -> tuple[float, float]:
     """Return a confidence interval for the probability of a hit, with half of the error probability on each side.
 
-    Shared hits (ties) may be fractions.
+    The number of hits may be a fraction, if hits are shared (ties).
 
     Source: C. J. Clopper, E. S. Pearson, Biometrika 26 (1934).
 
@@ -40,13 +40,13 @@ def clopper_pearson(hits: float, trials: int, confidence: float) -> tuple[float,
 
 
 def least_log_ratio(more: int, less: int, trials: int, *, delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Return an x >= 0 with p > e**x q + delta; it is wrong with probability at most 1 - `confidence`.
+    """Return a lower confidence bound x >= 0 on ln((p - delta)/q): p > e**x q + delta holds with `confidence`.
 
-    An event of probability p happened `more` times in `trials`, one of probability q `less` times in as many. For
-    each x, the test computes how often counts are at least as extreme if p = e**x q + delta, for the worst q of an
-    interval; x grows until this is no longer rare. Counts more' and less' are as extreme if more' is at least the
-    value that `_telling` gives for less'. Between the points of a
-    grid, p is taken at the upper and q at the lower bound, which can only raise the probability.
+    An event of probability p happened `more` times in `trials`, and an event of probability q `less` times in the same
+    number of trials. For each x, the test computes the probability of counts at least as extreme if p = e**x q + delta,
+    for the worst q of an interval; the result is the largest x at which it is small. Counts (more', less') are at least
+    as extreme if more' is at least the value of `_telling` for less'. Between the points of a grid of q, p is taken at
+    the upper and q at the lower point, which can only raise the probability.
 
     Args:
         more: hits of the first event.

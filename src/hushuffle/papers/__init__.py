@@ -61,7 +61,7 @@ def find(name: str) -> tuple[Target, ...]:
     """Return the target `name`, or all targets of the paper `name`.
 
     Raises:
-        InvalidInputError: there is no such target; the message names those that look like it.
+        InvalidInputError: there is no such target; the message lists targets with similar names.
 
     >>> len(find("jurado2023/figure-2")), len(find("jurado2023")) > 5
     (1, True)
@@ -82,11 +82,11 @@ def find(name: str) -> tuple[Target, ...]:
 def reproduce(name: str, request: Request, *, quick: bool = False) -> Report:
     """Return the study of the target `name`.
 
-    `quick` computes it at small sizes: it tests the same claims, and neither confirms nor contradicts one.
+    With `quick`, the study has small sizes; it tests the same claims, but neither confirms nor contradicts them.
 
     Raises:
         InvalidInputError: there is no target of this name.
-        DataError: its data set is missing.
+        DataError: the data set of the target is missing.
 
     >>> reproduce("jurado2023/table-1", Request()).key
     'jurado2023/table-1'

@@ -1,4 +1,4 @@
-"""A `Target`: one table or figure of a paper, and the function that recomputes it; shared helpers."""
+"""A `Target`: a table or figure of a paper, with the function that recomputes it; common functions of targets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _NAME: Final = re.compile(
 class Request:
     """The inputs of a reproduction: data sets, a seed for simulations, and a callback for progress.
 
-    `data` is the folder of all data sets, each in a folder of its own; `named` gives the folders of data sets that
-    are elsewhere, by name.
+    `data` is the folder of all data sets, each in its own subfolder. `named` maps names of data sets to other folders.
     """
 
     data: Path | None = None
@@ -41,7 +40,7 @@ class Request:
         """Return the folder of the data set `name`.
 
         Raises:
-            DataError: no folder of data sets was given, or it lacks this one.
+            DataError: no folder of data sets is given, or it has no data set `name`.
         """
         if name in self.named:
             return self.named[name]
@@ -56,19 +55,19 @@ class Request:
         return folder
 
     def original(self, name: str) -> Path | None:
-        """Return the folder of the data set `name`, a paper's own that is too large to ship; None if absent."""
+        """Return the folder of the paper's data set `name`, which is too large to ship; None if it is absent."""
         folder = self.named.get(name) or (self.data / name if self.data else None)
         return folder if folder is not None and folder.is_dir() else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A table, figure or place of a paper: `name` is PAPER/figure-N, `data` the data sets that it needs.
+    """A place of a paper to recompute: `name` is PAPER/figure-N, and `data` lists the necessary data sets.
 
     A place is a figure, table, part, property, section or theorem; the name may have a suffix: jurado2023/figure-3a,
-    jurado2023/figure-3-knowledge. `originals` are names of data sets of the paper's own, taken in place of `data`
-    if they are given, each with the claims that are then tested. `seconds` is the approximate time on two
-    cores; `quick` computes the same at sizes that take seconds (None: `build` does).
+    jurado2023/figure-3-knowledge. `originals` are names of the paper's data sets, which replace `data` if they are
+    available, each with the claims that are then tested. `seconds` is the approximate time on two cores. `quick`
+    computes the place at small sizes, within seconds (None: `build` takes only seconds).
 
     Raises:
         InvalidInputError: a name of another form.
@@ -112,7 +111,7 @@ def guessed(k: int, p: float, n: int) -> Bound:
 
 
 def sizes(low: int, high: int, per_decade: int) -> list[int]:
-    """Return approximately evenly spaced sizes on a logarithmic axis, both bounds among them.
+    """Return about evenly spaced sizes on a logarithmic axis, including the smallest and the largest size.
 
     >>> sizes(10, 1000, 2)
     [10, 32, 100, 316, 1000]
@@ -127,7 +126,7 @@ def sizes(low: int, high: int, per_decade: int) -> list[int]:
 def first_below(p: float, k: int) -> int:
     """Return the smallest number of people at which the uninformed adversary's success is below `p` without noise.
 
-    With more people, the shuffle alone never protects worse than with fewer, so bisection finds the number.
+    The success never rises as people are added, so bisection is valid.
 
     >>> first_below(0.6, 2)
     16
@@ -169,7 +168,7 @@ def claim(
 ) -> Claim:
     """Return the claim with its verdict; `holds` is None if the computation here cannot decide the claim.
 
-    `stand_in` says how the data differ from the paper's: with such data, no claim is confirmed or contradicted.
+    `stand_in` describes how the data differ from the paper's. Such data neither confirm nor contradict a claim.
 
     >>> claim("Figure 1", "A is below B.", False, "A is above B.", quote="A < B", stand_in="Another city.").verdict
     'differs on other data'
@@ -199,7 +198,7 @@ _POINT: Final = "The line has too few points to support or refute the claim."
 
 
 def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:
-    """Return whether no step of the line rises by more than `slack` of its value; None for fewer than two points.
+    """Return whether no step of the line rises by a share of more than `slack`; None for fewer than two points.
 
     >>> falling([3, 2, 2]), falling([3, 1, 2]), falling([3])
     (True, False, None)
@@ -220,7 +219,7 @@ def flattening(x: Iterable[float], line: Iterable[float], *, slack: float = 1e-6
 
 
 def every(decided: Iterable[bool | None]) -> bool | None:
-    """Return whether all decisions are True; None if none is False and one is undecided, or if there are none.
+    """Return False if a decision is False, True if all are True, and None otherwise (or without decisions).
 
     >>> every([True, True]), every([True, None]), every([None, False]), every([])
     (True, None, False, None)

@@ -1,4 +1,4 @@
-"""The claims of several studies in one report, with which `hushuffle reproduce all` ends."""
+"""One report of the claims of several studies, the last output of `hushuffle reproduce all`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hushuffle.report.document import INDEX
 
 
 def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None) -> Report:
-    """Return all claims of `studies`, by paper, with counts; `skipped` gives targets that did not run, with the reason.
+    """Return a report of the claims of `studies` by paper; `skipped` maps targets that did not run to the reason.
 
     >>> overview([], {"meehan2022/figure-8": "no data"}).answers
     ('Not run: meehan2022/figure-8 (no data).',)

@@ -22,12 +22,12 @@ _MOST_GROUPS: Final = 10**7
 
 @dataclass(frozen=True, kw_only=True)
 class GroupingSet:
-    """A grouping by one or more columns; column i holds integers 0..sizes[i]-1 (intervals, categories).
+    """A grouping by one or more columns; column i contains integers 0..sizes[i]-1 (intervals, categories).
 
     A row's group is one number; the last column's interval varies fastest.
 
     Raises:
-        InvalidInputError: no column, a repeated one, not one size for each, or more than 10^7 groups.
+        InvalidInputError: no column, a repeated column, a missing size, or more than 10^7 groups.
 
     >>> import hushuffle as hs
     >>> hs.plans.GroupingSet(columns=("age", "bmi"), sizes=(20, 5)).codes({"age": [0, 19], "bmi": [3, 4]}).tolist()
@@ -71,7 +71,7 @@ class GroupingSet:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupingQuery:
-    """SELECT functions of `values` ... GROUP BY GROUPING SETS, each set cut into `partitions` (one node each).
+    """SELECT functions of `values` ... GROUP BY GROUPING SETS; each set has `partitions`, one compute node each.
 
     Partitions are contiguous: a group is in partition group * partitions // groups.
 
@@ -104,7 +104,7 @@ class GroupingQuery:
         if self.ranges and len(self.ranges) != len(self.values):
             _checks.reject("ranges", f"one for each of {len(self.values)} values, or none", len(self.ranges))
         if not all(math.isfinite(low) and math.isfinite(high) and low < high for low, high in ends):
-            _checks.reject("ranges", "pairs (low, high) of finite numbers, low first", self.ranges)
+            _checks.reject("ranges", "pairs (low, high) of finite numbers with low < high", self.ranges)
         names = [one.name for one in self.grouping_sets]
         if not names or len(set(names)) != len(names):
             _checks.reject("grouping_sets", "one or more different ones", names)
@@ -113,14 +113,14 @@ class GroupingQuery:
         if len(set(self.values)) != len(self.values):
             _checks.reject("values", "different columns", self.values)
         if not self.values and set(self.functions) != {"count"}:
-            _checks.reject("values", "given for sums, averages, minima and maxima", self.values)
+            _checks.reject("values", "set for sums, averages, minima and maxima", self.values)
         fewest = min(one.groups for one in self.grouping_sets)
         partitions = _checks.integer("partitions", self.partitions, low=1, high=fewest)
         object.__setattr__(self, "partitions", partitions)
 
     @property
     def ends(self) -> dict[str, tuple[float, float]]:
-        """The public ranges of the values that have one."""
+        """The public range (low, high) of each column of values that has a range."""
         pairs = zip(self.values, self.ranges or [None] * len(self.values), strict=True)
         return {name: pair for name, pair in pairs if pair is not None}
 
@@ -138,7 +138,7 @@ class GroupingQuery:
         }
 
     def nodes(self, position: int, codes: npt.ArrayLike) -> Integers:
-        """Return the compute node that holds each group in `codes`, for the grouping set at `position`, shape (n,)."""
+        """Return the compute node of each group in `codes`, for the grouping set at `position`, shape (n,)."""
         groups = self.grouping_sets[position].groups
         return _checks.codes("codes", codes, k=groups) * self.partitions // groups
 
@@ -158,7 +158,7 @@ class GroupStatistics:
 
     @classmethod
     def of(cls, name: str, values: Sequence[str], numbers: Floats) -> GroupStatistics:
-        """Return the statistics in the array `numbers`, laid out as the property `numbers`."""
+        """Return the statistics in an array with the layout of the property `numbers`."""
         v = len(values)
         sums, least, greatest = (dict(zip(values, numbers[1 + place * v :], strict=False)) for place in range(3))
         return cls(name=name, count=numbers[0], sum=sums, min=least, max=greatest)
@@ -198,10 +198,10 @@ class GroupStatistics:
         return GroupStatistics(name=self.name, count=count, sum=sums, min=least, max=greatest)
 
     def results(self, query: GroupingQuery) -> dict[str, Floats]:
-        """Return the figures that `query` asks for: "count", "avg(column)" and so on, shape (g,) each.
+        """Return the results of `query` by name: "count", "avg(column)" and so on, shape (g,) each.
 
-        An average is clipped to the column's range, if there is one, since noise on sum and count can move it
-        out.
+        An average is clipped to the column's range, if there is one, since noise on sum and count can move it out of
+        the range.
         """
         answers: dict[str, Floats] = {"count": self.count} if "count" in query.functions else {}
         parts: dict[str, Mapping[str, Floats]] = {"sum": self.sum, "avg": self.avg, "min": self.min, "max": self.max}

@@ -1,4 +1,4 @@
-"""Builders of the plans of two classic queries: aggregates by grouping sets, and k-means."""
+"""Build plans of two classic queries: aggregates by grouping sets, and k-means."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Variant = Literal["private-centroids", "public-centroids", "hidden"]
 
 CHOSEN_BLINDLY = "The grouping set of each person is chosen independently of all data, and may be public."
 CENTROIDS_PUBLIC = (
-    "The figure is conditional on public centroids: it takes the centroids of every iteration as public beforehand, "
-    "and does not count what they reveal about any person."
+    "This epsilon assumes that the centroids of every iteration are public, and does not count what they reveal about "
+    "people."
 )
 
 
 def messages(
     name: str, *, sources: int, targets: int, reads: tuple[str, ...] = (), **traffic: Unpack[TrafficNumbers]
 ) -> Cluster:
-    """Return a cluster whose targets are sampled; keyword arguments are the fields of `Traffic`, which hides them.
+    """Return a cluster with data-dependent, sampled targets; keyword arguments are the fields of `Traffic`.
 
     Source: docs/theory/traffic.md, Theorems 1 to 3.
 
@@ -86,7 +86,7 @@ def aggregate(
         if share is not None:
             assert own.sampling is not None
             if not use_chance(own.sampling, only_honest=True):
-                hint = "If results have noise, a redirected message carries no data."
+                hint = "If results have noise, a message to a random target carries no data."
                 _checks.reject("sigma", "smaller, so that some messages carry data", hidden.sigma, hint)
             releases.append(Release(name=f"results by {grouping.name}", start=compute.name, epsilon=share, exact=True))
         edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]
@@ -145,7 +145,7 @@ def k_means(
     if variant not in get_args(Variant):
         _checks.reject("variant", f"one of {', '.join(get_args(Variant))}", variant)
     if (noise is None) == (variant == "private-centroids"):
-        _checks.reject("noise", "given for private centroids, and only for them", noise)
+        _checks.reject("noise", "set if and only if centroids are private", noise)
     k, rounds = _checks.integer("centroids", centroids, low=2), _checks.integer("iterations", iterations, low=1)
     shown: dict[Variant, Carries] = {"private-centroids": "released", "public-centroids": "assumed public"}
     hidden, clusters, edges, releases = Traffic(**traffic), [], [], []

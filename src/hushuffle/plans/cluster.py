@@ -13,7 +13,7 @@ from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.mechanisms.shufflers import NoShuffle, Scrambler
 
 MOST_SCRAMBLERS: Final = 10
-"""Largest number of scramblers that a batch passes in sequence."""
+"""Largest number of scramblers that process a batch one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,8 @@ class Cluster:
         name: unique in a plan.
         sources: number of nodes, >= 1.
         targets: number of targets, >= 1.
-        reads: names of the plan's data of which each source holds its own part; empty if the sources only
-            work on what they receive.
+        reads: names of the plan's data of which each source has its own part; empty if the sources use only the
+            messages that they receive.
         sampling: how a message's target is drawn; None in a fixed cluster.
         scrambler: the dummies that each scrambler adds; None without scramblers. A cap needs batches of one size.
         batch: the largest number of sources that share a scrambler (default: one scrambler for all). Sources are
@@ -96,8 +96,8 @@ class Cluster:
 
     def _check_fixed(self) -> None:
         if self.reads or self.scrambler is not None or self.moves is not None:
-            hint = "If its messages depend on data, set how they are hidden: TargetSampling(targets=T, sigma=...)."
-            _checks.reject("sampling", "given where there is data, a scrambler or `moves`", None, hint)
+            hint = "If the targets of messages depend on data, set TargetSampling(targets=T, sigma=...)."
+            _checks.reject("sampling", "set for clusters with data, a scrambler or `moves`", None, hint)
         if self.messages is not None:
             object.__setattr__(self, "messages", _checks.integer("messages", self.messages, low=0))
 
@@ -114,20 +114,20 @@ class Cluster:
         batch = self.sources if self.batch is None else self.batch
         object.__setattr__(self, "batch", _checks.integer("batch", batch, low=1, high=self.sources))
         if scrambler.cap is not None and self.sources % self.scramblers:
-            hint = f"A cap is the number of sources of a scrambler: the scramblers must divide {self.sources}."
-            _checks.reject("batch", "of one size for all scramblers under a cap", self.batch, hint)
+            hint = f"The cap is the number of sources per scrambler: scramblers must divide {self.sources}."
+            _checks.reject("batch", "equal for all scramblers if there is a cap", self.batch, hint)
         least = self.smallest if self.min_batch is None else self.min_batch
         object.__setattr__(self, "min_batch", _checks.integer("min_batch", least, low=1, high=self.smallest))
         if scrambler.cap is not None and self.min_batch != self.smallest:
-            hint = "A cap is the number of sources: none may be missing."
-            _checks.reject("min_batch", f"the {self.smallest} sources of every batch under a cap", self.min_batch, hint)
+            hint = "The cap is the number of sources, so no source may be missing."
+            _checks.reject("min_batch", f"the {self.smallest} sources of each batch if capped", self.min_batch, hint)
         scrambler.check(n=self.smallest, values=self.targets)
 
     def _check_cascade(self) -> None:
         object.__setattr__(self, "cascade", _checks.integer("cascade", self.cascade, low=1, high=MOST_SCRAMBLERS))
         if self.cascade > 1 and (self.scrambler is None or self.scrambler.cap is not None):
-            hint = "Several one after the other need dummies or a batch, and no cap: only the last knows the targets."
-            _checks.reject("cascade", "1 without a scrambler, and under a cap", self.cascade, hint)
+            hint = "A cascade needs dummies or a batch, and no cap, because only the last scrambler knows the targets."
+            _checks.reject("cascade", "1 without a scrambler, and with a cap", self.cascade, hint)
 
     @property
     def fixed(self) -> bool:
@@ -164,7 +164,7 @@ class Cluster:
         """Return the cluster in one line."""
         size = f"{self.sources:,} source{'s' if self.sources > 1 else ''}"
         if self.sampling is None:
-            return f"{size}, the same messages whatever the data"
+            return f"{size}, whose messages do not depend on the data"
         behind = ""
         if self.scrambler is not None:
             most = f" or {self.smallest + 1:,}" if self.sources % self.scramblers else ""
@@ -225,7 +225,7 @@ class Traffic:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Traffic:
-        """Return the traffic settings of a cluster with sampled targets, with every default, but without batches."""
+        """Return the traffic settings of a cluster with sampled targets, with all defaults, but without batches."""
         sampling, scrambler = cluster.sampling, cluster.scrambler
         assert sampling is not None
         return cls(
@@ -244,7 +244,7 @@ class Traffic:
         return self.dummies is not None or self.batch is not None
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that are given, by name."""
+        """Return the settings that are not None, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def sampling(self, targets: int) -> TargetSampling:
@@ -252,14 +252,14 @@ class Traffic:
         return TargetSampling(targets=targets, sigma=self.sigma, flood=self.flood, convention=self.convention)
 
     def scrambler(self, sources: int) -> Scrambler:
-        """Return the scrambler (its dummies) for this many sources."""
+        """Return the scrambler for a number of sources, with the dummies and cap of these settings."""
         return Scrambler(dummies=self.dummies or 0, cap=sources if self.capped else None)
 
     def cluster(self, name: str, *, sources: int, targets: int, reads: tuple[str, ...] = ()) -> Cluster:
         """Return a cluster whose messages are hidden by these settings.
 
         Raises:
-            InvalidInputError: a number out of range, or at odds with another.
+            InvalidInputError: a setting is out of range, or contradicts another setting.
         """
         cluster = Cluster(name=name, sources=sources, targets=targets, reads=reads, sampling=self.sampling(targets))
         chain = 1 if self.scramblers is None else self.scramblers

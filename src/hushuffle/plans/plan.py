@@ -50,8 +50,8 @@ class Edge:
 class Release:
     """A public value that cluster `start` computes from its contents with noise.
 
-    Its cost for one item, for any adversary: `epsilon` (pure) or `rho` (zero-concentrated), exactly one. `exact`:
-    the noise is an exact sample of its distribution, without floating-point error.
+    Exactly one of `epsilon` (pure) and `rho` (zero-concentrated) is given: the privacy loss of one item against any
+    adversary. `exact`: the noise is an exact sample of its distribution, without floating-point error.
     """
 
     name: str
@@ -145,26 +145,24 @@ class Plan:
                 _checks.reject(f"reads of {cluster.name}", f"among the data {', '.join(items)}", name)
         held = sum(items[name] for name in cluster.reads)
         if cluster.reads and cluster.sources > held:
-            hint = "Otherwise two of its messages depend on one item. Split it into two clusters."
+            hint = "Otherwise one item could affect two of its messages. Split the cluster in two."
             _checks.reject(f"sources of {cluster.name}", f"at most its {held} data items", cluster.sources, hint)
         fed = any(edge.end == cluster.name for edge in self.edges)
         if not (cluster.fixed or cluster.reads or fed):
-            _checks.reject(f"reads of {cluster.name}", "not empty if no edge leads to the cluster", ())
+            _checks.reject(f"reads of {cluster.name}", "non-empty if no edge leads to the cluster", ())
 
     def _check_edge(self, edge: Edge) -> None:
         start, end = self._known("the start of an edge", edge.start), self._known("the end of an edge", edge.end)
         if not start.fixed and start.targets != end.sources:
-            rule = f"the {end.sources} sources of {end.name}: the targets of a cluster are one common set"
+            rule = f"{end.sources}, the sources of {end.name}, because all messages of a cluster have the same targets"
             _checks.reject(f"targets of {start.name}", rule, start.targets)
         if not start.fixed and sum(other.start == edge.start for other in self.edges) > 1:
-            hint = (
-                "The targets of a cluster are one common set. Split it into two clusters, or let its targets forward."
-            )
+            hint = "A cluster has one common set of targets. Split it into two clusters, or let its targets forward."
             _checks.reject(f"edges of {start.name}", "at most one", "several", hint)
         if edge.carries == "released" and not any(release.start == edge.start for release in self.releases):
-            _checks.reject(f"contents of {edge.start}", "accounted for by a Release of it", "released")
+            _checks.reject(f"contents of {edge.start}", "covered by a Release of this cluster", "released")
         if edge.carries == "assumed public" and not self.assumptions:
-            _checks.reject("assumptions", "what is not counted if contents are assumed public", ())
+            _checks.reject("assumptions", "a text that states what is not counted if contents are assumed public", ())
 
     @cached_property
     def _by_name(self) -> dict[str, Cluster]:
@@ -202,7 +200,7 @@ class Plan:
         return self._downstream({cluster.name for cluster in self.clusters if data in cluster.reads})
 
     def reachable(self, data: str) -> tuple[Cluster, ...]:
-        """Return the clusters in which one item of `data` may move a message; the epsilons of these clusters add up."""
+        """Return the clusters in which one item of `data` may change a message's target; their epsilons add up."""
         names = self._reached(data)
         return tuple(c for layer in self.layers for c in layer if c.name in names and not c.fixed and c.moves != 0)
 
@@ -234,8 +232,8 @@ class Plan:
     def moves(self, cluster: Cluster) -> int:
         """Return the largest number of messages of `cluster` that one item can move.
 
-        Hidden contents depend on all randomness upstream: two hidden states that look alike may differ in all
-        of it. A cluster with hidden inputs therefore counts all of its messages, unless its `moves` is set.
+        Hidden contents depend on the randomness of all previous clusters: two hidden states that look alike may differ
+        in all of it. A cluster with hidden inputs therefore counts all of its messages, unless its `moves` is set.
         """
         if cluster.moves is not None:
             return cluster.moves
@@ -268,7 +266,7 @@ class Plan:
 def _distinct(what: str, names: list[str]) -> None:
     for name in names:
         if not name or names.count(name) > 1:
-            _checks.reject(what, "with a name of its own each", repr(name))
+            _checks.reject(what, "nodes with distinct names", repr(name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,7 +378,7 @@ def sources_needed(used: int, sampling: TargetSampling) -> int:
     Raises:
         InvalidInputError: no tuple ever reaches its target.
 
-    Source: docs/theory/traffic.md, Theorem 8 (published: S/(1 - sigma), which ignores lucky draws).
+    Source: docs/theory/traffic.md, Theorem 8 (published: S/(1 - sigma), without random hits).
 
     >>> import hushuffle as hs
     >>> hs.plans.sources_needed(8100, hs.TargetSampling(targets=20, sigma=0.2))

@@ -16,13 +16,13 @@ from hushuffle.plans.aggregates import Floats, GroupingQuery, Integers, Mask
 from hushuffle.randomness import Randomness, secure
 
 _UNIT: Final = 1 << 62
-"""The rate of the noise is an integer divided by this number."""
+"""Denominator of the noise rate, whose numerator is an integer."""
 _BITS: Final = 20
-"""The rounding step of values is the power of two of the largest value, divided by 2 to this power."""
+"""The rounding step is the power of two next to the largest value, divided by 2 to the power of this number."""
 MOST_PEOPLE: Final = 1 << (53 - _BITS)
-"""Sums are exact up to this number of rounding steps and people."""
+"""Sums are exact up to this number of rounding steps, and up to this number of people."""
 _SIZES: Final = (1e-100, 1e100)
-"""Limits on the larger absolute bound of a range, so that neither steps nor sums overflow."""
+"""Limits on the larger absolute bound of a range, so that steps and sums do not overflow."""
 _EXTREMES: Final = ("min", "max")
 
 
@@ -30,12 +30,12 @@ def noise_problem(query: GroupingQuery) -> tuple[str, str, str] | None:
     """Return the field of a query that rules out noise, the broken rule and its value; None if noise is possible."""
     extremes = [name for name in query.functions if name in _EXTREMES]
     if extremes:
-        return "functions", "count, sum or avg if results are released with noise", ", ".join(extremes)
+        return "functions", "count, sum or avg if results have noise", ", ".join(extremes)
     if not _sums(query):
         return None
     for name in query.values:
         if name not in query.ends:
-            return "ranges", f"given for {name}, since one person's value determines the noise", "no range"
+            return "ranges", f"set for {name}, since the range of one value determines the noise", "no range"
         largest = max(map(abs, query.ends[name]))
         if not _SIZES[0] <= largest <= _SIZES[1]:
             rule = f"with a larger absolute bound from {_SIZES[0]:g} to {_SIZES[1]:g} for {name}"
@@ -102,7 +102,7 @@ class ResultNoise:
         share = Fraction(self.epsilon) / len(steps)
         rates = [math.floor(share / (2 * size) * _UNIT) for size in most]
         if not all(rates):
-            _checks.reject("epsilon", "large enough for noise that can be drawn", self.epsilon)
+            _checks.reject("epsilon", "large enough that its noise can be drawn", self.epsilon)
         object.__setattr__(self, "_steps", tuple(zip(steps, rates, strict=True)))
 
     @property

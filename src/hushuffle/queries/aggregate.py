@@ -29,7 +29,7 @@ from hushuffle.queries.query import (
     Rows,
     Simulated,
     Task,
-    either_data_or_generated,
+    data_or_generated,
     refuse_content,
     table,
 )
@@ -39,7 +39,7 @@ from hushuffle.specification._base import Name, Section
 
 
 class Aggregate(Task):
-    """The nodes' task in an aggregate. A record holds the group number of each column, then the values.
+    """The nodes' task in an aggregate. A record contains the group number of each column, then the values.
 
     Groups take 4 bytes and values 8, for the columns of the step's set only. A node returns the statistics of its
     groups.
@@ -152,14 +152,14 @@ class Aggregate(Task):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message does not hold a record of this plan.")
+            refuse_content("a message is not a record of this plan.")
         record, groups = self._unpacked(step, content), self._set(step)
         inside = all(0 <= int(record[name][0]) < size for name, size in zip(groups.columns, groups.sizes, strict=True))
         finite = all(np.isfinite(record[name]).all() for name in self.values)
         if not inside or not finite or int(self.query.nodes(step - 1, groups.codes(record))[0]) != node:
-            refuse_content("a message holds a record of other groups than this node's.")
+            refuse_content("a message has a record of a group that this node does not count.")
         if not all(low <= float(record[name][0]) <= high for name, (low, high) in self.query.ends.items()):
-            refuse_content("a message holds a value outside its public range.")
+            refuse_content("a message has a value outside its public range.")
 
     def sample(self, step: int, node: int) -> bytes:
         packed = np.zeros(1, dtype=self._type(step))
@@ -248,25 +248,28 @@ class AggregateQuery(Query):
     generated: Generated | None = None
     """Synthetic records instead of data."""
     columns: Annotated[dict[Name, GroupingColumn], Field(min_length=1)]
-    """The grouping columns, and the public rule that assigns their values to groups."""
+    """The groups of each column: a list of labels, a table of conditions, `{ low, high, intervals }` (the outer
+    intervals include everything beyond), or for generated records their number."""
     grouping_sets: Annotated[tuple[Names, ...], Field(strict=False, min_length=1)]
     """Lists of grouping columns, with one result for each list."""
     values: Names = ()
-    """Columns of numbers to aggregate."""
+    """Columns of numbers to aggregate, not used for groups."""
     ranges: dict[Name, Range] | None = None
-    """The public ranges [low, high] of values. Values outside are clipped; compute nodes refuse unclipped ones."""
+    """The public range [low, high] of each column of values. Sources clip to it, and compute nodes refuse values
+    outside. Without it one record can decide every sum, with a warning."""
     functions: Annotated[tuple[Function, ...], Field(strict=False, min_length=1)] = ("count",)
     """The functions to compute: "count", "sum", "avg", "min", "max"."""
     partitions: Annotated[int, Field(ge=2)]
-    """Number of compute nodes of each grouping set."""
+    """Number of compute nodes of each grouping set, at most the groups of the smallest set."""
     per_person: PerPerson = "all"
     """"all": every record goes to every grouping set; "one": to one set, chosen independently of the data."""
     noise: ReleaseNoise | None = None
-    """The noise on the released results. Without it results are exact, and no guarantee covers them."""
+    """The noise on counts and sums; not with "min" and "max", and for sums and averages only with `ranges`. Without it
+    results are exact, and no guarantee covers them."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        yield from either_data_or_generated(raw)
+        yield from data_or_generated(raw)
         yield from reading.column_problems(raw)
         yield from _grouping_problems(raw)
         yield from _value_problems(raw)
@@ -311,11 +314,10 @@ class AggregateQuery(Query):
             )
             n, source, dropped = generated.people, "synthetic records", 0
         else:
-            assert self.data is not None
             from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
             read = load_table(
-                self.data,
+                self.file,
                 categories=categories,
                 numbers=self.values,
                 missing=self.missing,
@@ -362,7 +364,7 @@ def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         here = f"query.grouping_sets[{place}]"
         unknown = [str(name) for name in names if not (isinstance(name, str) and name in columns)]
         if unknown and "columns" in query:
-            hint = "Say in [query.columns] how its values fall into groups."
+            hint = "Define in [query.columns] how its values are assigned to groups."
             yield Problem(key=here, rule="must name grouping columns", value=", ".join(unknown), hint=hint)
         if not names or len(set(map(str, names))) < len(names):
             yield Problem(
@@ -374,7 +376,7 @@ def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
     groups = [math.prod(sizes.get(str(name)) or 0 for name in names) for names in sets if names]
     partitions = query.get("partitions")
     if isinstance(partitions, int) and 0 < min(groups, default=0) < partitions:
-        rule = f"must be at most the {min(groups):,} groups of the smallest grouping set"
+        rule = f"must be at most {min(groups):,}, the number of groups of the smallest grouping set"
         yield Problem(key="query.partitions", rule=rule, value=f"{partitions}")
 
 
@@ -390,9 +392,9 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key="query.values", rule="must be different columns", value=", ".join(values))
     both = [name for name in values if name in table(query, "columns")]
     if both:
-        hint = "A column cannot be both a grouping column and a value; copy it under another name."
+        hint = "A column cannot be both a grouping column and a value. Copy it under another name."
         value = ", ".join(both)
-        yield Problem(key="query.values", rule="must be other columns than those of groups", value=value, hint=hint)
+        yield Problem(key="query.values", rule="must differ from the grouping columns", value=value, hint=hint)
     unknown = [str(name) for name in table(query, "ranges") if name not in values]
     if unknown:
         yield Problem(key="query.ranges", rule="must be of columns in values", value=", ".join(unknown))

@@ -56,16 +56,16 @@ class AggregateRun:
 def run_aggregate(
     plan: Plan, query: GroupingQuery, table: Mapping[str, npt.ArrayLike], *, rng: Randomness | None = None
 ) -> AggregateRun:
-    """Run `plan`, made of `query` by `hushuffle.plans.aggregate`, over the rows of `table`.
+    """Run `plan`, the result of `hushuffle.plans.aggregate` for `query`, over the rows of `table`.
 
     Args:
         plan: the plan that `hushuffle.plans.aggregate` returned for `query`; one row for each person.
         query: the query.
         table: a column for each name (a dict of arrays, or a data frame).
-        rng: defaults to `secure()`.
+        rng: source of randomness (default: `secure()`).
 
     Raises:
-        InvalidInputError: the plan is not the query's, the table has another number of rows, or a column is wrong.
+        InvalidInputError: the plan is for another query, the table has a wrong number of rows, or a column is invalid.
 
     Source: docs/theory/traffic.md, Theorems 8 and 10.
 
@@ -129,7 +129,7 @@ def _used(query: GroupingQuery) -> Iterator[str]:
 
 
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
-    """Return the answers of a run beside the true answers, with their errors; `labels`: names of the groups."""
+    """Return the answers of a run compared with the true answers, with errors; `labels`: names of the groups."""
     estimated = [one.results(run.query) for one in run.estimated]
     return Simulated(
         exchanges=run.exchanges,
@@ -147,9 +147,9 @@ def _answers(run: AggregateRun) -> Iterator[str]:
             lost += int(np.count_nonzero(occupied & (got.count == 0)))
         groups += int(np.count_nonzero(occupied))
     off = float(np.median(np.concatenate(ratios)))
-    yield f"Half of the estimated counts are wrong by at most {number(100 * off, up=True, digits=2)} %."
+    yield f"The median relative error of counts is at most {number(100 * off, up=True, digits=2)} %."
     if lost:
-        yield f"{lost:,} of {groups:,} groups with records received no tuple, so they are missing from the result."
+        yield f"{lost:,} of {groups:,} groups with records received no data, so they are missing from the result."
 
 
 def _errors(run: AggregateRun) -> Table:
@@ -181,9 +181,9 @@ def _errors(run: AggregateRun) -> Table:
         key="errors",
         title="Error of the result",
         caption=(
-            "Root mean square and largest difference between estimate and truth over the groups, in the unit of the "
-            "figure. `predicted` is the root mean square expected for counts at the share of used tuples"
-            + ("." if run.noise is None else ", with the noise on them.")
+            "Root mean square error and largest error over the groups, in the unit of the figure. `predicted` is the "
+            "expected root mean square error of counts for this share of used records"
+            + ("." if run.noise is None else ", with their noise.")
         ),
         columns=("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest"),
         rows=tuple(rows),
@@ -200,7 +200,7 @@ def result_tables(
     exact: Sequence[GroupStatistics],
     answers: Sequence[Mapping[str, Floats]],
 ) -> Iterator[Table]:
-    """Yield a table for each grouping set: each figure, true and as the plan returns it.
+    """Yield a table for each grouping set: each statistic, true and as returned by the plan.
 
     Args:
         query: the query.
@@ -222,8 +222,8 @@ def result_tables(
             key=f"result-{place + 1}",
             title=f"Result by {grouping.name}",
             caption=(
-                "The truth, and the result of the plan. Counts and sums are scaled up for lost tuples; minima and "
-                "maxima are of the tuples that arrived."
+                "The true results, and the results of the plan. Counts and sums are scaled up for lost records; minima "
+                "and maxima cover only the records that arrived."
                 + (f" The {len(rows)} largest of {grouping.groups:,} groups." if more else "")
             ),
             columns=(grouping.name, *columns),

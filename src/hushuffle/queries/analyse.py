@@ -14,7 +14,7 @@ from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
-from hushuffle.queries.cascades import cascade_answers, cascade_tables
+from hushuffle.queries.cascades import cascade_answers, cascade_tables, passive
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
 from hushuffle.queries.query import Records
@@ -23,7 +23,7 @@ from hushuffle.questions import traffic
 from hushuffle.questions.dp.central import LARGE_EPSILON
 
 _WATCHER: Final = "Anyone who observes all traffic"
-_HOLDER: Final = "Anyone who observes all traffic and controls all scramblers of a cascade but one"
+_HOLDER: Final = "An adversary who observes all traffic and controls all scramblers of a cascade except one"
 _QUESTION: Final = "What does an observer of all (encrypted) messages of the plan learn about one person?"
 
 
@@ -91,7 +91,7 @@ def analyse_plan(
         summed = traffic.theorem_one(plan, delta=specification.targets.delta)
         apart = traffic.traffic_and_releases(plan, delta=specification.targets.delta)
         held = traffic.collusions(plan, delta=specification.targets.delta)
-    targets = tuple(_targets(specification, plan, records.n, guarantee))
+    targets = tuple(_targets(specification, plan, records.n, guarantee, held))
     charts = (
         ()
         if guarantee is None
@@ -129,14 +129,18 @@ def analyse_plan(
 
 
 def _targets(
-    specification: PlanSpecification, plan: Plan, people: int, guarantee: Guarantee | None
+    specification: PlanSpecification,
+    plan: Plan,
+    people: int,
+    guarantee: Guarantee | None,
+    held: tuple[traffic.Collusion, ...],
 ) -> Iterator[Target]:
     """Yield each target of the plan with the value that the plan reaches."""
     targets, network = specification.targets, specification.network or Network()
     if targets.epsilon is not None:
         yield Target(
             key="epsilon",
-            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}",
+            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}{passive(held, guarantee)}",
             rule="at most",
             asked=targets.epsilon,
             got=None if guarantee is None else guarantee.epsilon,
@@ -148,7 +152,7 @@ def _targets(
     if targets.tuples is not None:
         tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
         got = Bound.exact(plan_costs(plan).used / tuples, unit="")
-        topic = "Share of tuples that reach their targets"
+        topic = "Share of records that reach their targets"
         yield Target(key="tuples", topic=topic, rule="at least", asked=targets.tuples, got=got)
     if targets.seconds is not None:
         steps = sum(bool(cluster.reads) for cluster in plan.clusters)
@@ -164,22 +168,19 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     else:
         yield _promise(guarantee, _seen(plan))
         if plan.releases:
-            yield (
-                "The figure includes the releases with noise, and the result is computed from them, so it costs "
-                "nothing more."
-            )
+            yield ("This epsilon includes the noisy releases. The result is computed from them, so it adds nothing.")
         else:
-            yield "The figure covers the traffic only. What the result of the query reveals about people is additional."
+            yield "This epsilon covers only the traffic. What the result reveals about people is additional."
     costs = plan_costs(plan)
     tuples = sum(cluster.sources for cluster in plan.clusters if not cluster.fixed)
     yield (
-        f"The plan sends {costs.messages:,} messages, {costs.overhead:,} of them for protection; "
-        f"about {costs.used:,.0f} of {tuples:,} tuples reach their targets ({percent(costs.used / tuples)})."
+        f"The plan sends {costs.messages:,} messages, {costs.overhead:,} of them for protection; about "
+        f"{costs.used:,.0f} of {tuples:,} records reach their targets ({percent(costs.used / tuples)})."
     )
 
 
 def _seen(plan: Plan) -> str:
-    return "the traffic and what is released with noise" if plan.releases else "the traffic"
+    return "the traffic and the noisy releases" if plan.releases else "the traffic"
 
 
 def _promise(guarantee: Guarantee, seen: str) -> str:
@@ -203,16 +204,16 @@ def _findings(
         Finding(
             question="plan-dp",
             adversary=watcher,
-            sentence="Composition of every cluster and release that one person reaches: the certified guarantee.",
+            sentence="The certified guarantee: composition of all clusters and releases that one person affects.",
             bound=guarantee.epsilon,
-            proof="composition of dominating pairs over all clusters that one item reaches",
+            proof="composition of dominating pairs over all clusters that one item affects",
         ),
         Finding(
             question="plan-dp-simple",
             adversary=watcher,
-            sentence="Sum of the epsilons, each at its share of delta: simpler, and usually larger.",
+            sentence="The sum of all epsilons, each at its share of delta. It is usually larger than the composition.",
             bound=summed,
-            proof="sum over all clusters that one item reaches",
+            proof="sum over all clusters that one item affects",
         ),
     )
     if apart is None:
@@ -222,16 +223,16 @@ def _findings(
         Finding(
             question="plan-dp-traffic",
             adversary=f"{watcher} and never sees the result",
-            sentence="The traffic alone, without the released results.",
+            sentence="The guarantee of the traffic without the released results.",
             bound=apart[0],
-            proof="composition of dominating pairs over all clusters that one item reaches",
+            proof="composition of dominating pairs over all clusters that one item affects",
         ),
         Finding(
             question="plan-dp-results",
             adversary="Anyone who sees the result but no traffic",
-            sentence="The released results alone, with their noise.",
+            sentence="The guarantee of the released results, with their noise, without the traffic.",
             bound=apart[1],
-            proof="composition of the releases that one item reaches",
+            proof="composition of the releases that one item affects",
         ),
     )
 
@@ -250,11 +251,11 @@ def _guarantees(
         "(the smallest batch), and the number of messages that one person can move."
     )
     if guarantee is None:
-        caption += " They have no sum for the plan."
+        caption += " No guarantee of the whole plan follows."
     if any(plan.coins_known(cluster) for cluster, _ in clusters):
         caption += (
-            " Where contents are released, the whole plan counts each cluster with a figure that holds even if the "
-            "randomness of the other sources is known. It is larger than the one shown."
+            " If contents are released, the guarantee of the whole plan uses a larger epsilon for each cluster, which "
+            "holds even if the randomness of the other sources is known."
         )
     return Table(
         key="guarantees",
@@ -277,9 +278,9 @@ def _costs(plan: Plan) -> Table:
         key="costs",
         title="Costs",
         caption=(
-            "Messages sent, those among them for protection, channels opened, most channels of one node, expected "
-            "number of tuples that reach their targets, and the additional people needed to make up for lost tuples. "
-            "Fixed messages do not depend on the data."
+            "Numbers of messages, messages for protection, channels, channels of the busiest node, records that reach "
+            "their targets on average, and additional people that compensate for lost records. Fixed messages do not "
+            "depend on the data."
         ),
         columns=("cluster", "messages", "added", "channels", "busiest", "used", "extra consents"),
         rows=tuple(rows),
@@ -318,7 +319,7 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
         yield Warned(
             key="assumption",
             sentence=sentence,
-            advice="This is an assumption: state it with the figure, and verify it.",
+            advice="The guarantee needs this assumption: state it with epsilon, and verify it.",
         )
     if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
         yield Warned(
@@ -332,22 +333,20 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
     if met is False and guarantee is not None:
         yield Warned(
             key="privacy-target-missed",
-            sentence="The target for epsilon is not certified.",
-            advice="The charts show the effect of more redirection, more dummies or larger batches.",
+            sentence="targets.epsilon is missed: no certified epsilon is that small.",
+            advice="Use more redirection, more dummies or larger batches: the charts show their effects.",
         )
     full = [one for one in plan.clusters if one.scrambler is not None and one.scrambler.cap is None]
     if any(one.min_batch == one.smallest > 1 for one in full):
         yield Warned(
             key="no-one-may-be-missing",
             sentence="A scrambler releases nothing unless all sources of its smallest batch respond (min_batch).",
-            advice="One device that fails, or one invalid message, costs its whole batch. Choose a smaller min_batch.",
+            advice="One failed device or invalid message blocks its whole batch. Choose a smaller min_batch.",
         )
     if not all(release.exact for release in plan.releases):
         yield Warned(
             key="floating-point",
-            sentence="The noise on centroids consists of floating-point numbers; the figure is that of real numbers.",
-            advice=(
-                "An adversary who uses the last bits of a release may learn more. Only a discrete sampler prevents "
-                "that."
-            ),
+            sentence="The noise on centroids consists of floating-point numbers, but epsilon was computed for real "
+            "numbers.",
+            advice=("The last bits of a release may reveal more. Only a discrete sampler prevents this."),
         )

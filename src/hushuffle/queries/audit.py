@@ -57,7 +57,7 @@ def audit_plan(
     ...     partitions = 20
     ... ''')
     >>> audit_plan(spec, rng=reproducible(1)).tables[0].rows[0][:3]
-    ("which of two records a person's is", 'sees all messages, and knows all other records', 'not refuted')
+    ("which of two records a person has", 'sees all messages and knows all other records', 'not refuted')
     """
     people = specification.query.counted(base_folder).n
     plan = specification.plan(people)
@@ -74,9 +74,9 @@ def audit_plan(
 
 
 def graph_games(plan: Plan) -> list[Named]:
-    """Return the game on two communication graphs: one person's record changes its target wherever it can.
+    """Return the game on two communication graphs: one person's messages have other targets in every possible cluster.
 
-    All other people of the person's batch hold the worst-case records that are known. The adversary knows these
+    All other people of the person's batch have the worst known records. The adversary knows these
     records, and sees how many messages each target receives. Batches are as small as the plan allows. The certified
     bound is the total variation distance, `traffic.plan_delta` at epsilon = 0.
 
@@ -89,7 +89,7 @@ def _graphs(plan: Plan, terms: Terms) -> Game:
     distance = traffic.plan_delta(plan, epsilon=0.0)
     clusters = max((plan.moved_together(data.name) for data in plan.data), key=len)
     if not clusters:
-        message = "The plan was not run: no record decides where a message goes."
+        message = "The plan was not audited: no record decides where a message goes."
         raise UnsupportedProtocolError(message)
     alone = [(_smallest(cluster), dp.delta(cluster.protocol, epsilon=0.0).witness) for cluster in clusters]
     enough(terms.releases, sum(cluster.sources for cluster, _ in alone))
@@ -98,8 +98,8 @@ def _graphs(plan: Plan, terms: Terms) -> Game:
         return sum(_seen(cluster, witness, world, terms.rng) for cluster, witness in alone if witness is not None)
 
     return Game(
-        what="which of two records a person's is",
-        attacker="sees all messages, and knows all other records",
+        what="which of two records a person has",
+        attacker="sees all messages and knows all other records",
         success=tell_apart(run, terms),
         certified=fair(distance.upper, distance),
     )

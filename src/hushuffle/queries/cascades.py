@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hushuffle.model import Table
+from hushuffle.model import Guarantee, Table, number
 from hushuffle.questions.traffic import Collusion
 
 
 def cascade_answers(held: Sequence[Collusion]) -> Iterator[str]:
-    """Yield sentences on what colluding scramblers learn; no sentence for a plan without scramblers."""
+    """Yield sentences on epsilon against colluding scramblers; no sentence for a plan without scramblers."""
     if not held:
         return
     best, least, none = held[0], held[-2], held[-1]
     if best.honest > 1:
         yield (
-            f"Every batch passes {best.honest} scramblers one after the other. The figure above holds if at least one "
-            f"of them is honest. If all are honest, epsilon is {best.curious}."
+            f"{best.honest} scramblers process every batch one after the other. The guarantee above holds if at least "
+            f"one of them is honest. If all are honest, epsilon is {best.curious}."
         )
     held_by = "the other scramblers" if best.honest > 1 else "the issuer of tickets"
     yield (
         f"With one honest scrambler, epsilon is {least.active} if {held_by} can replace all other messages by forged "
-        f"ones. Without an honest scrambler it is {none.curious}: the local figure."
+        f"ones. Without an honest scrambler it is {none.curious}, as without any scrambler."
     )
 
 
+def passive(held: Sequence[Collusion], guarantee: Guarantee | None) -> str:
+    """Return words for the adversary of a plan's guarantee, and the figure of active adversaries if it is larger."""
+    if not held or guarantee is None:
+        return ""
+    longest, active = held[0].honest, held[-2].active.upper
+    words = f", {number(active, up=True)} nats against active ones (scramblers: row 1 of {longest})"
+    return f", against passive adversaries{words if active > guarantee.upper else ''}"
+
+
 def cascade_tables(held: Sequence[Collusion]) -> Iterator[Table]:
-    """Yield the table of what colluding scramblers learn."""
+    """Yield the table of epsilons against colluding scramblers."""
     if held:
         longest = held[0].honest
         yield Table(

@@ -14,7 +14,7 @@ from hushuffle.questions import traffic
 
 _SIGMAS: Final = (0.05, 0.1, 0.4, 0.7)
 _FEW_SIGMAS: Final = (0.1, 0.3, 0.6)
-"""Values of sigma in a chart if one figure takes seconds, because contents are released."""
+"""Values of sigma in a chart if contents are released, when one point takes seconds to compute."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=now.sigma,
             values=_with(now.sigma, _FEW_SIGMAS if slow else _SIGMAS, low=0, high=1),
             title="Redirected messages",
-            caption="More redirection: more privacy, fewer tuples that arrive.",
+            caption="More redirected messages give more privacy, but fewer records reach their targets.",
             label="sigma",
         )
     ]
@@ -82,8 +82,8 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
                 values=_with(now.flood, tried, low=0, high=targets - 1),
                 title="Flooding",
                 caption=(
-                    "Each source sends this many additional messages, to other targets; flooding all targets is a "
-                    "broadcast."
+                    "Epsilon against the number of messages that each source also sends to other targets (to all: a "
+                    "broadcast)."
                 ),
                 label="additional messages of each source",
             )
@@ -97,7 +97,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=dummies,
             values=_with(dummies, (0, 4 * step) if slow else (0, step // 2, step, 4 * step), low=0),
             title="Dummies",
-            caption="Dummies of each scrambler. They add traffic and lose no data.",
+            caption="Epsilon against the dummies of each scrambler. Dummies add traffic and lose no data.",
             label="dummies of each scrambler",
         )
     )
@@ -108,7 +108,7 @@ def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter
             here=batch,
             values=_with(batch, sizes, low=1, high=sources),
             title="Batches",
-            caption="Sources of each scrambler: more sources hide each other better, and load the node more.",
+            caption="Epsilon against the sources of each scrambler. More sources hide each other better.",
             label="sources of each scrambler",
             log=True,
         )
@@ -133,7 +133,7 @@ def _chart(specification: PlanSpecification, parameter: _Parameter, points: Sequ
     return Chart(
         key=f"epsilon-by-{parameter.key}",
         title=parameter.title,
-        caption=parameter.caption + (" Settings without a figure are left out." if missing else ""),
+        caption=parameter.caption + (" Settings without a computed epsilon are omitted." if missing else ""),
         x_label=parameter.label,
         y_label=f"epsilon of one person, in nats, at delta = {specification.targets.delta:g}",
         series=tuple(series),

@@ -1,4 +1,4 @@
-"""The meaning of a table's columns in a plan's file: groups, intervals and public ranges."""
+"""How a plan's file defines the meaning of a table's columns: groups, intervals and public ranges."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def column_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
     for name, column in table(query, "columns").items():
         here = f"query.columns.{name}"
         if isinstance(column, int) and "data" in query:
-            hint = "Give a list of labels, a table of conditions, or { low, high, intervals }."
+            hint = "Use a list of labels, a table of conditions, or { low, high, intervals }."
             yield Problem(
-                key=here, rule="must name the values of each group if there are data", value=f"{column}", hint=hint
+                key=here, rule="must define the values of each group if there are data", value=f"{column}", hint=hint
             )
         if isinstance(column, list | tuple) and len({str(label) for label in column}) < max(len(column), 2):
             yield Problem(key=here, rule="must be two or more different labels", value=f"{len(column)}")

@@ -72,20 +72,20 @@ def exchange(
     coins: Randomness | None = None,
     rng: Randomness | None = None,
 ) -> Exchange:
-    """Return one run of `cluster` whose sources' own targets are `targets`, shape (S,).
+    """Return one run of `cluster`, where `targets`, shape (S,), are the sources' own targets.
 
     A tuple arrives if its source sends to its own target. With `only_honest` it arrives only if its
     source was not redirected (see `hushuffle.plans.use_chance`). Every other message is a dummy.
 
     Args:
         cluster: a cluster whose messages depend on data.
-        targets: own targets, integers 0..T-1.
+        targets: the sources' own targets, integers 0..T-1.
         only_honest: whether redirected messages carry no data; see `hushuffle.plans.Plan.coins_known`.
         coins: the randomness of the sampling, for example one stream for each source; default: `rng`.
-        rng: defaults to `secure()`.
+        rng: source of randomness (default: `secure()`).
 
     Raises:
-        InvalidInputError: a fixed cluster, or targets of the wrong number or outside 0..T-1.
+        InvalidInputError: the cluster is fixed, or the number or range of `targets` is wrong.
 
     Source: Ladjel, Anciaux, Bellet, Scerri 2021 (Algorithm 1); docs/theory/traffic.md, Theorem 2.
 

@@ -1,4 +1,4 @@
-"""A histogram over a grid: two columns of numbers cut into intervals, and the number of people in each cell."""
+"""A histogram over a grid: two columns of numbers are cut into intervals, and people in each cell are counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hushuffle.queries.query import (
     Rows,
     Simulated,
     Task,
-    either_data_or_generated,
+    data_or_generated,
     refuse_content,
     table,
 )
@@ -55,7 +55,7 @@ class Histogram(Task):
     sizes: tuple[Annotated[int, Field(ge=2, le=10_000)], Annotated[int, Field(ge=2, le=10_000)]]
     """The number of intervals of each column."""
     partitions: Annotated[int, Field(ge=2)]
-    """Number of compute nodes; each counts the people of consecutive cells."""
+    """Number of compute nodes, at most the number of cells; each counts the people of consecutive cells."""
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -104,10 +104,10 @@ class Histogram(Task):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message does not hold a record of this plan.")
+            refuse_content("a message is not a record of this plan.")
         cell = int.from_bytes(content, "little")
         if cell >= self.cells or cell * self.partitions // self.cells != node:
-            refuse_content("a message holds a record outside the cells of this node.")
+            refuse_content("a message has a record outside the cells of this node.")
 
     def sample(self, step: int, node: int) -> bytes:
         return int(self._mine(node)[0]).to_bytes(self.size(step), "little")
@@ -160,13 +160,13 @@ class HistogramQuery(Query):
     generated: Generated | None = None
     """Synthetic records instead of data."""
     columns: dict[Name, Intervals]
-    """The two columns of numbers, and their public intervals."""
+    """The two columns of numbers, each with its public intervals: `{ low, high, intervals }`."""
     partitions: Annotated[int, Field(ge=2)]
-    """Number of compute nodes; each counts the people of consecutive cells."""
+    """Number of compute nodes, at most the number of cells; each counts the people of consecutive cells."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        yield from either_data_or_generated(raw)
+        yield from data_or_generated(raw)
         yield from column_problems(raw)
         columns, partitions = table(raw, "columns"), raw.get("partitions")
         if "columns" in raw and len(columns) != 2:
@@ -193,11 +193,10 @@ class HistogramQuery(Query):
             )
             n, source, dropped = generated.people, "synthetic records", 0
         else:
-            assert self.data is not None
             cut = {name: column.conditions() for name, column in self.columns.items()}
             from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
-            read = load_table(self.data, categories=cut, missing=self.missing, base_folder=base_folder, form=self.form)
+            read = load_table(self.file, categories=cut, missing=self.missing, base_folder=base_folder, form=self.form)
             columns, n, source, dropped = read.groups, read.n, read.source, read.dropped
         rows = np.column_stack([columns[name].astype(np.float64) for name in self.columns])
         return Records(n=n, source=source, dropped=dropped, rows=rows)
@@ -235,12 +234,12 @@ class HistogramQuery(Query):
             for cell in shown
         )
         return Simulated(
-            answers=(f"Half of the estimated counts are wrong by at most {number(100 * off, up=True, digits=2)} %.",),
+            answers=(f"The median relative error of counts is at most {number(100 * off, up=True, digits=2)} %.",),
             tables=(
                 Table(
                     key="cells",
                     title=f"People by {' and '.join(self.columns)}",
-                    caption=f"The truth, and the plan's estimate, scaled up for lost tuples.{more}",
+                    caption=f"The true counts, and the plan's estimates, scaled up for lost records.{more}",
                     columns=(*self.columns, "people", "people, plan"),
                     rows=rows,
                 ),

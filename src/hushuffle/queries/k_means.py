@@ -27,7 +27,7 @@ from hushuffle.queries.query import (
     Rows,
     Simulated,
     Task,
-    either_data_or_generated,
+    data_or_generated,
     refuse_content,
 )
 from hushuffle.randomness import Randomness
@@ -38,9 +38,9 @@ _SCALED: Final = 1.0
 _LARGEST: Final = 1e100
 """Bound on absolute values of coordinates: neither sums nor sums of squares overflow."""
 _DRAWN: Final = 2
-"""Number of iterations that are drawn; all further iterations have the same structure."""
+"""Number of iterations that a drawing shows; all further iterations have the same structure."""
 _FIRST_CENTROIDS: Final = 1
-"""Separates the random stream of the first centroids from that of synthetic points."""
+"""A constant that gives the first centroids another random stream than synthetic points."""
 
 
 class Noise(Section):
@@ -86,7 +86,7 @@ class KMeans(Task):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if len({len(centroid) for centroid in self.initial}) > 1:
-            message = "initial centroids must have as many coordinates each"
+            message = "all initial centroids must have the same number of coordinates"
             raise ValueError(message)
         return self
 
@@ -131,12 +131,12 @@ class KMeans(Task):
     def check(self, step: int, node: int, content: bytes) -> None:
         del node
         if len(content) != self.size(step):
-            refuse_content("a message does not hold a point of this plan.")
+            refuse_content("a message is not a point of this plan.")
         point = self.points(content)
         if not (np.abs(point) <= (self.largest or _LARGEST)).all():
-            refuse_content("a message holds coordinates that are not finite or exceed the largest possible one.")
+            refuse_content("a message has coordinates that are not finite or exceed the largest possible value.")
         if self.noise is not None and not np.array_equal(self.noise.build().shorten(point), point):
-            refuse_content("a message holds a point that is longer than the radius.")
+            refuse_content("a message has a point whose norm exceeds the radius.")
 
     def sample(self, step: int, node: int) -> bytes:
         del node
@@ -205,11 +205,12 @@ class KMeansQuery(Query):
 
     kind: Literal["k-means"]
     data: Annotated[str, Field(min_length=1)] | None = None
-    """A folder of IDX images (MNIST), or a table with `columns` as for "aggregate". Give this or `generated`."""
+    """A folder of IDX images such as MNIST (pixels 0 to 1; Rand index on the test images), or a table with `columns` as
+    for "aggregate". Give this or `generated`."""
     generated: GeneratedPoints | None = None
     """Synthetic points instead of data."""
     columns: Annotated[dict[Name, Range], Field(min_length=1)] | None = None
-    """The columns of a table and their public ranges [low, high], which are scaled to [-1, 1]."""
+    """The columns of a table and their public ranges [low, high], which are scaled to [-1, 1]; values are clipped."""
     centroids: Annotated[int, Field(ge=2, le=10_000)]
     """The number K of centroids."""
     iterations: Annotated[int, Field(ge=1, le=1000)]
@@ -219,11 +220,12 @@ class KMeansQuery(Query):
     noise: Noise | None = None
     """The noise on centroids; only for private centroids."""
     start: Annotated[int, Field(ge=0)] = 1
-    """Seed of the public first centroids, which never depend on the people's points."""
+    """Number of the public draw of the first centroids: test images, or uniform in the box from -1 to 1. They never
+    depend on the people's points."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        yield from either_data_or_generated(raw)
+        yield from data_or_generated(raw)
         if "columns" in raw and "data" not in raw:
             yield Problem(key="query.columns", rule="must come with data", value="no data")
         yield from range_problems(raw, "columns")
@@ -238,7 +240,7 @@ class KMeansQuery(Query):
     def drawn(self) -> tuple[Self, str] | None:
         if self.iterations <= _DRAWN:
             return None
-        words = f"the first {_DRAWN} of {self.iterations} iterations; the others have the same structure."
+        words = f"the first {_DRAWN} of {self.iterations} iterations are drawn; the others look the same."
         return self.model_copy(update={"iterations": _DRAWN}), words
 
     def plan(self, people: int, traffic: Traffic) -> Plan:
@@ -258,13 +260,12 @@ class KMeansQuery(Query):
     def records(self, base_folder: Path) -> Records:
         if self.generated is not None:
             return self._made_up(self.generated)
-        assert self.data is not None
         if self.columns is None:
-            return self._digits(base_folder / Path(self.data).expanduser(), self.data)
+            return self._digits(base_folder / Path(self.file).expanduser(), self.file)
         from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         read = load_table(
-            self.data,
+            self.file,
             categories={},
             numbers=tuple(self.columns),
             missing=self.missing,
@@ -293,7 +294,7 @@ class KMeansQuery(Query):
 
     def _digits(self, folder: Path, name: str) -> Records:
         if not folder.is_dir():
-            message = f"{name} is no folder of IDX images. For a table, give [query.columns] with public ranges."
+            message = f"{name} is not a folder of IDX images. For a table, set [query.columns] with public ranges."
             raise DataError(message)
         from hushuffle.tables.published import load_digits  # noqa: PLC0415 - a mistake in the file shows without Polars
 
@@ -332,7 +333,7 @@ class KMeansQuery(Query):
     def task(self, records: Records | None = None) -> KMeans:
         if self.variant == "hidden":
             message = (
-                "On a network every node reads the centroids of every iteration. Choose the variant private-centroids "
+                "On a network, every node sees the centroids of every iteration. Choose the variant private-centroids "
                 "or public-centroids."
             )
             raise UnsupportedProtocolError(message)

@@ -72,12 +72,12 @@ def run_k_means(
     Args:
         plan: the plan.
         points: shape (n, dimensions).
-        initial: public first centroids, chosen without looking at the points, shape (K, dimensions).
+        initial: public first centroids, chosen independently of the points, shape (K, dimensions).
         noise: the noise of the plan.
-        rng: defaults to `secure()`.
+        rng: source of randomness (default: `secure()`).
 
     Raises:
-        InvalidInputError: another number of points or centroids than the plan's, or other noise.
+        InvalidInputError: the number of points or centroids, or the noise, differs from the plan's.
 
     Source: docs/theory/traffic.md, Theorem 7.
 
@@ -128,7 +128,7 @@ def rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """
     left, right = (_labels(name, labels) for name, labels in (("first", first), ("second", second)))
     if left.size != right.size or left.size < 2:
-        _checks.reject("second", "of the same 2 or more items", f"<{left.size:,} and {right.size:,} items>")
+        _checks.reject("second", "clusterings of the same 2 or more items", f"<{left.size:,} and {right.size:,} items>")
     pairs = left.size * (left.size - 1) // 2
     both, alone, other_alone = (_pairs(labels) for labels in (left * 2**31 + right, left, right))
     return (pairs + 2 * both - alone - other_alone) / pairs
@@ -221,8 +221,8 @@ def _table(steps: list[_Step], records: Records) -> Table:
         key="iterations",
         title="Plain k-means and the plan, by iteration",
         caption=(
-            "Used tuples; mean squared distance to the nearest centroid; Rand index of the plan's clusters against "
-            "the plain ones" + ("." if records.known is None else f", and of both against {records.known.what}.")
+            "Number of used records; mean squared distance to the nearest centroid; Rand index of the plan against "
+            "plain k-means" + ("." if records.known is None else f", and of both against {records.known.what}.")
         ),
         columns=("iteration", "used", "plain distance", "plan distance", "Rand index", *truth),
         rows=tuple(rows),
@@ -234,7 +234,7 @@ def _charts(steps: list[_Step], records: Records) -> Iterator[Chart]:
     yield Chart(
         key="distance",
         title="Fit of the centroids",
-        caption="Mean squared distance of the points to their nearest centroid, from the same first centroids.",
+        caption="Mean squared distance of points to their nearest centroid; the first centroids are the same.",
         x_label="iteration",
         y_label="mean squared distance",
         series=(

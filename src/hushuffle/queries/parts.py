@@ -13,9 +13,9 @@ from hushuffle.queries.specification import PlanSpecification
 
 
 def diagram(specification: PlanSpecification, plan: Plan, people: int) -> Diagram:
-    """Return the drawing of a plan and its description; for a long plan, of a shorter one of the same structure."""
+    """Return the drawing of a plan and its description; for a long plan, those of a shorter plan of equal structure."""
     drawn, shorter = plan, specification.query.drawn
-    caption = "Boxes are data (green), clusters whose messages depend on data (blue), and fixed ones (grey)."
+    caption = "Boxes are data (green), and clusters of messages that depend on data (blue) or are fixed (grey)."
     if shorter is not None:
         query, words = shorter
         drawn = specification.model_copy(update={"query": query}).plan(people)
@@ -33,7 +33,7 @@ _SAID_ELSEWHERE: Final = ("assumed:", "no guarantee:")
 def refusal(plan: Plan) -> str:
     """Return why the first unprotected cluster has no guarantee; "" if the plan has a guarantee."""
     first, *others = plan.refusals() or ("",)
-    return f"{first} The same holds for {len(others)} more." if others else first
+    return f"{first} The same holds for {len(others)} other clusters." if others else first
 
 
 def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[str, str], ...]:
@@ -42,12 +42,12 @@ def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[
 
 
 def about_records(records: Records) -> Iterator[Warned]:
-    """Yield the warning about records that were left out."""
+    """Yield the warning about omitted records."""
     if records.dropped:
         yield Warned(
             key="dropped",
             sentence=f"{records.dropped:,} records with a missing value were left out.",
-            advice="A missing value can be private too: document why values are missing.",
+            advice="The fact that a value is missing can be private too: document why values are missing.",
         )
 
 
@@ -81,7 +81,7 @@ def about_run(specification: PlanSpecification, records: Records) -> Iterator[Wa
         yield Warned(
             key="fixed-seed",
             sentence=(
-                "A fixed seed generated the randomness: anyone who knows the seed can undo the protection of this run."
+                "A fixed seed generated the randomness: an adversary with the seed can undo the protection of this run."
             ),
             advice='Use seed = "secure" except for tests.',
         )
@@ -89,7 +89,7 @@ def about_run(specification: PlanSpecification, records: Records) -> Iterator[Wa
         yield Warned(
             key="true-values-shown",
             sentence="This report uses all records and shows the true result.",
-            advice="Share it only with parties that hold the records anyway.",
+            advice="Share it only with parties that already have the records.",
         )
     yield from about_ranges(specification)
     yield from about_records(records)

@@ -17,7 +17,7 @@ from hushuffle.model import Chart, HeatMap, Table
 from hushuffle.plans import Plan, Traffic
 from hushuffle.queries.exchange import Exchange, asked_rows
 from hushuffle.randomness import Randomness
-from hushuffle.specification._base import Section, either
+from hushuffle.specification._base import Section, unfit
 from hushuffle.specification.csv_keys import CsvKeys
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -111,11 +111,11 @@ class Task(BaseModel, ABC):
 
     @abstractmethod
     def part(self, step: int, node: int, told: Floats) -> Floats:
-        """Return the `width` values that a node's numbers mean; reject impossible numbers (DataError)."""
+        """Return the `width` values in a node's numbers; reject impossible numbers (DataError)."""
 
     @abstractmethod
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
-        """Return the outcome of a step from the parts of all nodes; with `rounds` the outcome becomes public."""
+        """Return the outcome of a step from the parts of all nodes; in a query with `rounds` it becomes public."""
 
     def known(self, numbers: Floats) -> Floats:
         """Return the public values before a step from the published result; reject impossible values (DataError)."""
@@ -130,8 +130,8 @@ class Task(BaseModel, ABC):
         Args:
             step: the number of the step.
             combined: the outcome of the step, from all nodes.
-            came: the number of sources that took part; it is published too.
-            scale: gives the factor that turns counts and sums of arrived tuples into estimates for all people.
+            came: the number of sources that took part, which is also published.
+            scale: function that returns the factor from counts and sums of arrived tuples to estimates for all people.
         """
 
 
@@ -180,7 +180,7 @@ class MadeUp(Section):
 class Query(CsvKeys, ABC):
     """The section [query] of a plan's file."""
 
-    model_config = ConfigDict(json_schema_extra=either("data", "generated"))
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["data", "generated"]}})
 
     tables: ClassVar[Mapping[str, type[Section]]] = {}
     """The tables inside this section, by name, for messages about misplaced keys."""
@@ -197,12 +197,24 @@ class Query(CsvKeys, ABC):
     @classmethod
     @abstractmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield the rules that the section's values break together; values of the wrong type are skipped."""
+        """Yield broken rules on combinations of the section's values; values of the wrong type are skipped."""
 
     @property
     def everybody(self) -> bool:
-        """Whether each person takes part in every step, and not in one step only."""
+        """Whether each person takes part in every step, instead of only one step."""
         return True
+
+    @property
+    def file(self) -> str:
+        """The data of a query without generated records.
+
+        Raises:
+            SpecificationError: there are none.
+        """
+        if self.data is None:
+            hint = "For example generated = { people = 10_000 }. For phones, plan analyse needs only --people N."
+            unfit("query", "must have either data or generated", "neither", hint)
+        return self.data
 
     @property
     def unbounded(self) -> tuple[str, ...]:
@@ -211,7 +223,7 @@ class Query(CsvKeys, ABC):
 
     @property
     def drawn(self) -> tuple[Self, str] | None:
-        """A shorter query to draw in place of this one, with its description; None: this query is drawn."""
+        """A shorter query for the drawing, with a description; None: the drawing is of this query."""
         return None
 
     @abstractmethod
@@ -227,14 +239,14 @@ class Query(CsvKeys, ABC):
         """
 
     def counted(self, base_folder: Path) -> Records:
-        """Return records with the number of people only: an analysis needs no values."""
+        """Return records with only the number of people, for an analysis, which needs no values."""
         if self.generated is not None:
             return Records(n=self.generated.people, source="synthetic records")
         read = self.records(base_folder)
         return Records(n=read.n, source=read.source, dropped=read.dropped)
 
     def brought(self, data: str, folder: Path) -> Records:
-        """Return the records in a table of a source node that runs on its own host."""
+        """Return the records in the table of a source node on a separate host."""
         return self.model_copy(update={"data": data, "generated": None, "missing": "refuse"}).records(folder)
 
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
@@ -251,7 +263,7 @@ class Query(CsvKeys, ABC):
 
     @abstractmethod
     def promises(self, task: Any) -> bool:
-        """Return whether nodes with the task `task` compute this query."""
+        """Return whether `task` is the task of this query, so that nodes with it compute this query."""
 
     @abstractmethod
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
@@ -262,13 +274,10 @@ class Query(CsvKeys, ABC):
         """Return the steps' published results of a network run, compared with the true result."""
 
 
-def either_data_or_generated(query: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problem of a query that has both `data` and `generated`, or neither."""
-    given = [key for key in ("data", "generated") if key in query]
-    if len(given) != 1:
-        hint = "" if given else "For example generated = { people = 10_000 }."
-        value = "both" if given else "neither"
-        yield Problem(key="query", rule="must have either data or generated", value=value, hint=hint)
+def data_or_generated(query: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the problem of a query that has both `data` and `generated`."""
+    if "data" in query and "generated" in query:
+        yield Problem(key="query", rule="must have either data or generated", value="both")
 
 
 def table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ from hushuffle.queries.specification import PlanSpecification
 from hushuffle.randomness import Randomness, reproducible, secure
 
 _MOST_SHOWN: Final = 30
-_QUESTION: Final = "How does the plan's result under its protection compare with the truth, and what does it cost?"
+_QUESTION: Final = "How accurate is the result of the plan with its protection, and how many messages does it need?"
 
 
 def simulate_plan(
@@ -51,7 +51,7 @@ def simulate_plan(
     ...     partitions = 20
     ... ''')
     >>> simulate_plan(spec).answers[-1]
-    '831 of 1,000 tuples reached their targets (83.10 %); 810 were expected.'
+    '831 of 1,000 records reached their targets (83.10 %); 810 were expected.'
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
@@ -83,7 +83,7 @@ def simulate_plan(
 def _arrived(plan: Plan, exchanges: Sequence[Exchange]) -> str:
     sent, used = sum(one.cluster.sources for one in exchanges), sum(one.costs.used for one in exchanges)
     return (
-        f"{used:,.0f} of {sent:,} tuples reached their targets ({percent(used / sent)}); "
+        f"{used:,.0f} of {sent:,} records reached their targets ({percent(used / sent)}); "
         f"{sum(one.used for one in _formula(plan, exchanges)):,.0f} were expected."
     )
 
@@ -110,8 +110,8 @@ def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
         key="costs",
         title="Costs of the clusters whose messages depend on data",
         caption=(
-            "Messages and channels agree exactly. For tuples the formula gives the expectation; this run differs by "
-            f"{away:+.2f} standard deviations."
+            "Messages and channels must agree exactly. For records the formula is the expectation, from which this run "
+            f"differs by {away:+.2f} standard deviations."
         ),
         columns=("cost", "formula", "counted"),
         rows=rows,
@@ -151,7 +151,7 @@ def _seen(exchange: Exchange) -> Iterator[HeatMap]:
     yield HeatMap(
         key="graph",
         title="Messages by scrambler and target",
-        caption=f"The cluster {exchange.cluster.name}: an observer's complete view of it.{cut}",
+        caption=f"The complete view that an observer has of the cluster {exchange.cluster.name}.{cut}",
         x_label="target",
         y_label="scrambler",
         x=tuple(str(target) for target in range(targets)),

@@ -1,4 +1,4 @@
-"""The TOML file of a plan: query, traffic and targets; read, checked and written."""
+"""Read, check and write the TOML file of a plan: query, traffic and targets."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hushuffle.specification.reading import parsed, read_text, refuse_other_kind
 from hushuffle.specification.wording import Vocabulary
 
 RESULT_PATIENCE: Final = 3
-"""Factor by which waiting for the result exceeds `patience`, the wait for a scrambler: it adds start-up and sending."""
+"""A node waits for the result this factor longer than `patience`, which covers start-up and sending."""
 
 
 class Traffic(Section):
-    """How the targets of messages are hidden, as a file states it; see `hushuffle.plans.Traffic`."""
+    """[traffic]: how the targets of messages are hidden; see `hushuffle.plans.Traffic`."""
 
     sigma: Annotated[float, Field(ge=0, le=1)]
     """Probability that a message goes to a random target instead of its own."""
@@ -37,17 +37,19 @@ class Traffic(Section):
     batch: Annotated[int, Field(ge=1)] | None = None
     """The largest number of sources of one scrambler (default: one scrambler serves all)."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
-    """The smallest number of sources with which a scrambler releases its batch; the guarantee is for this number.
+    """Fewest sources that a scrambler releases; the guarantee is for this number. The places of one node count once.
 
     Default: four fifths of the smallest batch, rounded up; the whole batch under a cap.
     """
     scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
-    """The number of scramblers that each batch passes in sequence, each with its own dummies (default: 1)."""
+    """Number of scramblers, of different parties, that each batch passes; each adds its dummies (default: 1). The
+    guarantee holds if one is honest. Not with a cap or a roster."""
     capped: bool = False
-    """Whether a target receives at most as many messages from a scrambler as it has sources."""
+    """Whether a target receives at most as many messages from a scrambler as it has sources; needs batches of one
+    size."""
 
     def build(self) -> plans.Traffic:
-        """Return the traffic settings as the builders of plans take them."""
+        """Return the traffic settings as keyword arguments for the builders of plans."""
         return plans.Traffic(**self.model_dump(exclude_none=True))
 
 
@@ -57,7 +59,7 @@ class PlanTargets(Section):
     delta: Annotated[float, Field(ge=0, lt=1)]
     """The delta of (epsilon, delta)-differential privacy; 0 asks for pure differential privacy."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest epsilon that is acceptable at this delta."""
+    """Largest epsilon at this delta; `plan run` and every node refuse a plan that misses it."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
     """The smallest number of people that must take part."""
     tuples: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -74,7 +76,7 @@ class PlanRun(Section):
 
 
 class Network(Section):
-    """Common settings of a run on real nodes."""
+    """[network]: common settings of a run on real nodes."""
 
     message: Annotated[int, Field(ge=256, le=16_384)] = 1024
     """Bytes of every message."""
@@ -93,10 +95,10 @@ class Network(Section):
 
 
 class PlanSpecification(File):
-    """One execution plan: query, traffic, targets; see `load_plan`, `parse_plan`."""
+    """The specification of an execution plan: query, traffic and targets; see `load_plan` and `parse_plan`."""
 
     title: Name | None = None
-    """Title of the report."""
+    """Title of the report (default: the computation)."""
     query: AnyQuery
     """The computation and its data."""
     traffic: Traffic
@@ -154,17 +156,17 @@ def load_plan(path: str | Path) -> PlanSpecification:
 
 
 def describes_plan(path: str | Path) -> bool:
-    """Return whether a TOML file describes a plan of a query; loading it reports what is wrong with it."""
+    """Return whether a TOML file describes a plan of a query; problems are only reported by loading."""
     return "query" in tables_of(read_text(path))
 
 
 def parse_plan(text: str, *, file: str = "specification") -> PlanSpecification:
-    """Return the plan's specification that TOML `text` states; `file` is for messages.
+    """Return the plan's specification in TOML `text`; messages call the text `file`.
 
     Raises:
         SpecificationError: with every problem: key, rule, value, hint.
     """
-    hint = "Such a file is for hushuffle assess, calibrate and collect."
+    hint = "A file with [randomizer] is for hushuffle assess, calibrate and collect."
     refuse_other_kind(text, "randomizer", "a survey", hint, file=file)
     return parsed(text, PlanSpecification, file=file, words=_words())
 
@@ -174,20 +176,20 @@ def _traffic_problems(traffic: Mapping[str, Any]) -> Iterator[Problem]:
     flood = traffic.get("flood", 0)
     if scramblers and isinstance(flood, int) and flood > 0:
         hint = "Let the scramblers add more dummies instead."
-        yield Problem(key="traffic.flood", rule="must be 0 behind scramblers", value=f"{flood}", hint=hint)
+        yield Problem(key="traffic.flood", rule="must be 0 with scramblers", value=f"{flood}", hint=hint)
     batch, least = traffic.get("batch"), traffic.get("min_batch")
     if least is not None and not scramblers:
-        hint = "Give batch and dummies."
+        hint = "Set batch and dummies."
         yield Problem(key="traffic.min_batch", rule="must be left out without scramblers", value=f"{least}", hint=hint)
     if isinstance(batch, int) and isinstance(least, int) and least > batch:
         yield Problem(key="traffic.min_batch", rule=f"must be at most batch = {batch}", value=f"{least}")
     chained = traffic.get("scramblers")
     if isinstance(chained, int) and chained > 1 and (not scramblers or traffic.get("capped") is True):
         rule = "must be 1 under a cap" if scramblers else "must be 1 without dummies and batch"
-        hint = "Only the last scrambler knows the targets." if scramblers else "Give batch and dummies."
+        hint = "Only the last scrambler knows the targets." if scramblers else "Set batch and dummies."
         yield Problem(key="traffic.scramblers", rule=rule, value=f"{chained}", hint=hint)
     if traffic.get("capped") is True and not scramblers:
-        hint = "Give batch and dummies."
+        hint = "Set batch and dummies."
         yield Problem(key="traffic.capped", rule="must be false without scramblers", value="true", hint=hint)
 
 

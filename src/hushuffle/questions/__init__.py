@@ -1,1 +1,1 @@
-"""Figures only, a folder for each question; they read curves and never each other."""
+"""Compute results from privacy curves, with one package for each question; the packages do not import each other."""

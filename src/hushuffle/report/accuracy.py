@@ -129,11 +129,11 @@ def _agreement(population: Population, utility: Utility) -> str:
     agree = (
         "Measured and predicted errors agree"
         if abs(largest) <= threshold
-        else "Measured and predicted errors differ by more than chance: do not rely on the predicted ones"
+        else "Measured and predicted errors differ significantly: do not rely on the predicted errors"
     )
     return (
-        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}), in standard "
-        "deviations of the measured mean square error from the predicted one. By chance, one in a hundred assessments "
+        f"{agree}. The largest deviation z is {fixed(largest, 2)} (for {_quoted(population, worst)}): the difference "
+        "of measured and predicted mean square error, in standard deviations. By chance, one in a hundred assessments "
         f"of {plural(k, 'value')} exceeds {threshold:.1f}."
     )
 
@@ -149,7 +149,7 @@ def _remarks(population: Population, utility: Utility) -> list[str]:
         )
     if estimate is not None and estimate.postprocessing:
         done = ", then ".join(plain(step) for step in estimate.postprocessing)
-        remarks.append(f"The estimates were processed afterwards ({done}); the intervals are those before that.")
+        remarks.append(f"The estimates were post-processed ({done}); the intervals are not.")
     if estimate is not None and estimate.postprocessing == () and float(estimate.frequencies.min()) < 0:
         remarks.append("An unbiased estimate of a small share may be below 0.")
     if population.counts is not None:

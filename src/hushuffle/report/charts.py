@@ -128,7 +128,7 @@ def _here(here: float, x_scale: Scale, x: Values) -> list[Values]:
 def _description(chart: Chart, numbers: str) -> str:
     labels = "; ".join(plain(series.label) for series in chart.series)
     axes = f"{plain(chart.y_label)} against {plain(chart.x_label)}"
-    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The numbers are in {numbers}."
+    return f"{plain(chart.title)}: {axes}. {plain(chart.caption)} Lines: {labels}. The file {numbers} has the numbers."
 
 
 def _color(position: int) -> str:

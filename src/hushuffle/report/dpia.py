@@ -19,7 +19,7 @@ def _lines(report: Report) -> Iterator[str]:
     assert report.statement is not None
     page, judged = first_page(report.statement), verdict(report)
     yield f"# {_safe(report.title)}"
-    yield from ("", "Input for a data protection impact assessment. It assesses the design, not the software.")
+    yield from ("", "Input for a data protection impact assessment. It covers the design, not the software.")
     yield from _heading("Who is responsible")
     yield from _rows(("", ""), [(name, value or "**not written yet**") for name, value in page.responsible], marks=True)
     if judged is not None:

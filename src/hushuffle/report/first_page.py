@@ -12,7 +12,7 @@ from hushuffle.report.formatting import Figure, figure, plain
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """One target as text: the limit, the figure (None: no figure, and `reason` says why), and pass or fail."""
+    """One target as text: the limit, the figure (None: no figure, for the given `reason`), and pass or fail."""
 
     topic: str
     asked: str
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row of the table "What if" as text; `remark` says why a figure is missing."""
+    """One row of the table "What if" as text; `remark` is the reason if a figure is missing."""
 
     words: str
     central: str

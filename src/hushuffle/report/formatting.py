@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from hushuffle.model import Bound, Population, Unanswered, Witness
 
 KINDS_EXPLAINED: tuple[tuple[str, str], ...] = (
-    ("exact", "The figure itself, up to floating-point error."),
-    ("certified bracket", "Both bounds are proven: the truth lies between them."),
-    ("upper bound", "Proven: the truth is this or less."),
-    ("lower bound", "Proven: the truth is this or more."),
-    ("approximation, never a guarantee", "Close to the truth for large crowds, on either side of it."),
+    ("exact", "This is the exact value, up to floating-point error."),
+    ("certified bracket", "Both bounds are proven: the true value lies between them."),
+    ("upper bound", "This upper bound is proven: the true value is at most this."),
+    ("lower bound", "This lower bound is proven: the true value is at least this."),
+    ("approximation, never a guarantee", "An approximation for many people; the true value may be larger or smaller."),
     ("estimate (interval)", "Measured on random runs: the interval contains the truth with the stated confidence."),
 )
 UNITS_EXPLAINED: dict[str, str] = {
@@ -93,7 +93,7 @@ def figure(bound: Bound) -> Figure:
 
 
 def refusal(row: Unanswered) -> str:
-    """Return a sentence that says why a question has no answer.
+    """Return a sentence with the reason why a question has no answer.
 
     >>> refusal(Unanswered(question="q", topic="t", reason="There is no figure. Use another."))
     'Not answered for this mechanism, because there is no figure. Use another.'
@@ -155,14 +155,19 @@ def asked(population: Population) -> str:
     """Return a sentence with the numbers of people and values, and the source of the data.
 
     >>> asked(Population(n=9, labels=("no", "yes"), source="people.csv", dropped=1))
-    'Population: 9 people, 2 values; people.csv; 1 record left out.'
+    'Population: 9 people, 2 values; people.csv. Left out: 1 record without an answer.'
     """
-    left_out = f"; {plural(population.dropped, 'record')} left out" if population.dropped else ""
-    beyond = f"; {plural(population.beyond, 'record')} beyond that left out" if population.beyond else ""
+    lacking = f"without an {'answer' if population.label_of in ('value', 'column') else 'identifier'}"
+    excess = (
+        f"in excess of {plural(population.reports_per_person, 'record')} per person (population.reports_per_person)"
+    )
+    counts = (population.dropped, lacking), (population.beyond, excess)
+    out = " and ".join(f"{plural(count, 'record')} {why}" for count, why in counts if count)
     values = plural(len(population.labels), population.label_of)
     rows = population.counts is not None or (population.label_of == "column" and population.source != "no data")
     unit = " One row is taken for one person." if rows and population.people is None else ""
-    return f"Population: {_people(population)}, {values}; {plain(population.source)}{left_out}{beyond}.{unit}"
+    left_out = f" Left out: {out}." if out else ""
+    return f"Population: {_people(population)}, {values}; {plain(population.source)}.{left_out}{unit}"
 
 
 def _people(population: Population) -> str:

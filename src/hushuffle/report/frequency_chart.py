@@ -51,7 +51,7 @@ class Frequencies:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The codes of the values shown: all, or at most 30, most frequent first; without any, the most frequent."""
+        """The codes of the values to show: all, or the at most 30 most frequent (significant values only, if any)."""
         counts = self.above is not None and bool(self.above.any())
         if len(self.labels) <= MOST_ROWS and not (self.at_once and counts):
             return tuple(range(len(self.labels)))
@@ -71,8 +71,8 @@ class Frequencies:
         share = "share, normalized to sum to 1," if self.estimate.postprocessing else "estimate"
         people = plural(self.people, "person", "people")
         return (
-            f"{which}{people}; {share} and {100 * self.confidence:.4g}% interval{meant}; "
-            "the number of people follows the colon"
+            f"{which}{people}; {share} and {100 * self.confidence:.4g}% interval{meant}; the number of people is after "
+            "the colon"
         )
 
 

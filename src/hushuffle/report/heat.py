@@ -42,7 +42,7 @@ def draw(heat: HeatMap) -> HeatDrawing | None:
     grey = any(share is None for row in levels for share in row)
     return HeatDrawing(
         svg=picture(parts, grid.bottom + grid.below, f"{heat.title}: {heat.y_label} by {heat.x_label}. {heat.caption}"),
-        remark="Grey: no finite value on this scale." if grey else "",
+        remark="Grey cells have no finite value on this scale." if grey else "",
     )
 
 

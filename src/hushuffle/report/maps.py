@@ -67,7 +67,7 @@ def draw(point_map: PointMap) -> MapDrawing | None:
             KeyEntry(mark="dot", color=color, text=plain(label))
             for color, label in zip(colors, point_map.labels, strict=True)
         ),
-        remark=f"At most {most:,} points of each picture are drawn, evenly chosen." if thinned else "",
+        remark=f"Each picture shows at most {most:,} points, an evenly spaced selection." if thinned else "",
     )
 
 

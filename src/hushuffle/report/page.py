@@ -264,7 +264,7 @@ def _picture(title: str, caption: str, drawn: Drawing | None, name: str) -> _Pic
     """Return the page's picture of the drawing `drawn`; ids in the SVG start with `name`."""
     if drawn is None:
         return _Picture(title=title, caption=f"{caption} No point of this chart is finite.", svg="", key=())
-    beyond = " Lines at the edge of the picture continue beyond it." if drawn.clipped else ""
+    beyond = " Lines that reach the edge of the chart continue outside it." if drawn.clipped else ""
     return _Picture(title=title, caption=f"{caption}{beyond}", svg=drawing.svg(drawn, name), key=drawn.key)
 
 

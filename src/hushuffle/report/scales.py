@@ -89,8 +89,8 @@ def drawable(value: float, *, log: bool) -> bool:
 def scale(values: Iterable[float], *, log: bool, tight: bool = False) -> Scale | None:
     """Return an axis for the drawable values among `values`; None if no value can be drawn.
 
-    A linear axis starts at 0 if at most half of the axis then stays empty. With `tight`, the axis ends at the smallest
-    and the largest value.
+    A linear axis starts at 0 if at most half of the axis then stays empty. With `tight`, the axis goes from the
+    smallest to the largest value.
 
     >>> scale([0.25, 1.0, math.inf], log=False, tight=True), scale([0.25, 1.0], log=False)
     (Scale(low=0.25, high=1.0, log=False), Scale(low=0.0, high=1.05, log=False))

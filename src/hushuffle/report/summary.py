@@ -42,14 +42,14 @@ _GAP: Final = 2
 _LEFT_OUT: Final = "Interval"
 _CARDS: Final = "choice"
 _SIDE_BY_SIDE: Final = "comparison"
-"""The key of reports whose tables have all columns: each row becomes a block, or the table continues below."""
+"""The key of reports that show all columns of wide tables: each row becomes a block, or the table continues below."""
 
 
 def terminal(report: Report, width: int = 80, *, color: bool = False) -> str:
     """Return the summary of a report as text with lines of at most `width` columns.
 
-    The text contains ANSI escapes only if `color`, for output on a terminal. Table columns that do not fit are left
-    out, and a line says so.
+    The text contains ANSI escapes only if `color`, for output on a terminal. Table columns that do not fit are
+    omitted, with a note.
 
     Raises:
         InvalidInputError: `width` below 40.
@@ -180,7 +180,7 @@ def _table_lines(data_table: Table, width: int, names: Names, key: str) -> Itera
     if more > 0:
         yield text(f"{more:,} more rows are in {names.numbers}.")
     if left_out:
-        yield text(f"Columns in {names.page} and {names.numbers} only: {', '.join(left_out)}.")
+        yield text(f"Only {names.page} and {names.numbers} have these columns: {', '.join(left_out)}.")
 
 
 def _cards(every: Sequence[CellColumn]) -> Iterable[RenderableType]:

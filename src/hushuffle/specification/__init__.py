@@ -1,4 +1,4 @@
-"""The TOML specification of a deployment: read, checked all at once, written out, built into objects."""
+"""Read, check and write the TOML specification of a deployment, and build its objects."""
 
 from hushuffle.specification.population import CountedPopulation, DataPopulation, People
 from hushuffle.specification.reach import Audiences, ReachPopulation

@@ -1,4 +1,4 @@
-"""Base classes of the sections of a specification (strict, frozen), and the types of values."""
+"""Base classes of the sections of a specification, and the types of values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,26 @@ from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.conditions import parse_condition
+from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import as_label
 
 
 class Section(BaseModel):
-    """One table of a specification: frozen, no unknown key, no guessing of types."""
+    """One table of a specification: immutable, without unknown keys, and without conversion of types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class WithoutFiles:
+    """A population that names no file: no column identifies people, and no CSV file has a form."""
+
+    whose: ClassVar[None] = None
+    files: ClassVar[None] = None
+
+    @property
+    def form(self) -> CsvForm | None:
+        """The form of CSV files: None."""
+        return None
 
 
 class ShufflerSection(Section):
@@ -54,7 +67,7 @@ class ShufflerSection(Section):
 
 
 class File(Section):
-    """A whole file, such as a specification: its sections, and the rules that tie values together.
+    """A whole file, such as a specification: its sections, and the rules on combinations of values.
 
     Raises:
         pydantic.ValidationError: a value or a combination of values breaks a rule; the functions that read a
@@ -63,7 +76,7 @@ class File(Section):
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003
-        """Yield every broken rule that ties values together; values of the wrong type are reported elsewhere.
+        """Yield every broken rule on combinations of values; wrong types are reported elsewhere.
 
         >>> list(File.problems({}))
         []
@@ -78,7 +91,7 @@ class File(Section):
         return self
 
     def plain(self) -> dict[str, Any]:
-        """Return the specification as tables, lists and values, with every default; an empty statement is left out."""
+        """Return the specification as tables, lists and values, with all defaults, but without an empty [statement]."""
         tables = self.model_dump(exclude_none=True)
         statement = type(self).model_fields.get("statement")
         if statement is not None and self.statement == statement.default:  # type: ignore[attr-defined]
@@ -86,17 +99,17 @@ class File(Section):
         return tables
 
     def effective(self) -> str:
-        """Return TOML text with every default spelled out, from which the same specification is read."""
+        """Return the specification as TOML text with all defaults written out."""
         return tomli_w.dumps(self.plain())
 
 
 def either(first: str, second: str) -> dict[str, Any]:
-    """Return the JSON schema which requires exactly one of the two keys."""
+    """Return the JSON schema that requires exactly one of the two keys."""
     return {"oneOf": [{"required": [first]}, {"required": [second]}]}
 
 
 def refuse(rule: str, hint: str = "") -> NoReturn:
-    """Raise an error that pydantic collects as a problem: a rule "must ...", and a hint."""
+    """Raise an error that pydantic collects as a problem, with a rule ("must ...") and a hint."""
     template = "{rule}. {hint}" if hint else "{rule}"
     raise PydanticCustomError("rule", template, {"rule": rule, "hint": hint})  # noqa: EM101 - a type, no message
 
@@ -129,7 +142,7 @@ def _text_of_label(value: Any) -> Any:
 
 def _printable(value: str) -> str:
     if not value.isprintable() or not value.strip():
-        refuse("must be text that can be printed on one line")
+        refuse("must be text on one line, without control characters")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A draft specification for one column of an inspected table, which its owner completes."""
+"""A draft specification for a column of an inspected table; the owner of the data completes it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from hushuffle.tables.labels import Tidying
 from hushuffle.tables.readings import days
 
 _MOST: Final = 50
-"""Largest number of labels in a draft."""
+"""Largest number of labels that a draft lists."""
 
 _FEW: Final = 20
 """Numbers and dates with more distinct values than this are put into bins."""
 
 _PEOPLE: Final = 20
-"""In tables of 2,000 records or more, a label of fewer records than this is left out of the draft."""
+"""In tables of 2,000 records or more, the draft omits labels with fewer records than this."""
 
 _SAME: Final = 0.98
-"""A column in which at least this share of the records has the same value is listed late."""
+"""Columns in which at least this share of records has the same value come last in the list."""
 
 _LIKED: Final = ("text", "booleans", "whole numbers", "dates", "numbers")
 
@@ -66,12 +66,12 @@ def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
 
 
 def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
-    """Return the text of a draft specification for a column; it is valid once `person` is answered.
+    """Return the text of a draft specification for a column; it is valid after the owner sets `person`.
 
-    None: no value of the column may be listed, because too few records have each value.
+    Return None if too few records have each value of the column, so that no value may be listed.
 
     Args:
-        found: the table.
+        found: the inspected table.
         column: the column of the survey.
         data: the name of the table in the specification.
     """
@@ -102,27 +102,21 @@ def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
 def _person(inspection: Inspection, chosen: Profile) -> str:
     """Return lines that ask whose record a row is, with the candidate columns: only the owner can answer."""
     lines = [
-        f'Whose is a row? Replace "{ASKED}" by the column that says it, or by "{NO_COLUMN}" if every row is another '
-        "person's.",
+        f'Which column identifies the person of a row? Write its name instead of "{ASKED}", or "{NO_COLUMN}" if every '
+        "row is a different person.",
     ]
-    for column in people_columns(inspection):
+    for column in inspection.people_columns:
         if column.name != chosen.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
-            each = f"{repeats(column)} rows of each value, {column.distinct:,} values"
+            each = f"{repeats(column)} rows per value, {column.distinct:,} values"
             lines.append(f"{_line(person=column.name)}  # {each}")
     if len(lines) > 1:
-        lines.append(f"With a column also: {_line(reports_per_person=1)}, the most rows of one person that are kept.")
+        lines.append(f"With a column, also set the largest number of rows per person: {_line(reports_per_person=1)}.")
     return "".join(f"# {line}\n" for line in lines) + f"{_line(person=ASKED)}\n"
 
 
 def _line(**keys: Any) -> str:
     """Return one key of a file with its value."""
     return tomli_w.dumps(keys).rstrip("\n")
-
-
-def people_columns(found: Inspection) -> list[Profile]:
-    """Return the columns that may identify the person of a row, the most likely first."""
-    names = [column for column in found.columns if column.may_name_people]
-    return sorted(names, key=lambda column: (not column.named_so, not column.names_people, -column.distinct))
 
 
 def repeats(column: Profile) -> str:
@@ -147,8 +141,8 @@ def _kind(k: int) -> str:
 
 def _words(column: Profile, population: dict[str, Any]) -> str:
     lines = [
-        "Drafted by hushuffle inspect: a beginning. Decide about every line before data are collected.",
-        "`hushuffle calibrate` says which epsilon meets a target.",
+        "This is a draft by hushuffle inspect. Check every line before you collect data.",
+        "`hushuffle calibrate` finds the epsilon that meets a target.",
     ]
     what = "edges" if "bins" in population else "labels"
     lines.append(
@@ -169,7 +163,7 @@ def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
     if marks:
         named = ", ".join(f"{doubt.value.strip()!r} ({doubt.records:,})" for doubt in marks)
         lines.append(f"These look like missing answers: {named}. If they are, make them empty fields in the table, and")
-        lines.append("take them out of the list.")
+        lines.append("remove them from the list.")
     errors = [doubt for doubt in typing_errors(column) if doubt.value.strip() in listed]
     return [
         *lines,

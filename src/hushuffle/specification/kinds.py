@@ -1,4 +1,4 @@
-"""The sections [randomizer], [shuffler] and [[adversaries]]: one class per `kind` builds the object it describes."""
+"""The sections [randomizer], [shuffler] and [[adversaries]]: one class for each `kind` builds the object."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class RandomizerSection(Section):
     kind: str
 
     def given(self) -> dict[str, Any]:
-        """Return the settings, without those left out."""
+        """Return the settings that the file gives."""
         settings = {name: getattr(self, name) for name in _table(self.mechanism).settings}
         return {name: value for name, value in settings.items() if value is not None}
 
     @classmethod
     def given_in(cls, raw: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the settings in a table as it is read; None if one is missing or of another type."""
+        """Return the settings in a table of the file; None if a setting is missing or has a wrong type."""
         return _table(cls.mechanism).given(raw)
 
     def build(self, k: int) -> Mechanism:
@@ -60,7 +60,7 @@ class RandomizerSection(Section):
         return self.mechanism.from_settings(k, self.given())
 
     def settled(self, built: Mechanism) -> dict[str, Any]:
-        """Return the table as written, with the settings that the mechanism chose for keys left out."""
+        """Return the table of the file, completed by the settings that the mechanism chose for missing keys."""
         table, written = _table(self.mechanism), self.model_dump(exclude_none=True)
         left = [name for name in table.settings if name not in written and name not in (table.either or ())]
         return {**written, **{name: getattr(built, name) for name in left}}
@@ -124,7 +124,7 @@ Number = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
 class DrawnDummies(Section):
-    """A random number of dummy reports, drawn anew for each release."""
+    """A distribution of the number of dummy reports, which is drawn for each release."""
 
     kind: str
 
@@ -142,7 +142,7 @@ class DrawnDummies(Section):
 
 
 class BinomialDummies(DrawnDummies):
-    """The number of successes in independent Bernoulli trials."""
+    """The number of dummies is the number of successes in independent Bernoulli trials."""
 
     kind: Literal["binomial"]
     trials: Annotated[int, Field(ge=1, le=LARGEST)]
@@ -156,7 +156,7 @@ class BinomialDummies(DrawnDummies):
 
 
 class GeometricDummies(DrawnDummies):
-    """0, 1, 2, ... dummies, each number less likely than the one before by the same factor."""
+    """The number of dummies has a geometric distribution: each number is less likely by the same factor."""
 
     kind: Literal["geometric"]
     mean: Annotated[float, Field(gt=0, le=LARGEST)]
@@ -168,7 +168,7 @@ class GeometricDummies(DrawnDummies):
 
 
 class LaplaceDummies(DrawnDummies):
-    """A discrete Laplace distribution, truncated at 0 and at twice its center."""
+    """The number of dummies has a discrete Laplace distribution, truncated at 0 and at twice its center."""
 
     kind: Literal["discrete-laplace"]
     center: Annotated[int, Field(ge=0, le=LARGEST // 2)]
@@ -182,7 +182,7 @@ class LaplaceDummies(DrawnDummies):
 
 
 class OwnDummies(DrawnDummies):
-    """A distribution given as a list of numbers and probabilities."""
+    """The number of dummies has a given distribution: a list of numbers and their probabilities."""
 
     kind: Literal["own"]
     numbers: Annotated[tuple[Annotated[Number, Field(strict=True)], ...], Field(strict=False, min_length=1)]
@@ -200,7 +200,7 @@ class OwnDummies(DrawnDummies):
 
 
 class EndlessDummies(DrawnDummies):
-    """0, 1, 2, ... dummies without a largest number, each `ratio` times as likely as the one before; needs no delta."""
+    """The number of dummies has a geometric distribution without a largest number, which needs no delta."""
 
     kind: Literal["endless-geometric"]
     ratio: Probability
@@ -259,7 +259,8 @@ class BlanketMessages(ShufflerSection):
     trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
     """Number of Bernoulli trials of each client."""
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Fraction of clients that follow the protocol and do not collude with the analyst."""
+    """Fraction of clients that follow the protocol and do not collude; the guarantee protects them against all
+    others."""
 
     @property
     def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -277,7 +278,8 @@ class FakesPerValue(ShufflerSection):
     p: Probability
     """Probability that a client sends a fake report of a category."""
     honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Fraction of clients that follow the protocol and do not collude with the analyst."""
+    """Fraction of clients that follow the protocol and do not collude; the guarantee protects them against all
+    others."""
 
     @property
     def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
@@ -299,7 +301,7 @@ class AugmentedShuffle(ShufflerSection):
     calibrated = "nothing"
     kind: Literal["augmented"]
     trusted: Literal[True]
-    """The operator of the shuffler is trusted to add dummies and to keep their number secret. Must be true."""
+    """Must be true: the operator samples, adds dummies and keeps their number secret. Nothing else protects a value."""
     pure_epsilon: Annotated[float, Field(gt=0, le=LARGEST_PURE)] | None = None
     """Central epsilon in nats at delta = 0; it determines `kept` and the distribution of the dummies."""
     each: (
@@ -309,14 +311,14 @@ class AugmentedShuffle(ShufflerSection):
         ]
         | None
     ) = None
-    """Distribution of the number of dummies of a category, drawn for each category."""
+    """Instead of `pure_epsilon`: distribution of the number of dummies of a category, drawn for each category."""
     kept: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Probability that the shuffler keeps a report; 1 if left out."""
+    """With `each`: probability that the shuffler keeps a report (default: 1)."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.pure_epsilon is None) == (self.each is None):
-            refuse("must have either pure_epsilon or each", "pure_epsilon = 1.0 is a guarantee without a delta.")
+            refuse("must have either pure_epsilon or each", "For a guarantee without a delta, set pure_epsilon = 1.0.")
         if self.pure_epsilon is not None and self.kept is not None:
             refuse("must have no kept beside pure_epsilon", "It follows from pure_epsilon.")
         return self
@@ -333,11 +335,11 @@ class SecureAggregation(ShufflerSection):
 
     kind: Literal["secure-aggregation"]
     coins: Annotated[int, Field(ge=0, le=MOST_COINS)] = 0
-    """Number of fair Bernoulli trials per server and sum; a server adds the number of successes to the sum."""
+    """For one-hot encodings: fair Bernoulli trials per server and sum; a server adds the number of successes."""
     servers: Annotated[int, Field(ge=1, le=MOST_SERVERS)] = 2
     """Number of servers."""
     honest: Annotated[int, Field(ge=0, le=MOST_SERVERS)] = 1
-    """Number of servers that keep their random bits secret; all other servers may collude."""
+    """Number of servers whose noise stays secret; the guarantee holds against all others."""
 
     def build(self) -> shufflers.Shuffler:
         return shufflers.SecureAggregation(coins=self.coins, servers=self.servers, honest=self.honest)
@@ -353,7 +355,7 @@ class NoShuffle(ShufflerSection):
 
 
 class Uninformed(Section):
-    """Uninformed adversary: knows no answer, and guesses one person's."""
+    """Uninformed adversary: knows no answer, and guesses one person's answer."""
 
     kind: Literal["uninformed"]
 
@@ -363,7 +365,7 @@ class Uninformed(Section):
 
 
 class Strong(Section):
-    """Strong adversary: knows all answers but one, and guesses that one."""
+    """Strong adversary: knows all other people's answers, and guesses one person's answer."""
 
     kind: Literal["strong"]
 
@@ -373,7 +375,7 @@ class Strong(Section):
 
 
 class Informed(Section):
-    """Informed adversary: knows the answers of m other people, and guesses one person's."""
+    """Informed adversary: knows the answers of m other people, and guesses one person's answer."""
 
     kind: Literal["informed"]
     m: Annotated[int, Field(ge=0)]

@@ -28,7 +28,7 @@ class Numeric(Section):
     high: float | None = None
     """With kind = "number": the largest number, public; larger answers are lowered to it."""
     levels: Annotated[int, Field(ge=2, le=LARGEST)] | None = None
-    """With kind = "number": number of equally spaced levels that a report can have."""
+    """With kind = "number": number of equally spaced levels, to which answers are stochastically rounded."""
 
     @property
     def grid(self) -> NumberGrid | None:
@@ -83,5 +83,5 @@ def number_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(key=f"population.{key}", rule=rule, value=f"{population[key]}", hint="It is about categories.")
     missing = population.get("missing", "refuse")
     if isinstance(missing, str) and missing not in ("refuse", "drop"):
-        rule, hint = 'must be "refuse" or "drop" for kind = "number"', "Missing numbers have no category of their own."
+        rule, hint = 'must be "refuse" or "drop" for kind = "number"', "There is no category for missing numbers."
         yield Problem(key="population.missing", rule=rule, value=f'"{missing}"', hint=hint)

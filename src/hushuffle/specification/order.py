@@ -60,13 +60,16 @@ class MallowsShuffle(ShufflerSection):
 
     kind: Literal["mallows"]
     alpha: Annotated[float, Field(gt=0, le=700)] | None = None
-    """Alpha in nats: an exchange of records inside a group changes no probability by more than a factor e^alpha."""
+    """Order privacy in nats: an exchange of records inside a group changes no probability by more than a factor
+    e^alpha."""
     theta: Annotated[float, Field(gt=0, le=700)] | None = None
-    """Dispersion of the random order, instead of alpha: a larger theta keeps the order nearer to the public order."""
+    """Instead of alpha: dispersion of the random order, alpha divided by the sensitivity. A larger theta keeps the
+    order nearer to the public order."""
     distance: Literal["kendall", "hamming"] = "kendall"
     """Distance from the public order: the number of reversed pairs ("kendall") or of displaced people ("hamming")."""
     reference: Literal["bfs", "rcm", "sweep", "best"] = "best"
-    """Method that computes the public order from the groups; "best" takes the order with the smallest sensitivity."""
+    """Method that computes the public order from the groups ("sweep" needs columns); "best" takes the order with the
+    smallest sensitivity."""
     groups: Groups
     """Groups of people whose records may be exchanged."""
 
@@ -75,7 +78,7 @@ class MallowsShuffle(ShufflerSection):
         return Reveals.NOISY_ORDER
 
     def build(self) -> NoReturn:
-        """Refuse: the order depends on public columns of the data.
+        """Raise an error, because the shuffler depends on public columns of the data.
 
         Raises:
             UnsupportedProtocolError: always.
@@ -87,7 +90,7 @@ class MallowsShuffle(ShufflerSection):
         raise UnsupportedProtocolError(message)
 
     def shuffler(self, reference: Any, theta: float) -> shufflers.MallowsShuffle:
-        """Return the shuffler about an order of the people, shape (n,)."""
+        """Return the Mallows shuffler about a reference order of the people, shape (n,)."""
         return shufflers.MallowsShuffle(reference=reference, theta=theta, distance=self.distance)
 
 
@@ -101,20 +104,21 @@ class OrderAttack(Section):
 
 
 class Order(Section):
-    """Adversary that sees the order: it knows the public data and guesses whose report stands at which place."""
+    """Adversary that sees the order: it knows the public data and guesses whose report is at which place."""
 
     kind: Literal["order"]
     household: Annotated[int, Field(ge=1)] = 1
     """Number of people whose reports the adversary looks for together."""
     attack: OrderAttack | None = None
-    """An attack to run on the data, and a learner that predicts values from places; none if left out."""
+    """A table, even an empty one: run an attack on the data, and a learner that predicts values from places (default:
+    none). Only for randomized response."""
 
     def guesser(self) -> None:
         """Return None: this adversary guesses places, not values."""
 
 
 def with_order_adversaries(raw: Any) -> Any:
-    """Return the tables of a specification with the adversaries of a Mallows shuffle, if none are given."""
+    """Return the tables of a specification; add default adversaries to a Mallows shuffle without adversaries."""
     mallows = isinstance(raw, dict) and _table(raw, "shuffler").get("kind") == "mallows"
     if not mallows or "adversaries" in raw:
         return raw
@@ -139,7 +143,7 @@ def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
     if population and "data" not in population:
-        hint = "The order is made from public columns of the same file: give data and column instead of n."
+        hint = "The order is computed from public columns of the data: set data and column instead of n."
         yield Problem(key="population", rule="must be data for a Mallows shuffle", value="no data", hint=hint)
     given = [key for key in ("alpha", "theta") if key in shuffler]
     if len(given) != 1:
@@ -172,15 +176,15 @@ def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterato
         yield Problem(key=f"{here}.steps", rule="must be given with edges", value="nothing", hint="For example 1.")
     columns = _columns(groups)
     if groups.get("metric") == "great-circle" and columns and len(columns) != 2:
-        hint = "The first is the latitude, the second the longitude, in degrees."
-        rule = "must be two columns for the great-circle metric"
+        hint = "The first column is the latitude, the second the longitude, in degrees."
+        rule = "must list two columns for the great-circle metric"
         yield Problem(key=f"{here}.columns", rule=rule, value=f"{len(columns)}", hint=hint)
     if len(set(columns)) < len(columns):
         yield Problem(key=f"{here}.columns", rule="must be distinct", value="one twice")
     private = population.get("column")
     for key, names in (("columns", columns), ("column", [groups.get("column")]), ("id", [groups.get("id")])):
         if private is not None and private in names:
-            hint = "The order is public, and would tell."
+            hint = "The order is public, and would reveal the values of this column."
             rule = "must be public, and not the private column"
             yield Problem(key=f"{here}.{key}", rule=rule, value=f'"{private}"', hint=hint)
 
@@ -188,8 +192,8 @@ def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterato
 def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) -> Iterator[Problem]:
     shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
     if shuffler.get("kind") != "mallows":
-        rule = 'must be another, except with [shuffler] kind = "mallows"'
-        hint = "Other shufflers reveal nothing about the order, or all of it."
+        rule = 'must be an adversary without order, unless [shuffler] kind = "mallows"'
+        hint = "Other shufflers reveal nothing about the order, or reveal it completely."
         yield Problem(key=f"{here}.kind", rule=rule, value='"order"', hint=hint)
         return
     attack = adversary.get("attack")

@@ -31,10 +31,10 @@ _WHERE: Final = "specification, with these data"
 class Arrangement:
     """The groups, the public order and the shuffler of a Mallows shuffle.
 
-    `places`, shape (n, d), are the public numbers that groups are made from; None for labels (`labelled`) and graphs.
-    `names` are the public columns. `alpha` is the guarantee in nats, exact; `sensitivity` that of the order,
-    `published` the paper's bound of it (None: it has none for this distance), `width` the largest distance in ranks
-    inside a group.
+    `places`, shape (n, d), are the public numbers from which groups are computed; None for labels (`labelled`) and
+    graphs. `names` are the public columns. `alpha` is the exact guarantee in nats. `sensitivity` is that of the
+    reference order, and `published` the paper's bound on it (None: no bound for this distance). `width` is the largest
+    distance in ranks inside a group.
     """
 
     groups: Groups
@@ -74,7 +74,7 @@ class Arrangement:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The files that hold the columns of the people."""
+    """The files that contain the columns of the people."""
 
     people: People
     data: str
@@ -83,7 +83,7 @@ class Source:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Keyword arguments for the functions that load columns."""
+        """Keyword arguments of the files, for the functions that load columns."""
         return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder, "form": self.form}
 
     @classmethod
@@ -95,9 +95,9 @@ class Source:
 
 
 def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
-    """Return the arrangement of a specification with a Mallows shuffle about its own data, None for other shufflers.
+    """Return the arrangement of a specification with a Mallows shuffle and data; None for other shufflers.
 
-    Raises as `arrangement`.
+    It raises the same errors as `arrangement`.
     """
     if specification.shuffler.kind != "mallows":
         return None
@@ -107,10 +107,10 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
 def arrangement(
     wanted: asked.MallowsShuffle, source: Source, given: Callable[[], Integers] | None = None
 ) -> Arrangement:
-    """Return the arrangement of a Mallows shuffle; `given` reads a public order, which is computed otherwise.
+    """Return the arrangement of a Mallows shuffle; `given` reads a public order, which is otherwise computed.
 
     Raises:
-        SpecificationError: groups that do not fit the data: larger than the population, or all of one person.
+        SpecificationError: groups are larger than the population, or each group has only one person.
         DataError, MissingDependencyError: the public columns or edges cannot be used.
 
     Source: docs/theory/order.md, Theorem 5.
@@ -119,7 +119,7 @@ def arrangement(
     places = _places(wanted.groups, source)
     groups = _groups(wanted.groups, source, places, metric, only_codes=given is not None)
     if int(groups.sizes.max()) < 2:
-        hint = "Take a larger radius, or coarser labels: no two people can be confused."
+        hint = "Use a larger radius or coarser labels, so that groups have several people."
         unfit("shuffler.groups", "must put two people into one group", "one person in every group", hint, where=_WHERE)
     reference: Integers
     if given is None:
@@ -147,7 +147,7 @@ def arrangement(
 
 
 def coins(seed: int | str) -> Randomness:
-    """Return the source of randomness that run.seed names."""
+    """Return the source of randomness: reproducible if run.seed is set, else secure."""
     return secure() if seed == "secure" else reproducible(int(seed))
 
 

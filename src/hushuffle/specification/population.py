@@ -1,4 +1,4 @@
-"""[population]: the people who are asked, from data or as a number."""
+"""[population]: the people who are asked, either from data or only as a number of people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse, unfit
+from hushuffle.specification._base import ConditionText, Label, Name, Section, WithoutFiles, refuse, unfit
 from hushuffle.specification.csv_keys import Encoding, Separator
 from hushuffle.specification.numbers import Numeric
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
@@ -54,7 +54,7 @@ _EDGES = "must be numbers or dates, such as [0, 18, 65, inf] or [2024-01-01, 202
 class People:
     """The people who are asked: the public part, and the private `values`, shape (n,), codes 0..k-1, if there are data.
 
-    `kept`, shape (records,), marks the records of the data that belong to them; None: all records.
+    `kept`, shape (records,), marks the records of the data that these people gave; None: all records.
     """
 
     population: Population
@@ -88,7 +88,7 @@ def relation(most: int) -> str:
 class Answered:
     """The `column` of answers, the meaning of its values, and the form of CSV files.
 
-    `person` is the column that identifies people, if there is one; `most` records of each person are kept.
+    `person` is the column that identifies people, if any; at most `most` records of each person are used.
     """
 
     column: str
@@ -122,8 +122,8 @@ AnyCategories = Annotated[
 def _answered(person: str) -> str:
     if person == ASKED:
         refuse(
-            f'must be the column that says whose a row is, or "{NO_COLUMN}"',
-            f'With "{NO_COLUMN}" every row is another person\'s. `hushuffle inspect` lists columns that may say it.',
+            f'must be the column that identifies the person of each row, or "{NO_COLUMN}"',
+            f'With "{NO_COLUMN}", each row is a different person. `hushuffle inspect` lists columns with repeated values.',
         )
     return person
 
@@ -149,7 +149,7 @@ def _bins(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
 
 
 def bin_labels(edges: Any) -> list[str] | None:
-    """Return the labels of bins as they stand in a file; None if something is wrong with them."""
+    """Return the labels of bins with the edges in a file; None if the edges are invalid."""
     if not isinstance(edges, list | tuple):
         return None
     try:
@@ -182,11 +182,12 @@ class DataPopulation(Numeric):
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_bins)] | None = None
-    """Edges of intervals of numbers or dates; an interval includes its lower edge. -inf first, inf last are allowed."""
+    """Edges of intervals of numbers or dates, such as [0, 18, 65, inf]; an interval includes its lower edge."""
     trim: bool = False
     """Whether spaces around values are ignored."""
     casefold: bool = False
-    """Whether values that differ only in capital letters are equal."""
+    """Whether values that differ only in capital letters are equal. `trim` and `casefold` do not apply to ids: two
+    spellings of an id in `person` (capital letters, spaces) are always refused, since they may be the same person."""
     otherwise: Name | None = None
     """The category of values that match no other category; if left out, such values are refused."""
     missing: Name = "refuse"
@@ -194,13 +195,15 @@ class DataPopulation(Numeric):
     allow_categories_from_data: bool = False
     """Whether categories = "from-data" is allowed. The existence of a category then reveals that a record has it."""
     bad_rows: Literal["refuse", "quarantine"] = "refuse"
-    """Treatment of records that do not fit: an error, or set aside (`collect` lists their lines in a private file)."""
+    """"refuse": records that do not fit are an error. "quarantine": they are set aside, and `collect` lists their
+    lines, never their values, in the private file OUT.refused.csv."""
     bad_rows_at_most: Annotated[float, Field(gt=0, le=50)] = 1.0
-    """Largest percentage of records that may be set aside; more are an error."""
+    """With "quarantine": largest percentage of records that are set aside; more are an error."""
     person: Annotated[str, Field(min_length=1), AfterValidator(_answered)] | None = None
-    """The column that identifies people, or "none": each record is another person's (assumed if left out)."""
+    """The column that identifies people, or "none": each record is another person's (default: "none" is assumed). With
+    [[columns]] and [sum] only "none". A draft has "?", which is refused."""
     reports_per_person: ReportsPerPerson | None = None
-    """Largest number of records of each `person` that are kept, chosen at random; 1 by default."""
+    """Most records per person, chosen at random (default: 1)."""
 
     @property
     def most(self) -> int:
@@ -244,7 +247,7 @@ class DataPopulation(Numeric):
         return self.categories
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:
-        """Return the people in the data; `rng` (`secure()` by default) chooses which records of a person are kept."""
+        """Return the people in the data; `rng` (`secure()` by default) chooses which records of a person are used."""
         from hushuffle.tables.private import load_column  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         column = load_column(
@@ -273,7 +276,7 @@ class DataPopulation(Numeric):
     def answered(self, column: str | None, *, given: bool) -> Answered:  # noqa: ARG002 - others need files
         """Return the answers in the data; a requested `column` must be the column of this population."""
         if column not in (None, self.column):
-            unfit("population.column", "must be the column that is asked for", self.column)
+            unfit("population.column", "must be the column of --column", self.column)
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
@@ -281,7 +284,7 @@ class DataPopulation(Numeric):
         return Answered(column=self.column, answers=answers, form=self.form, person=self.whose, most=self.most)
 
 
-class CountedPopulation(Numeric):
+class CountedPopulation(WithoutFiles, Numeric):
     """A number of people without answers: a survey that is being planned."""
 
     model_config = ConfigDict(
@@ -297,17 +300,12 @@ class CountedPopulation(Numeric):
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
     reports_per_person: ReportsPerPerson | None = None
-    """Largest number of the n reports that one person gives; 1 by default. The guarantee protects a person."""
+    """Most of the n reports that one person sends (default: 1). The guarantee protects a person."""
 
     @property
     def most(self) -> int:
         """Largest number of reports of one person."""
         return self.reports_per_person or 1
-
-    @property
-    def whose(self) -> str | None:
-        """The column that identifies people: none, because there are no data."""
-        return None
 
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:  # noqa: ARG002 - others read files
         """Return the people, without values."""
@@ -324,26 +322,14 @@ class CountedPopulation(Numeric):
         population = Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most)
         return People(population=population)
 
-    @property
-    def files(self) -> str | None:
-        """The file or files of the people: none."""
-        return None
-
-    @property
-    def form(self) -> CsvForm | None:
-        """The form of CSV files: None, because the section has no key for it."""
-        return None
-
     def answered(self, column: str | None, *, given: bool) -> Answered:
-        """Return the meaning of the answers in `column` of files that are `given` elsewhere."""
+        """Return the meaning of the answers in `column`; the files must be `given` outside the specification."""
         if column is None or not given:
             hint = "Or say --input and --column."
-            unfit("population", "must have data and column, to be collected", "a number of people", hint)
+            unfit("population", "must have data and column for a collection", "a number of people", hint)
         if self.most > 1:
-            hint = (
-                "Write [population] with data, column, categories and person: the column that says whose a record is."
-            )
-            unfit("population.reports_per_person", "must go with person, to be collected", f"{self.most}", hint)
+            hint = "Write [population] with data, column, categories and person: the column that identifies people."
+            unfit("population.reports_per_person", "needs person for a collection", f"{self.most}", hint)
         categories = self.grid or (self.categories if self.k is None else self.k)
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars

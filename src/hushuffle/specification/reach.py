@@ -1,4 +1,4 @@
-"""[population] of a reach study: publishers, each with an audience, whose Bloom filters are flipped and shuffled."""
+"""[population] of a reach study: publishers, each with an audience and a Bloom filter of that audience."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,8 @@ from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedP
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
-from hushuffle.specification._base import Name, Section, either, unfit
+from hushuffle.specification._base import Name, Section, WithoutFiles, either, unfit
 from hushuffle.specification.csv_keys import CsvKeys
-from hushuffle.tables.csv_form import CsvForm
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,8 +32,8 @@ _KEYS: Final = ("publishers", "audiences")
 class Audiences:
     """The audiences of a reach study: the public part, and the number of people in each combination (private).
 
-    `people[i]` are those in exactly the audiences of the set bits of i, shape (2**k,), `people[0]` is 0; `filters`
-    are the publishers' own, not flipped (None: the audiences are assumed).
+    `people[i]`, shape (2**k,), counts the people who are in exactly the audiences of the set bits of i; `people[0]` is
+    0. `filters` are the publishers' unflipped Bloom filters (None: the audiences are assumed).
     """
 
     population: Population
@@ -42,9 +41,10 @@ class Audiences:
     filters: tuple[BloomFilter, ...] | None = None
 
 
-class ReachPopulation(Section):
-    """Publishers with audiences, and the design that their Bloom filters share."""
+class ReachPopulation(WithoutFiles, Section):
+    """Publishers with audiences, and the number of bits and hash functions of their Bloom filters."""
 
+    most: ClassVar[int] = 1
     bits: Annotated[int, Field(ge=100, le=2**31 - 1)]
     """Bits of each filter."""
     hashes: Annotated[int, Field(ge=1, le=100)] = 1
@@ -71,49 +71,29 @@ class ReachPopulation(Section):
         )
         return estimate.p
 
-    @property
-    def most(self) -> int:
-        """Number of reports of one person: one filter."""
-        return 1
-
-    @property
-    def whose(self) -> str | None:
-        """The column that identifies people: none, because audiences consist of people."""
-        return None
-
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> NoReturn:  # noqa: ARG002 - as of the others
-        """Refuse: people of a reach study have no single answer.
+        """Raise an error, because people of a reach study give no answers.
 
         Raises:
             UnsupportedProtocolError: always.
         """
         message = (
-            "This is a reach study: its people are in audiences and give no answer of their own. "
-            "`hushuffle assess` reads it; with p left out it finds the least p for targets.epsilon."
+            "This is a reach study, in which people are in audiences and give no answers. Use `hushuffle assess`; "
+            "without p it finds the smallest p for targets.epsilon."
         )
         raise UnsupportedProtocolError(message)
 
-    @property
-    def files(self) -> str | None:
-        """The file or files of the people: none, because each publisher has its own files."""
-        return None
-
-    @property
-    def form(self) -> CsvForm | None:
-        """The form of CSV files: None, because the section has no key for it."""
-        return None
-
     def answered(self, column: str | None, *, given: bool) -> NoReturn:  # noqa: ARG002 - as the other kinds
-        """Refuse: there are no answers to collect.
+        """Raise an error, because a reach study has no answers to collect.
 
         Raises:
             SpecificationError: always.
         """
-        unfit("population", "must be people with one value each, to be collected", "a reach study")
+        unfit("population", "must be people with one value each for a collection", "a reach study")
 
 
 class PublisherPopulation(CsvKeys, ReachPopulation):
-    """Audiences from the publishers' files of identifiers, for an assessment where all of them may be read."""
+    """Audiences from the publishers' files of identifiers, for an assessment that may read all of these files."""
 
     model_config = ConfigDict(json_schema_extra=either("key_file", "key_variable"))
 
@@ -124,7 +104,8 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
     missing: Literal["refuse", "drop"] = "refuse"
     """Treatment of records without identifier: "refuse" or "drop"."""
     key_file: Annotated[str, Field(min_length=1)] | None = None
-    """A file with the key of the hash functions, 64 hexadecimal digits or more; this or key_variable."""
+    """A file with the key of the hash functions, 64 hexadecimal digits or more, that only its owner can read; this or
+    key_variable."""
     key_variable: Annotated[str, Field(min_length=1)] | None = None
     """The name of an environment variable with the key; this or key_file."""
 
@@ -170,7 +151,7 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
 
 
 class AudiencePopulation(ReachPopulation):
-    """Assumed audiences, for a study that is being planned; how they overlap is assumed too."""
+    """Assumed sizes and overlaps of audiences, for a study that is being planned."""
 
     people: Annotated[int, Field(ge=2, le=10**9)]
     """Number of people, in an audience or in none."""
@@ -182,7 +163,7 @@ class AudiencePopulation(ReachPopulation):
         return tuple(self.audiences)
 
     def meet(self, base_folder: Path) -> Audiences:  # noqa: ARG002 - the other kind of population reads files
-        """Return audiences of about these sizes that overlap as `assumed_people` says."""
+        """Return audiences of about the assumed sizes, with the overlaps of `assumed_people`."""
         people = assumed_people(self.people, list(self.audiences.values()))
         sets = np.arange(people.size)
         population = Population(
@@ -196,12 +177,12 @@ class AudiencePopulation(ReachPopulation):
 
 
 def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
-    """Return how many of n people are in exactly the audiences of set bits i, shape (2**k,), entry 0 set to 0.
+    """Return how many of n people are in exactly the audiences of the set bits of i, shape (2**k,); entry 0 is 0.
 
-    Each person meets the publishers in proportion to a personal activity, exponential with mean 1. A person who meets
-    one publisher often meets others often, so audiences overlap more than independent ones. None of the
-    publishers S is met by a share 1/(1 + sum of r/(1 - r)) of the people, r being the share that meets one of them.
-    Counts are rounded to whole people.
+    In this model each person visits publishers at rates proportional to a personal activity, exponential with mean 1.
+    People who visit one publisher often visit others often, so audiences overlap more than independent audiences. A
+    share 1/(1 + sum of r/(1 - r)) of the people visits none of some publishers; r is each publisher's audience as a
+    share of the people. Counts are rounded to whole people.
 
     Source: G. J. Goerg, Estimating reach curves from one data point (2014).
 
@@ -221,7 +202,7 @@ def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
 
 
 def about_reach(raw: Mapping[str, Any]) -> bool:
-    """Return whether a specification, as tables, is one of a reach study."""
+    """Return whether a specification, given as tables, describes a reach study."""
     population = raw.get("population")
     if isinstance(population, dict):
         return any(key in population for key in _KEYS)
@@ -229,12 +210,12 @@ def about_reach(raw: Mapping[str, Any]) -> bool:
 
 
 def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the conflicting keys of a reach study, or of bit flipping elsewhere."""
+    """Yield conflicts between the keys of a reach study, or a bit-flipping randomizer outside a reach study."""
     randomizer, shuffler, targets = (_table(raw, key) for key in ("randomizer", "shuffler", "targets"))
     flips = randomizer.get("kind") == "bit-flipping"
     if not about_reach(raw):
         if flips:
-            hint = "Other people give one answer each; see randomized-response and local-hashing."
+            hint = "For people with one answer each, use randomized-response or local-hashing."
             yield Problem(
                 key="population",
                 rule='must have publishers or audiences for kind = "bit-flipping"',
@@ -243,15 +224,15 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
             )
         return
     if isinstance(randomizer.get("kind"), str) and not flips:
-        hint = "The bits of the publishers' filters are flipped."
+        hint = "Reach studies flip the bits of the publishers' filters."
         yield Problem(
             key="randomizer.kind", rule='must be "bit-flipping" here', value=f'"{randomizer["kind"]}"', hint=hint
         )
     if isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
-        hint = "The estimates read counts of columns, which are in no order."
+        hint = "The estimates use counts of columns, which have no order."
         yield Problem(key="shuffler.kind", rule='must be "uniform" here', value=f'"{shuffler["kind"]}"', hint=hint)
     if flips and "p" not in randomizer and "epsilon" not in targets:
-        hint = "With targets.epsilon the least p that meets it is found."
+        hint = "Or set targets.epsilon: then assess uses the smallest p that meets it."
         yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
     yield from _adversaries(raw)
     yield from _population(_table(raw, "population"))
@@ -263,7 +244,7 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
     for position, table in enumerate(tables):
         kind = table.get("kind") if isinstance(table, dict) else None
         if isinstance(kind, str) and kind != "strong":
-            hint = "A column has no sender and holds no single answer; the strong adversary is the worst case."
+            hint = "A column has no sender and no single answer. Use strong, which is the worst case."
             yield Problem(
                 key=f"adversaries[{position}].kind", rule='must be "strong" here', value=f'"{kind}"', hint=hint
             )
@@ -272,7 +253,7 @@ def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
     if "publishers" in population and ("key_file" in population) == ("key_variable" in population):
         given = "both" if "key_file" in population else "neither"
-        hint = "The key is secret: it stands in a file of its own or in the environment, never here."
+        hint = "The key is secret: store it in a separate file or in the environment, never in this file."
         yield Problem(key="population", rule="must have either key_file or key_variable", value=given, hint=hint)
     people, audiences = population.get("people"), population.get("audiences")
     if isinstance(people, int) and isinstance(audiences, dict):
@@ -332,6 +313,6 @@ def _reached(people: npt.NDArray[np.int64]) -> int:
     """
     reached = int(people.sum())
     if not reached:
-        message = "all audiences are empty: there is no reach to measure."
+        message = "all audiences are empty, so there is no reach to measure."
         raise DataError(message)
     return reached

@@ -1,4 +1,4 @@
-"""Reads TOML text into the specification of one column or a collection of several, or reports every problem."""
+"""Read TOML text as the specification of one column or of several columns, or report every problem."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, sho
 _PLACE: Final = re.compile(r"(.*?)(?: \(at (?:line (\d+), column (\d+)|end of document)\))?", re.DOTALL)
 _UNNAMED: Final = "specification"
 AnyFile = TypeVar("AnyFile", bound=File)
-"""A class that describes a whole file."""
+"""A class that describes a complete specification file."""
 
 
 def load(path: str | Path) -> Specification:
@@ -48,11 +48,11 @@ def read_text(path: str | Path) -> str:
 
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
-    """Return the specification that TOML `text` states; files that it names are relative to `base_folder`."""
-    hint = "Such a file is for hushuffle assess and collect. For anything else write a file for each column."
+    """Return the specification in TOML `text`; file names in the text are relative to `base_folder`."""
+    hint = "A file with [[columns]] is for hushuffle assess and collect. For other commands, write one file per column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
-    refuse_other_kind(text, "query", "the plan of a query", "Such a file is for hushuffle plan.", file=file)
-    hint = "Such a file is for hushuffle assess, audit, calibrate, compare and collect."
+    refuse_other_kind(text, "query", "the plan of a query", "A file with a plan is for hushuffle plan.", file=file)
+    hint = "A file with [sum] is for hushuffle assess, audit, calibrate, compare and collect."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, Specification, file=file, words=COLLECTION, prepare=prepare)
@@ -78,10 +78,8 @@ def text_of(name: str, tables: Mapping[str, Any]) -> str:
     try:
         return tomli_w.dumps(tables)
     except (TypeError, ValueError, AttributeError, RecursionError):
-        hint = "None stands for nothing: leave the key out."
-        _checks.reject(
-            name, "tables of texts, numbers, dates, truth values and lists of these", "<another value>", hint
-        )
+        hint = "None is not a value: remove the key."
+        _checks.reject(name, "tables of strings, numbers, dates, booleans and lists of these", "<another value>", hint)
 
 
 def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:
@@ -98,7 +96,7 @@ def parsed(
     words: Vocabulary,
     prepare: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], tuple[Problem, ...]]] | None = None,
 ) -> AnyFile:
-    """Return the `model` that TOML `text` states; `words` names the tables of the model.
+    """Return the `model` in TOML `text`; `words` contains the tables that the file may have.
 
     `prepare` reads the files that the text names, and returns the problems with these files.
     """
@@ -130,7 +128,7 @@ def _syntax(message: str, text: str, file: str) -> Problem:
     line, column = int(place[2] or len(lines)), int(place[3] or len(lines[-1]) + 1)
     key = f"line {line}, column {column}"
     if not file.endswith((".toml", _UNNAMED)):
-        hint = "Is it the specification? A line is shown only where the name of the file ends in .toml."
+        hint = "Check that this file is the specification. Lines are shown only for files whose names end in .toml."
         return Problem(key=key, rule="must be valid TOML", value="something else", hint=hint)
     return Problem(key=key, rule=f"must be valid TOML ({place[1]})", value=shown(text.split("\n")[line - 1].strip()))
 
@@ -158,30 +156,29 @@ _OF_COLUMNS: Final = (
 )
 _ELSEWHERE: Final = {
     "randomizer": "It belongs to each of [[columns]].",
-    "adversaries": "Columns are assessed against the usual ones. For others write a file for each column.",
-    "run": "Columns are assessed as usual. For anything else write a file for each column.",
-    **dict.fromkeys(("memoised", "changes"), "Reports are kept for one column. Write a file for each."),
+    "adversaries": "Columns have the default adversaries. For others, write one file per column.",
+    "run": "Several columns support only the default here. For another value, write one file per column.",
+    **dict.fromkeys(("memoised", "changes"), "Memoized reports need one file per column."),
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
 _BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)
 _ONE_ROW: Final = (
-    "Several columns are collected from one row of each person; for more, write a file for each column. That every row "
-    f'is another person\'s is said by person = "{NO_COLUMN}" in [population].'
+    "Several columns need one row per person. If a person has several rows, write one file per column. If each row is a "
+    f'different person, set person = "{NO_COLUMN}" in [population].'
 )
 _NOT_OF_COLUMNS: Final = {
     **dict.fromkeys(_SHARED, "It belongs to [population]."),
     **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
-    **dict.fromkeys(("population", "shuffler", "targets"), "It belongs to the top of the file."),
+    **dict.fromkeys(("population", "shuffler", "targets"), "Move it to the top of the file, above all tables."),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """Columns of the same people that are collected together; one column is a collection of one column.
+    """Columns of the same people that are collected together; a single column is a collection, too.
 
-    `columns` are ordinary specifications by the name of the folder that each gets, "" where there is one column and no
-    such folder. `epsilon` is the largest central epsilon that is acceptable for all of them together, in all `rounds`,
-    at `delta`.
+    `columns` maps the name of each column's folder to the column's specification; the name is "" if there is only one
+    column. `epsilon` is the largest acceptable central epsilon of all columns together, in all `rounds`, at `delta`.
     """
 
     title: str | None
@@ -219,18 +216,18 @@ class Collection:
 
     @property
     def whole(self) -> Specification:
-        """The first column, with the targets of all columns together."""
+        """The specification of the first column, with the targets for all columns together."""
         plain = next(iter(self.columns.values())).plain()
         target = {} if self.epsilon is None else {"epsilon": self.epsilon}
         return Specification.model_validate({**plain, "targets": {**plain["targets"], **target}})
 
     @property
     def person_known(self) -> bool:
-        """Whether `population.person` states whose a row is, or there are no rows."""
+        """Whether `population.person` states which person gave a row, or there are no rows."""
         return self.whole.person_known
 
     def effective(self) -> str:
-        """Return TOML text with every default spelled out; `parse_collection` reads the same collection from it."""
+        """Return TOML text with all defaults written out, for `parse_collection`."""
         whole = self.whole.plain()
         if not self.several:
             return self.whole.effective()
@@ -253,9 +250,9 @@ def load_collection(path: str | Path) -> Collection:
 
 
 def parse_collection(text: str, *, file: str = "specification", base_folder: Path = Path()) -> Collection:
-    """Return the collection of one column, or of several, that TOML `text` states; `file` is for messages.
+    """Return the collection of one or several columns in TOML `text`; messages call the text `file`.
 
-    Files of labels that the text names are read, relative to `base_folder`.
+    The function reads the files of labels that the text names, relative to `base_folder`.
 
     >>> found = parse_collection('''
     ...     population = { data = "people.csv" }
@@ -299,12 +296,12 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key=key, rule="is not a known key", value=shown(raw[key]), hint=hint)
     population = raw.get("population")
     if not isinstance(population, dict):
-        hint = 'For example population = { data = "people.parquet" }.'
+        hint = 'Set it, for example population = { data = "people.parquet" }.'
         value = "nothing" if population is None else shown(population)
         yield Problem(key="population", rule="must be a table with data", value=value, hint=hint)
     else:
         if "data" not in population and "n" not in population:
-            hint = "Or n, the number of people, to plan without data."
+            hint = "Or set n, the number of people, to plan without data."
             yield Problem(key="population.data", rule="must be given", value="nothing", hint=hint)
         if "data" in population and "n" in population:
             yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
@@ -314,8 +311,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else allowed
             yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
-        hint = "An order, even a noisy one, would join the rows of two columns."
-        rule = "must be one that leaves nothing of the order for several columns"
+        hint = "An order of release, even a noisy one, would link the reports of a person in two columns."
+        rule = "must be a shuffler without an order for several columns"
         yield Problem(key="shuffler.kind", rule=rule, value=shown(raw["shuffler"]["kind"]), hint=hint)
 
 
@@ -324,7 +321,7 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
     columns = raw["columns"]
     if not isinstance(columns, list) or not columns:
         value = "none" if columns == [] else shown(columns)
-        yield Problem(key="columns", rule="must be one or more tables, each [[columns]]", value=value)
+        yield Problem(key="columns", rule="must be one or more [[columns]] tables", value=value)
         return
     for position, column in enumerate(columns):
         if not isinstance(column, dict):
@@ -340,7 +337,7 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
             hint = "Everybody reports each answer once."
             yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
         elif name and name.casefold() in {_name(other).casefold() for other in before}:
-            hint = "Reports go to folders of these names; capital letters do not tell them apart everywhere."
+            hint = "The reports go to folders with these names, and some systems ignore capital letters in names."
             yield Problem(key=f"{here}.name", rule="must be distinct", value=shown(name), hint=hint)
         if "name" in column or "column" in column:
             yield from _folder(name, f"{here}.name")
@@ -351,8 +348,8 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _folder(name: str, key: str) -> Iterator[Problem]:
     if _NAME.fullmatch(name) is None:
-        hint = "Reports go to a folder of this name; it is that of the column if it is left out."
-        rule = "must be letters, digits, _ and -, 100 at most"
+        hint = "It is the name of the folder of the reports; by default the name of the column."
+        rule = "must have at most 100 letters, digits, _ and -"
         yield Problem(key=key, rule=rule, value=shown(name), hint=hint)
 
 

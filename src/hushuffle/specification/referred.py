@@ -15,8 +15,8 @@ Tables = Mapping[str, Any]
 def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, ...]]:
     """Return the tables of a specification with the contents of the files that they name, and the problems with them.
 
-    `population.categories_file` becomes categories, `randomizer.file` a matrix. A file name next to such a key is left:
-    the rules refuse two such keys.
+    `population.categories_file` becomes `categories`, and `randomizer.file` becomes `matrix`. If the tables have both
+    keys, the file name remains, so that the rules report the conflict.
     """
 
     def labels(name: str) -> list[str]:
@@ -59,13 +59,13 @@ def _replaced(
 
 
 def categories_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems with the categories of people with data: exactly one of four keys must define the categories."""
+    """Yield a problem unless exactly one of four keys defines the categories of a population with data."""
     has_data = "data" in population or ("column" in population and "n" not in population)
     if not has_data or {"publishers", "audiences"} & population.keys():
         return
     given = [key for key in ("categories", _FILE, "bins", "kind") if key in population]
     if not given:
-        hint = f'Or {_FILE}, or bins, or kind = "number".'
+        hint = f'Alternatives are {_FILE}, bins, or kind = "number".'
         yield Problem(key="population.categories", rule="must be given", value="nothing", hint=hint)
     for key in given[1:]:
         yield Problem(key=f"population.{key}", rule=f"must be left out beside {given[0]}", value="both")

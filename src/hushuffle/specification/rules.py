@@ -1,4 +1,4 @@
-"""Rules that tie several values together. The rules read plain tables, so one broken rule does not hide another."""
+"""Rules on combinations of values. The rules read plain tables, so one broken rule does not hide another."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
         if not problems and behind == "secure-aggregation":
             yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
         if not problems and behind in ("fakes-per-value", "augmented") and not _truthful(kind, randomizer, k):
-            hint = 'With noise take kind = "blanket-messages".'
-            rule = 'must go with true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
+            hint = 'With noise, use kind = "blanket-messages".'
+            rule = 'needs true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
             yield Problem(key="shuffler.kind", rule=rule, value=f'"{behind}"', hint=hint)
     if n is not None:
         yield from _messages(_table(raw, "shuffler"), n, k)
@@ -62,7 +62,7 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
     for position, adversary in enumerate(_adversary_tables(raw)):
         informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and informed is not None and informed > n - 1:
-            hint = "There are only n - 1 other people."
+            hint = "The adversary can know at most the n - 1 other people."
             yield Problem(
                 key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{informed}", hint=hint
             )
@@ -89,11 +89,11 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
     """Yield problems of secure aggregation: reports that cannot be added, or invalid noise settings."""
     mechanism = _made(kind, randomizer, k)
     if mechanism is not None and not mechanism.is_vector:
-        hint = "One-hot encodings can be added up, and reports of a single number; hashes and sets cannot."
-        rule = f'must be another with reports of kind "{kind}"'
+        hint = "Secure aggregation can add one-hot encodings and single numbers, but not hashes and sets."
+        rule = f'must be a shuffler that supports reports of kind "{kind}"'
         yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
     elif mechanism is not None and mechanism.law().one_hot is None and _integer(shuffler, "coins"):
-        hint = "Coins of servers are understood for one-hot encodings."
+        hint = "Noise of the servers (coins) needs one-hot encodings."
         rule = f'must be 0 with reports of kind "{kind}"'
         yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
     servers, honest = _integer({"servers": 2, **shuffler}, "servers"), _integer(shuffler, "honest")
@@ -107,14 +107,14 @@ def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Pr
     if kind not in ("blanket-messages", "fakes-per-value"):
         return
     if n > LARGEST:
-        rule, hint = f"must be another for more than {LARGEST:,} people", "A scrambler adds dummies for any crowd."
+        rule, hint = f"must be another for over {LARGEST:,} people", "A scrambler works for any number."
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)
     elif kind == "blanket-messages" and trials is not None and n * trials > LARGEST:
-        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people together run at most {LARGEST:,} trials"
+        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people together may have at most {LARGEST:,} trials"
         yield Problem(key="shuffler.trials", rule=rule, value=f"{trials:,}")
     elif kind == "fakes-per-value" and k is not None and isinstance(p, float) and n * k * p > MOST:
         most = number(MOST / n / k, up=False, digits=3)
-        rule = f"must be at most {most}: {n:,} people send at most {MOST:,} fakes of {k:,} categories"
+        rule = f"must be at most {most}: {n:,} people may send at most {MOST:,} fake reports of {k:,} categories"
         yield Problem(key="shuffler.p", rule=rule, value=f"{p:g}")
 
 
@@ -132,14 +132,14 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
     named = any(key in population for key in ("categories", "categories_file", "kind"))
     if "data" not in population and "n" in population and ("k" in population) == named:
         given = "both" if "k" in population else "neither"
-        hint = "k is the number of categories, if they have no names."
+        hint = "Set k, the number of categories, if they have no names."
         yield Problem(key="population", rule="must have either k or categories", value=given, hint=hint)
     if population.get("categories") == FROM_DATA and population.get("allow_categories_from_data") is not True:
         yield Problem(
             key="population.categories",
-            rule="must be known beforehand, for categories taken from the data say who is in them",
+            rule="must be chosen before the collection, since categories from the data reveal that records have them",
             value=f'"{FROM_DATA}"',
-            hint="To do it nevertheless, set allow_categories_from_data = true.",
+            hint="To allow it nevertheless, set allow_categories_from_data = true.",
         )
     if population.get("categories") == FROM_DATA and "otherwise" in population:
         hint = "All values that occur are categories."
@@ -163,7 +163,7 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
     if twice:
         yield Problem(key="population.categories", rule="must be distinct", value=f"{', '.join(twice)} twice")
     elif len(labels) < 2:
-        hint = "With one category there is nothing to hide."
+        hint = "With one category, all answers are the same."
         yield Problem(key="population.categories", rule="must be at least 2", value=f"{len(labels)}", hint=hint)
 
 
@@ -174,16 +174,16 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
     person, most = population.get("person"), population.get("reports_per_person")
     person = None if person == NO_COLUMN else person
     if person is None and isinstance(most, int) and most > 1:
-        hint = 'For example person = "user": the column that says whose a record is.'
-        yield Problem(key="population.reports_per_person", rule="must go with person", value=f"{most}", hint=hint)
+        hint = 'For example person = "user", the column that identifies the person of a record.'
+        yield Problem(key="population.reports_per_person", rule="needs person", value=f"{most}", hint=hint)
     if isinstance(person, str):
         if person == population.get("column"):
-            hint = "It is the column that says whose a record is, not the answer."
+            hint = "person is the column that identifies each record's person, not the column of answers."
             yield Problem(
                 key="population.person", rule="must not be the private column", value=f'"{person}"', hint=hint
             )
         if _table(raw, "shuffler").get("kind") == "mallows":
-            hint = "In a public order everybody has one place: keep one record of each person beforehand."
+            hint = "A person has one place in a public order: keep one record per person before the collection."
             yield Problem(
                 key="population.person", rule="must be left out with a Mallows shuffle", value=f'"{person}"', hint=hint
             )
@@ -193,9 +193,9 @@ def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield a problem if the guarantee of several rounds is unknown."""
     rounds = raw.get("rounds")
     if isinstance(rounds, int) and rounds > 1:
-        hint = "Assess one round: rounds add up by hushuffle.dp.compose where their law is known."
+        hint = "Assess one round. hushuffle.dp.compose composes rounds if their distribution is known."
         if _table(raw, "shuffler").get("kind") == "mallows":
-            rule = "must be left out with a Mallows shuffle, whose order says more each time"
+            rule = "must be left out with a Mallows shuffle, whose order reveals more in each round"
             yield Problem(key="rounds", rule=rule, value=f"{rounds}", hint=hint)
         if about_reach(raw):
             yield Problem(key="rounds", rule="must be left out in a reach study", value=f"{rounds}", hint=hint)
@@ -206,26 +206,26 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
     rounds, changes = _integer(raw, "rounds") or 1, _integer(raw, "changes")
     if raw.get("memoised") is not True:
         if changes is not None:
-            hint = "Fresh reports in every round hide changes: their figure is for any values."
-            yield Problem(key="changes", rule="must go with memoised = true", value=f"{changes}", hint=hint)
+            hint = "Fresh reports in every round hide changes, so their epsilon holds for any values."
+            yield Problem(key="changes", rule="needs memoised = true", value=f"{changes}", hint=hint)
         return
     if rounds < 2:
-        hint = "For example rounds = 12: how often the same people are asked."
-        yield Problem(key="memoised", rule="must go with rounds of 2 or more", value="true", hint=hint)
+        hint = "Set how often the same people are asked, for example rounds = 12."
+        yield Problem(key="memoised", rule="needs rounds = 2 or more", value="true", hint=hint)
     elif changes is not None and changes >= rounds:
-        hint = "A value can change between two rounds, not within one."
+        hint = "Between the rounds, a value can change at most rounds - 1 times."
         yield Problem(key="changes", rule=f"must be below rounds = {rounds}", value=f"{changes}", hint=hint)
     if population.get("kind") == "number":
-        hint = "A number hardly stays the same. Give bins: people then keep a report for each bin."
+        hint = "Numbers rarely stay the same. Use bins instead: then people memoize one report per bin."
         yield Problem(key="population.kind", rule="must be left out with memoised reports", value='"number"', hint=hint)
     most = _integer(population, "reports_per_person")
     if most is not None and most > 1:
-        hint = "Two equal answers of a person would be one report twice."
+        hint = "Two equal answers of a person would repeat one report."
         rule = "must be 1 with memoised reports"
         yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
-    shuffler, averaged = _table(raw, "shuffler"), "What is fresh in every round is averaged out over many of them."
+    shuffler, averaged = _table(raw, "shuffler"), "Fresh randomness averages out over many rounds."
     if shuffler.get("kind") in ("scrambler", "blanket-messages", "fakes-per-value", "augmented"):
-        rule = "must add no dummies to memoised reports"
+        rule = "must be a shuffler without dummies for memoised reports"
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{shuffler["kind"]}"', hint=averaged)
     if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):
         rule, value = "must be 0 with memoised reports", f"{shuffler['coins']}"
@@ -235,12 +235,12 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
     tables = _adversary_tables(raw)
     if raw.get("adversaries") in ([], ()):
-        hint = "Leave them out for uninformed, strong and linker."
+        hint = "Remove the key for the default: uninformed, strong and linker."
         yield Problem(key="adversaries", rule="must be at least one", value="none", hint=hint)
     for position, table in enumerate(tables):
         if table and table in tables[:position]:
             yield Problem(
-                key=f"adversaries[{position}]", rule="must be there once", value=f'"{table.get("kind")}" twice'
+                key=f"adversaries[{position}]", rule="must be listed once", value=f'"{table.get("kind")}" twice'
             )
 
 
@@ -254,7 +254,7 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
         return
     for key, who in (("guessing", _GUESSERS), ("reidentification", ("linker",))):
         if key in targets and not kinds & {*who}:
-            hint = "A column of a reach study has no sender." if about_reach(raw) else "Add one to adversaries."
+            hint = "In a reach study, columns have no senders." if about_reach(raw) else "Add one to adversaries."
             rule = f"must be left out without an adversary of kind {' or '.join(who)}"
             yield Problem(key=f"targets.{key}", rule=rule, value=f"{targets[key]}", hint=hint)
 
@@ -295,7 +295,7 @@ def _alike(population: Mapping[str, Any]) -> Iterator[Problem]:
     tidy = Counter(tidying.names(tuple(dict.fromkeys(names))))
     twice = sorted(label for label, times in tidy.items() if times > 1)
     if twice:
-        hint = "With trim spaces around them make no difference, with casefold capital letters make none."
+        hint = "With trim, surrounding spaces are ignored; with casefold, capital letters are ignored."
         yield Problem(
             key="population.categories", rule="must be distinct", value=f"{', '.join(twice)} twice", hint=hint
         )

@@ -37,12 +37,12 @@ class Targets(Section):
     delta: Probability
     """The delta of (epsilon, delta)-differential privacy; commonly well below 1/n."""
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest central epsilon that is acceptable at this delta, for all reports of one person in all
-    rounds and all columns; `hushuffle calibrate` solves for it."""
+    """Largest central epsilon at this delta, for all reports of one person in all rounds and all columns;
+    `hushuffle calibrate` solves for it."""
     local_epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest local epsilon that is acceptable: the protection that remains if the shuffler is compromised."""
+    """Largest local epsilon: the guarantee that remains with a compromised shuffler."""
     standard_error: Probability | None = None
-    """The largest standard error of an estimated frequency that is acceptable: 0.01 is one percentage point.
+    """Largest standard error of an estimated frequency, at the worst true frequency: 0.01 is one percentage point.
 
     In a reach study: the relative standard error of the reach of all publishers together (0.01 is 1 %).
     """
@@ -51,7 +51,7 @@ class Targets(Section):
     reidentification: Probability | None = None
     """Largest success probability of the re-identification adversary (linker), which names the sender of a report."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
+    """Fewest people; `hushuffle collect` releases nothing of fewer."""
 
 
 class Run(Section):
@@ -60,11 +60,12 @@ class Run(Section):
     repetitions: Annotated[int, Field(ge=0, le=1_000_000)] = 100
     """Number of simulated collections on the data, to compare measured with predicted errors; 0: none."""
     seed: Seed = "secure"
-    """"secure", or an integer for a reproducible (and therefore predictable) run: for tests only."""
+    """"secure", or an integer for reproducible and therefore predictable randomness: only for tests; the report
+    warns."""
     confidence: Probability = 0.95
     """Confidence of the intervals around estimates."""
     show_people: bool = False
-    """Whether the report maps every person's value; only with a Mallows shuffle by two columns."""
+    """Whether the report maps every person's true and released value; only with a Mallows shuffle by two columns."""
 
 
 class Specification(File):
@@ -73,13 +74,15 @@ class Specification(File):
     title: Name | None = None
     """Title of the report."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """How often the same people are asked, each time with fresh randomness unless `memoised`: 1 by default. Figures and
-    targets.epsilon are for all rounds together."""
+    """Number of rounds with the same people, with fresh randomness unless `memoised` (default: 1). Figures and
+    `targets.epsilon` hold for all rounds together."""
     memoised: bool | None = None
-    """Whether people draw one report for each value of theirs, keep it, and send it again in every round: false by
-    default. Figures are for people whose value changes at most `changes` times."""
+    """Whether clients memoize one report per value and repeat it (default: false). Needs `rounds` of at least 2 and one
+    report per person. Excludes dummies, servers' noise, [[columns]] and numbers. `collect` needs `population.person`
+    and a key."""
     changes: Annotated[int, Field(ge=0, le=10**6)] | None = None
-    """With memoised = true: how often one person's value may change over all rounds, at most; 0 by default."""
+    """With `memoised`: the most changes of one person's value over all rounds (default: 0). Each costs a local
+    epsilon."""
     population: AnyPopulation
     """The people who are asked."""
     randomizer: AnyRandomizer
@@ -113,11 +116,11 @@ class Specification(File):
 
     @property
     def person_known(self) -> bool:
-        """Whether `population.person` states whose a row is, or there are no rows."""
+        """Whether `population.person` states which person gave a row, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     def reports_kept(self, k: int) -> int | None:
-        """Return for how many of k values one person memoizes a report, at most; None: reports are not memoized."""
+        """Return the largest number of reports that one person memoizes (of k values); None: no memoized reports."""
         return min(1 + (self.changes or 0), k) if self.memoised else None
 
 
@@ -130,7 +133,7 @@ class _Schema(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         result = super().model_schema(schema)
-        for section in (one for one in schema["cls"].__mro__ if one.__module__.startswith(__package__)):
+        for section in (base for base in schema["cls"].__mro__ if issubclass(base, Section)):
             for key, words in _described(section).items():
                 if key in result["properties"]:
                     result["properties"][key].setdefault("description", words)
@@ -184,7 +187,7 @@ def schema_text(schema: Mapping[str, Any] | None = None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Adversaries:
-    """The adversaries: `guessers` guess one person's answer; `linker` says whether the sender of a report is guessed.
+    """The adversaries: `guessers` guess one person's answer; `linker`: whether an adversary guesses a report's sender.
 
     `order` is the adversary that sees the order of release, if there is one.
     """
@@ -197,7 +200,7 @@ class Adversaries:
 def build_protocol(spec: Specification, n: int, k: int, *, shuffler: Shuffler | None = None) -> Protocol:
     """Return the protocol for n people and k categories.
 
-    `shuffler` is the one that [shuffler] describes where it depends on the data: a Mallows shuffle.
+    `shuffler` must be given if the shuffler depends on the data (a Mallows shuffle); otherwise [shuffler] defines it.
 
     >>> from hushuffle.specification import parse
     >>> spec = parse('''

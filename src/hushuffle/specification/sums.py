@@ -17,7 +17,7 @@ from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, 
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
 from hushuffle.specification.specification import schema_of
-from hushuffle.specification.statement import Responsible, Vouched
+from hushuffle.specification.statement import Responsible, Vouched, Voucher
 from hushuffle.specification.wording import Vocabulary
 
 _DESCRIPTION: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"
@@ -28,57 +28,51 @@ class Sum(Section):
     """[sum]: the guarantee, and the fraction of honest clients that it assumes."""
 
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)]
-    """Central epsilon, in nats; it determines the noise."""
+    """Central epsilon of a round, in nats; it determines the noise."""
     delta: Probability
-    """Central delta; it determines the number of messages per client."""
+    """Central delta of a round; it determines the number of messages per client."""
     honest: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Fraction of clients that answer, follow the protocol and do not collude with the analyst."""
+    """Fraction of clients that answer, follow the protocol and do not collude; they supply all the noise."""
 
 
 class SumTargets(Section):
     """Requirements on the sum that assess checks."""
 
     epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON)] | None = None
-    """The largest central epsilon that is acceptable, in nats; `hushuffle calibrate` chooses the noise for it."""
+    """Largest central epsilon, in nats, for all rounds together; `hushuffle calibrate` chooses the noise for it."""
     delta: Probability | None = None
-    """The delta of `targets.epsilon`; by default the delta of [sum] times the number of rounds."""
+    """The delta of `targets.epsilon` (default: `sum.delta` times `rounds`)."""
     standard_error: Annotated[float, Field(gt=0)] | None = None
-    """The largest standard error of the mean that is acceptable, in the unit of the numbers."""
+    """Largest standard error of the mean, in the unit of the numbers."""
     bits: Annotated[int, Field(ge=1)] | None = None
-    """The largest number of bits that one client may send."""
+    """Most bits that one client sends."""
     people: Annotated[int, Field(ge=1, le=10**15)] | None = None
-    """The fewest people that must take part; `hushuffle collect` releases nothing of fewer."""
+    """Fewest people; `hushuffle collect` releases nothing of fewer."""
 
 
 class SumVouched(Vouched):
     """Who vouches for each assumption, and how."""
 
-    honest: Name | None = None
+    honest: Voucher | None = None
     """The fraction `sum.honest` answers, follows the protocol and does not collude with the analyst."""
-    withheld: Name | None = None
+    withheld: Voucher | None = None
     """The shuffler withholds all messages if fewer honest people answer."""
 
 
 class SumStatement(Responsible):
-    """Words for the first page of the report."""
+    """Texts of the operator for the first page of the report."""
 
-    author: Name | None = None
-    """Who answers for the deployment."""
-    shuffler: Name | None = None
-    """Who runs the shuffler."""
-    analyst: Name | None = None
-    """Who the analyst is: the recipient of the messages."""
     vouched: SumVouched = SumVouched()
     """Who vouches for each assumption, and how."""
 
 
 class SumSpecification(File):
-    """The sum and the mean of people's numbers, by several messages of each: see `load_sum`, `parse_sum`."""
+    """The specification of a sum and a mean of people's numbers, for which each person sends several messages."""
 
     title: Name | None = None
     """Title of the report."""
     rounds: Annotated[int, Field(ge=1, le=10**6)] | None = None
-    """How often the same people are asked, each time with fresh randomness. The claim covers all rounds together."""
+    """Number of rounds with the same people, with fresh randomness (default: 1). The claim covers all together."""
     population: AnyPopulation
     """The people and their numbers: kind = "number", with `low`, `high` and `levels`."""
     sum: Sum
@@ -106,7 +100,7 @@ class SumSpecification(File):
 
     @property
     def person_known(self) -> bool:
-        """Whether `population.person` states whose a row is, or there are no rows."""
+        """Whether `population.person` states which person gave a row, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     @property
@@ -135,7 +129,7 @@ class SumSpecification(File):
 
     @property
     def asked(self) -> DataPopulation | CountedPopulation:
-        """The people; the population of a reach study is refused."""
+        """The people who are asked; a reach study is an error."""
         assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
         return self.population
 
@@ -192,7 +186,7 @@ def sum_schema() -> dict[str, Any]:
 
 
 def is_sum(text: str) -> bool:
-    """Return whether TOML text is about a sum by several messages.
+    """Return whether TOML text specifies a sum by several messages.
 
     >>> is_sum("[sum]"), is_sum("[query]")
     (True, False)
@@ -206,12 +200,12 @@ def load_deployment(path: str | Path) -> Collection | SumSpecification:
 
 
 def load_sum(path: str | Path) -> SumSpecification:
-    """Return the specification in the TOML file `path`."""
+    """Return the specification of a sum in the TOML file `path`."""
     return parse_sum(read_text(path), file=str(path))
 
 
 def parse_sum(text: str, *, file: str = "specification") -> SumSpecification:
-    """Return the sum that TOML `text` states; `file` is for messages.
+    """Return the specification of a sum in TOML `text`; messages call the text `file`.
 
     >>> found = parse_sum('''
     ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }

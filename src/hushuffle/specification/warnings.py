@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from hushuffle.curves.readout import counted
-from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
+from hushuffle.errors import DataError, InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
 from hushuffle.specification.kinds import RANDOMIZERS
 
+if TYPE_CHECKING:
+    from hushuffle.tables.csv_form import CsvForm
+
 SMALL_CROWD: Final = 100
 LEVEL: Final = 0.05
-"""Family-wise error rate of a list of statistically significant values."""
+"""Family-wise error rate of the list of statistically significant values."""
+
+PERSON: Final = "set population.person = {}"
+ONE_RECORD: Final = "keep one record of each person in the file"
+ONE_NUMBER: Final = "add up the numbers of each person first"
+"""The remedies if {} identifies people; several columns and sums have no key for the person of a record."""
 
 _ALIKE: Final = 1.1
 """Mechanisms whose standard errors differ by less than this factor count as equally accurate."""
@@ -37,15 +47,15 @@ def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVE
 
 
 def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Iterator[Warned]:
-    """Yield warnings about the noise on each device, about delta and about the number of people.
+    """Yield warnings about too little noise on each device, a large delta and few people.
 
-    `times`: total number of reports of one person.
+    `times` is the total number of reports of one person.
     """
     local = times * protocol.randomizer.local_epsilon
     if math.isinf(local) and protocol.randomizer.chosen_epsilon is None:
         yield Warned(
             key="impossible-reports",
-            sentence="Some reports are impossible for some values: such a report rules these values out.",
+            sentence="Some reports are impossible for some values, so each of these reports excludes values.",
             advice="Give every report a probability above 0 for every value.",
         )
     elif math.isinf(local) and protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
@@ -55,7 +65,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, adds fewer dummies or reveals their number, answers can "
                 "be read."
             ),
-            advice='Say who runs it and why it can be trusted, or let people hide each other: "blanket-messages".',
+            advice='State who runs the shuffler and why it can be trusted, or use kind = "blanket-messages".',
         )
     elif math.isinf(local) and protocol.shuffler.tossed is not None:
         yield Warned(
@@ -64,27 +74,27 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
                 "Devices add no noise. If the shuffler fails, or an adversary can link the messages of one person, "
                 "answers can be read."
             ),
-            advice="State that all privacy rests on the shuffler, or give [randomizer] a finite epsilon.",
+            advice="State that all privacy depends on the shuffler, or set a finite epsilon in [randomizer].",
         )
     elif math.isinf(local):
         yield Warned(
             key="no-noise",
-            sentence="Devices add no noise. An adversary that knows all other answers computes the last one.",
-            advice="Give [randomizer] a finite epsilon, unless only pseudonymity is claimed.",
+            sentence="Devices add no noise. An adversary who knows all other answers can compute the last answer.",
+            advice="Set a finite epsilon in [randomizer], unless you claim only pseudonymity.",
         )
     elif local >= LARGE_EPSILON:
         yield _little_noise(local, "", "a report by itself hides" if times == 1 else "all reports of one person hide")
     if delta * protocol.n >= 1:
         yield Warned(
             key="large-delta",
-            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it would allow to publish one answer.",
-            advice="Take a delta well below 1/n, such as 1/(10 n) or less.",
+            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it allows to publish one answer.",
+            advice="Use a delta well below 1/n, for example 1/(10 n).",
         )
     if protocol.n < SMALL_CROWD:
         yield Warned(
             key="small-crowd",
-            sentence=f"Only {protocol.n} people take part: a crowd below {SMALL_CROWD} hides little.",
-            advice="Collect from more people before anything is released.",
+            sentence=f"Only {protocol.n} people take part: fewer than {SMALL_CROWD} people hide little.",
+            advice="Ask more people before you release any results.",
         )
 
 
@@ -106,14 +116,73 @@ def _little_noise(local: float, of: str, hides: str) -> Warned:
     return Warned(
         key="large-local-epsilon",
         sentence=f"Local epsilon{of} is {number(local)}, {LARGE_EPSILON:g} or more: {hides} little.",
-        advice="Lower the epsilon of [randomizer], or state that all privacy rests on the shuffler.",
+        advice="Use a smaller epsilon in [randomizer], or state that all privacy depends on the shuffler.",
     )
 
 
-def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[Warned]:
-    """Yield a warning if a value must be held by more than n/k people to be statistically significant.
+def row_warnings(
+    files: Sequence[str], *, answers: Collection[str], form: CsvForm | None, base_folder: Path, remedy: str = PERSON
+) -> Iterator[Warned]:
+    """Yield a warning if each row of `files` counts as a person, but another column than `answers` has repeated ids."""
+    from hushuffle.tables.inspection import inspect_parts  # noqa: PLC0415 - not without data
+    from hushuffle.tables.sources import open_all  # noqa: PLC0415
 
-    It names a mechanism with a smaller error at the same local epsilon, if there is one.
+    try:
+        parts = tuple(part.tolerant() for part in open_all(files, base_folder=base_folder, called={}, form=form))
+        shared = set.intersection(*(set(part.schema().names()) for part in parts)) - set(answers)
+        names = [name for name in parts[0].schema().names() if name in shared]
+        columns = inspect_parts("", parts, columns=names, form=form).people_columns if names else ()
+        likely = next((column for column in columns if column.names_people), None)
+    except DataError:
+        likely = None
+        yield Warned(
+            key="repeated-ids-unknown",
+            sentence="Other columns could not be read, so the check for people with several records was left out.",
+            advice="Set population.person if a column identifies people.",
+        )
+    if likely is not None:
+        name, records = json.dumps(likely.name, ensure_ascii=False), likely.present + likely.missing
+        distinct = f"{'' if likely.exact else 'about '}{likely.distinct:,} distinct values"
+        yield Warned(
+            key="repeated-ids",
+            sentence=(
+                f"The data have {records:,} records but only {distinct} in column {name}. Each record counts as one "
+                "person."
+            ),
+            advice=(
+                f"If {name} identifies people, the guarantee of a person with several records is weaker than stated: "
+                f"{remedy.format(name)}."
+            ),
+        )
+
+
+def label_warnings(labels: Sequence[str], missing: str | None) -> Iterator[Warned]:
+    """Yield a warning if categories look like marks of a missing answer; `missing` is the category of missing values.
+
+    >>> print(next(label_warnings(["no", "yes", "N/A"], None)).sentence)
+    These categories look like missing answers, but they count as ordinary answers: "N/A".
+    """
+    from hushuffle.tables.doubts import marks_missing  # noqa: PLC0415 - not without data
+
+    if marks := [
+        json.dumps(label, ensure_ascii=False) for label in labels if label != missing and marks_missing(label)
+    ]:
+        yield Warned(
+            key="missing-as-category",
+            sentence=(
+                f"These categories look like missing answers, but they count as ordinary answers: {', '.join(marks)}."
+            ),
+            advice=(
+                f"Declare missing answers by the key `missing`: missing = {marks[0]} adds empty fields to it. "
+                'Or empty these fields, remove the category and set missing = "drop".'
+            ),
+        )
+
+
+def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[Warned]:
+    """Yield a warning if a value is statistically significant only if more than n/k people have it.
+
+    The warning names a mechanism with a smaller error at the same local epsilon, if there is one.
     """
     table = protocol.randomizer.table
     if table is not None and table.numbers:  # chosen for means and quantiles: shares of single levels are by the way
@@ -134,9 +203,9 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
     if needed <= n / k:
         return
     shows = (
-        f"a value is statistically significant only if about {number(needed, up=True, digits=2)} people or more hold it"
+        f"a value is statistically significant only if about {number(needed, up=True, digits=2)} people or more have it"
         if needed <= n
-        else "not even a value that all people hold is statistically significant"
+        else "not even a value that all people have is statistically significant"
     )
     better = more_accurate(protocol)
     yield Warned(
@@ -154,7 +223,7 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
 
 def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
-    """Return how many people must hold a value for its expected count to be statistically significant at `level`.
+    """Return how many people must have a value for its expected count to be statistically significant at `level`.
 
     Raises:
         UnsupportedProtocolError: the randomizer's reports cannot be counted.
@@ -167,8 +236,8 @@ def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
 def more_accurate(protocol: Protocol) -> Protocol | None:
     """Return the protocol with the most accurate mechanism for rare values at the same local epsilon.
 
-    None if it is not better by a tenth, or if only the people's messages protect: then the mechanism decides how many
-    are needed. Among equally accurate mechanisms the one with the smallest reports is taken.
+    The result is None if no mechanism is better by a tenth, or if only additional messages protect the values, since
+    their number then depends on the mechanism. Of equally accurate mechanisms, the result has the smallest reports.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(
@@ -211,7 +280,7 @@ def _error(protocol: Protocol) -> str:
 def _advice(better: Protocol, needed: float) -> str:
     table = better.randomizer.table
     assert table is not None  # it was found by it
-    shows = f"a value shows if about {number(needed, up=True, digits=2)} people hold it"
+    shows = f"a value is significant if about {number(needed, up=True, digits=2)} people hold it"
     return (
         f'[randomizer] kind = "{table.kind}" does better with the same local epsilon: {_error(better)}'
         f"{f', {shows}' if needed <= better.n else ''}."

@@ -29,8 +29,8 @@ def _members(kinds: Any) -> tuple[type[Section], ...]:
 class Vocabulary:
     """The tables that a file of one type may have.
 
-    `sections` are their classes by name ("" is the top), `goes_with` says what belongs to a class without kind,
-    `planned` are values of `kind` that are reserved but not implemented.
+    `sections` maps the name of a table ("": top level) to its classes. `goes_with` maps a class without `kind` to a
+    text that says where its keys belong. `planned` contains values of `kind` that are reserved but not implemented.
     """
 
     sections: Mapping[str, tuple[type[Section], ...]]
@@ -77,7 +77,7 @@ _KINDS: Final = ("literal_error", "union_tag_invalid", "union_tag_not_found")
 
 
 def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary = COLLECTION) -> Problem:
-    """Return one error of pydantic, found in the tables `raw`, as a problem."""
+    """Convert an error of pydantic about the tables `raw` to a problem."""
     path, section = _path(error, raw), str(next(iter(error["loc"]), ""))
     if error["type"] == "literal_error":
         if path[-1] != "kind" or path[0] == "population":
@@ -96,14 +96,14 @@ def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary 
         case "missing":
             value = "nothing"
         case "too_short":
-            rule = f"must be a list of {error['ctx']['min_length']} or more"
+            rule = f"must be a list with at least {error['ctx']['min_length']} entries"
         case "extra_forbidden":
             hint = _home_of(str(path[-1]), _section_of(path, words), words)
     return Problem(key=_key(path), rule=rule, value=value, hint=hint)
 
 
 def shown(value: Any) -> str:
-    """Return a value of the specification (public) as it stands in the file, cut short."""
+    """Return a (public) value of the specification as text, as in the file, shortened if it is long."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, float) and not math.isfinite(value):
@@ -132,7 +132,7 @@ def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: 
     near = difflib.get_close_matches(str(kind), kinds, n=1)
     hint = f'Did you mean "{near[0]}"?' if near else ""
     if kind in words.planned.get(section, ()):
-        hint = f"{shown(kind)} is planned, and not there yet."
+        hint = f"{shown(kind)} is planned, but not implemented yet."
     return Problem(key=key, rule=rule, value=shown(kind), hint=hint)
 
 
@@ -163,7 +163,7 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
         if key == "kind" and name == "population":
             continue  # nearly always that of another table
         if any(key in model.model_fields for model in models):
-            return f"It belongs to [{name}]." if name else "It belongs to the top of the file."
+            return f"It belongs to [{name}]." if name else "Move it to the top of the file, above all tables."
     return f"Known here: {', '.join(allowed)}."
 
 

@@ -1,1 +1,1 @@
-"""Files and tables to model values: typed columns, conditions, public data sets, sketches."""
+"""Read files and tables as values of the model: typed columns, conditions, public data sets, sketches."""

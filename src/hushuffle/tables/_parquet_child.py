@@ -1,10 +1,10 @@
 """Child process that reads Parquet files, started by `hushuffle.tables.parquet`; a damaged file may abort it.
 
-Standard input: blocks of bytes, each with its length in front. The first is JSON: where modules are, and for how many
-seconds to wait for work. Each other one is a request: how many rows at a time and how large the file is, eight bytes
-each, and a query of Polars. When the input ends, the parent is gone, and this process ends. Standard output: for
-each request blocks with a letter and their length in front: T, a table (the first one is empty, and says what the
-columns are); E, the end; F, a failure.
+Standard input contains blocks of bytes, each after its length. The first block is JSON: the paths of modules, and how
+many seconds to wait for work. Each other block is a request: the number of rows at a time, the size of the file (eight
+bytes each), and a query of Polars. The process ends when the input ends, since the parent then has ended. Standard
+output contains for each request blocks with a letter and a length: T, a table (the first table is empty and has the
+types of the columns); E, the end; F, a failure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LENGTH = struct.Struct("<Q")
 ANSWER = struct.Struct("<cQ")
 ASKED = struct.Struct("<QQ")
 IDLE, NO_LIBRARIES = 0, 3
-"""Exit codes: there was nothing to do, or Polars is not found."""
+"""Exit codes: the process had no work, or could not import Polars."""
 
 _SHARE = 0.75  # of the memory of the machine
 _BESIDES = 1 << 32  # address space of libraries, threads and buffers
@@ -105,7 +105,7 @@ def _listen(requests: queue.SimpleQueue[bytes]) -> None:
 
 
 def main() -> None:
-    """Answer requests until none arrives for a while, or the parent is gone."""
+    """Answer requests until no request arrives for some time, or the parent has ended."""
     _alone()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what libraries print is no answer

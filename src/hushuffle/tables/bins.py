@@ -18,7 +18,7 @@ _HINT: Final = "For example [0, 18, 65, inf], or [2024-01-01, 2024-07-01, 2025-0
 
 @dataclass(frozen=True, kw_only=True)
 class Bins:
-    """The intervals between `edges`, in increasing order; each includes its lower edge and excludes its upper edge.
+    """Intervals between increasing `edges`; each interval includes its lower edge and excludes its upper edge.
 
     The first edge may be -inf and the last inf, also if the other edges are dates.
 

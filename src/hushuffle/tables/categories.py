@@ -1,4 +1,4 @@
-"""Codes a column: one Polars expression gives the category of each record."""
+"""Code a column: a Polars expression maps each record to its category."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Liter
 MISSING: Final = -1
 UNSEEN: Final = -2
 OVERLAP: Final = -3
-"""Codes below 0 mark records that belong to no category, or to several."""
+"""Negative codes mark records that match no category, or several categories."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coding(ABC):
-    """Gives each record a code: 0..k-1, or a mark below 0; text is compared after `tidying`."""
+    """A rule that maps each record to a code 0..k-1, or to a negative mark; text is compared after `tidying`."""
 
     tidying: Tidying = field(default_factory=Tidying)
 
@@ -55,11 +55,11 @@ class Coding(ABC):
 
     @property
     def grid(self) -> NumberGrid | None:
-        """The grid for numbers, whose codes are grid positions before rounding; None: codes are categories."""
+        """The grid of numbers, if codes are positions on a grid (before rounding); None: codes are categories."""
         return None
 
     def reading(self, column: str, dtype: pl.DataType) -> Reading:
-        """Return the readings of a column that the categories are compared with."""
+        """Return the column as numbers, text or dates, as necessary for the comparison with the categories."""
         return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
 
     @property
@@ -70,7 +70,7 @@ class Coding(ABC):
     @property
     @abstractmethod
     def advice(self) -> str:
-        """What to do about a record that matches no category."""
+        """Advice to the user for records that match no category."""
 
     @abstractmethod
     def codes(self, reading: Reading) -> pl.Expr:
@@ -84,7 +84,7 @@ class Coding(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition(Coding):
-    """One condition for each category; with `days`, numbers in conditions are days since 1970."""
+    """A coding with a condition for each category; with `days`, numbers in conditions are days since 1970."""
 
     conditions: Mapping[str, Condition]
     days: bool = False
@@ -125,7 +125,7 @@ class ByCondition(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class ByLabel(Coding):
-    """Each label is a category; text of the column must equal the label, after both are tidied."""
+    """A coding in which each label is a category; tidied text must equal the tidied label."""
 
     names: tuple[str, ...]
 
@@ -136,7 +136,7 @@ class ByLabel(Coding):
     @property
     def advice(self) -> str:
         if self.tidying == Tidying():
-            return "Labels are compared as text, exactly: capital letters and spaces matter."
+            return "Labels must match exactly as text: capital letters and spaces matter."
         return "Labels are compared as text."
 
     def codes(self, reading: Reading) -> pl.Expr:
@@ -152,7 +152,7 @@ class ByLabel(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class ByNumber(Coding):
-    """The column holds the codes themselves: integers 0..k-1."""
+    """A coding for columns that contain the codes: integers 0..k-1."""
 
     k: int
 
@@ -180,7 +180,7 @@ class ByNumber(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class OnGrid(Coding):
-    """The column holds numbers: their codes are positions on a grid, before stochastic rounding to levels."""
+    """A coding for numbers: the codes are positions on a grid, before stochastic rounding to levels."""
 
     levels: NumberGrid
 
@@ -198,7 +198,7 @@ class OnGrid(Coding):
 
     @property
     def advice(self) -> str:
-        return "Values must be numbers such as 12.5: with a decimal point, without a unit."
+        return "Values must be numbers with a decimal point and without a unit, such as 12.5."
 
     def codes(self, reading: Reading) -> pl.Expr:
         grid, number = self.levels, reading.numbers
@@ -213,7 +213,7 @@ class OnGrid(Coding):
 
 @dataclass(frozen=True, kw_only=True)
 class WithOther(Coding):
-    """Another coding, whose unmatched records go into the category `other`: an existing or a new category."""
+    """A coding that puts unmatched records of another coding into the category `other`, an existing or new one."""
 
     inner: Coding
     other: str
@@ -249,7 +249,7 @@ def coding(
     otherwise: str | None = None,
     tidying: Tidying | None = None,
 ) -> Coding:
-    """Return the coding of a column by `categories`; unmatched values go into the category `otherwise`.
+    """Return the coding of a column by `categories`, with unmatched values in the category `otherwise`.
 
     >>> coding(Bins(edges=(0, 18, 65)), otherwise="other").labels
     ('0 to under 18', '18 to under 65', 'other')
@@ -286,7 +286,7 @@ def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
     tidy = tidying.names(names)
     if len(set(tidy)) != len(names):
         first = next(name for place, name in enumerate(names) if tidy[place] in tidy[:place])
-        hint = "With trim spaces around them make no difference, with casefold capital letters make none."
+        hint = "With trim, surrounding spaces are ignored; with casefold, capital letters are ignored."
         _checks.reject("categories", "distinct", f"{first!r} twice", hint)
 
 
@@ -294,7 +294,7 @@ def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
 class Answers:
     """The meaning of a private column's values: their `coding`, and the treatment of missing values.
 
-    Missing values become the category `instead`; without one they are left out (`drop`) or refused. Refused records
+    Missing values become the category `instead`; if it is None, they are omitted (`drop`) or refused. Refused records
     are set aside if they are at most `quarantine` per cent of all records; None: refused records are an error.
     """
 
@@ -314,29 +314,29 @@ class Answers:
     ) -> Self:
         """Return the answers for given categories (k: the codes 0..k-1) and a rule for missing values.
 
-        `otherwise` and `tidying` go with categories that have names; see `coding`.
+        `otherwise` and `tidying` are only for categories with names; see `coding`.
         """
         if isinstance(categories, str):
-            hint = "What leaves must not depend on who is there: list the categories."
+            hint = "Released categories must not depend on the data. List the categories."
             _checks.reject("categories", "a table or a list", repr(categories), hint)
         if not isinstance(categories, int):
             return cls.with_coding(coding(categories, otherwise=otherwise, tidying=tidying), missing)
         if missing_label(missing, ()) is not None:
-            _checks.reject("missing", '"refuse" or "drop" where categories have no names', repr(missing))
+            _checks.reject("missing", '"refuse" or "drop" if categories have no names', repr(missing))
         return cls(
             coding=ByNumber(k=_checks.integer("categories", categories, low=2, high=2**31 - 1)), drop=missing == "drop"
         )
 
     @classmethod
     def with_coding(cls, rule: Coding, missing: str) -> Self:
-        """Return the answers for a coding with names and a rule for missing values."""
+        """Return the answers for a coding with names and a rule `missing` for missing values."""
         if rule.grid is not None and missing not in ("refuse", "drop"):
             _checks.reject("missing", '"refuse" or "drop" for numbers', repr(missing))
         return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The categories, including that of missing values; empty if the categories have no names."""
+        """The categories, with the category of missing values if any; empty if the categories have no names."""
         labels = self.coding.labels
         return labels if self.instead is None or self.instead in labels else (*labels, self.instead)
 
@@ -356,7 +356,7 @@ class Answers:
         return not self.drop and self.instead is None
 
     def settled(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-        """Return codes 0..k-1 without marks, and a mask of kept records (None: all), if missing is the only mark."""
+        """Return codes 0..k-1 and a mask of records with a code (None: all); the only allowed mark is MISSING."""
         if not codes.size or int(codes.min()) >= 0:
             return codes.astype(np.int64), None
         if self.instead is not None:

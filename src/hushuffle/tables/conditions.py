@@ -24,7 +24,7 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _ONLY_EQUALITY: Final = ("==", "!=")
 
 _LARGEST: Final = 2.0**53
-"""Below this every integer is a 64-bit float, so a comparison with a 64-bit integer is exact."""
+"""Every smaller integer is exact as a 64-bit float, so comparisons with 64-bit integers are exact."""
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>\s+)
@@ -40,13 +40,13 @@ _EXAMPLES: Final = 'For example "== 0", ">= 18 and < 30", "== \'yes\' or == \'ma
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
-    """One comparison: `operator` and the number or text on its right."""
+    """One comparison of a column: an `operator`, and the number or text on its right side."""
 
     operator: str
     value: float | str
 
     def matches(self, *, numbers: pl.Expr, texts: pl.Expr) -> pl.Expr:
-        """Return which records match; a record that is no number (null) matches no comparison with a number."""
+        """Return which records match; a record that is not a number (null) matches no comparison with a number."""
         left = texts if isinstance(self.value, str) else numbers
         matched: pl.Expr = _OPERATORS[self.operator](left, self.value)
         return matched.fill_null(value=False)
@@ -54,7 +54,7 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """A condition with its `text`; it holds if all clauses of at least one of the `alternatives` hold."""
+    """A condition with its `text`; it is true if all clauses of at least one of the `alternatives` are true."""
 
     text: str
     alternatives: tuple[tuple[Clause, ...], ...]
@@ -65,7 +65,7 @@ class Condition:
         return any(not isinstance(clause.value, str) for clauses in self.alternatives for clause in clauses)
 
     def changed(self, change: Callable[[str], str]) -> Condition:
-        """Return the condition with another text in every comparison with text."""
+        """Return the condition with the function `change` applied to the text of every comparison with text."""
         alternatives = tuple(
             tuple(
                 replace(clause, value=change(clause.value)) if isinstance(clause.value, str) else clause
@@ -89,8 +89,8 @@ class Condition:
 def parse_condition(text: str) -> Condition:
     """Return the condition that `text` states; `and` binds tighter than `or`.
 
-    Text is compared by == and != only, exactly; numbers are compared as 64-bit floats, and are smaller
-    than 2**53 in size, so that comparisons with 64-bit integers are exact.
+    Text can only be compared by == and !=, and is compared exactly. Numbers are compared as 64-bit floats and must be
+    smaller than 2**53 in size, so that comparisons with 64-bit integers are exact.
 
     >>> len(parse_condition(">= 18 and < 30 or == 99").alternatives)
     2
@@ -102,7 +102,7 @@ def parse_condition(text: str) -> Condition:
         clauses.append(_clause(text, tokens))
         kind, word = next(tokens, ("end", ""))
         if kind not in ("word", "end"):
-            _refuse(text, f"`and` or `or` is expected before {word}.")
+            _refuse(text, f"Put `and` or `or` before {word}.")
         if word != "and":
             alternatives.append(tuple(clauses))
             clauses = []
@@ -113,17 +113,17 @@ def parse_condition(text: str) -> Condition:
 def _clause(text: str, tokens: Iterator[tuple[str, str]]) -> Clause:
     kind, comparison = next(tokens, ("end", "the end"))
     if kind != "operator":
-        _refuse(text, f"One of {', '.join(_OPERATORS)} is expected before {comparison}.")
+        _refuse(text, f"Put one of {', '.join(_OPERATORS)} before {comparison}.")
     kind, word = next(tokens, ("end", "the end"))
     if kind == "text":
         if comparison not in _ONLY_EQUALITY:
-            _refuse(text, "Text is compared by == or != only.")
+            _refuse(text, "Compare text only with == or !=.")
         return Clause(operator=comparison, value=word[1:-1])
     if kind != "number":
-        _refuse(text, f"A number or quoted text is expected after {comparison}, before {word}.")
+        _refuse(text, f"Put a number or quoted text between {comparison} and {word}.")
     value = float(word)
     if not abs(value) < _LARGEST:
-        _refuse(text, "Numbers are smaller than 2**53 in size; compare longer ones as quoted text.")
+        _refuse(text, "Numbers must be between -2**53 and 2**53. Compare longer numbers as quoted text.")
     return Clause(operator=comparison, value=value)
 
 
@@ -133,7 +133,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             hint = "Equality is written ==." if text[position] == "=" else ""
-            _refuse(text, hint or f"What starts at character {position + 1} is not understood. {_EXAMPLES}")
+            _refuse(text, hint or f"The condition is invalid from character {position + 1} on. {_EXAMPLES}")
         if match.lastgroup != "space":
             yield match.lastgroup, match.group()
         position = match.end()

@@ -42,7 +42,7 @@ class CsvForm:
 
     @property
     def decoded(self) -> bool:
-        """Whether files must be decoded before they are read."""
+        """Whether files must be decoded to UTF-8 before they are read."""
         return codecs.lookup(self.encoding).name not in (UTF8, "ascii", "utf-8-sig")
 
     def separator_of(self, path: Path) -> str:
@@ -51,7 +51,7 @@ class CsvForm:
 
 
 def separator_name(separator: str) -> str:
-    """Return the separator in words.
+    """Return the name of a separator, for messages.
 
     >>> separator_name(";"), separator_name("|")
     ('semicolons', "'|'")
@@ -60,11 +60,11 @@ def separator_name(separator: str) -> str:
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse a name that is not that of a text encoding."""
+    """Raise an error if a name is not the name of a text encoding."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
-        hint = "Python's names are understood, in capital letters or not."
+        hint = "Use a Python name of an encoding, in capital or small letters."
         rule = 'the name of an encoding, such as "utf-8", "windows-1252" or "latin-1"'
         _checks.reject("encoding", rule, repr(encoding), hint)
 
@@ -92,7 +92,7 @@ def _plain_blocks(path: Path) -> Iterator[bytes]:
 
 
 def text_blocks(path: Path, encoding: str) -> Iterator[bytes]:
-    """Yield the text of a file as UTF-8, some bytes at a time; `UnicodeError` if it is not of this encoding."""
+    """Yield the text of a file as UTF-8, in blocks; raise `UnicodeError` if the file does not have this encoding."""
     decoder = codecs.getincrementaldecoder(encoding)()
     with opened(path) as stream:
         while block := stream.read(_BLOCK):
@@ -101,7 +101,7 @@ def text_blocks(path: Path, encoding: str) -> Iterator[bytes]:
 
 
 def pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut text between records: at the ends of lines outside of quotation marks."""
+    """Yield pieces of a text, cut between records: at line ends outside quotation marks."""
     held, started = b"", False
     for block in blocks:
         held += block
@@ -123,10 +123,10 @@ def record_ends(text: bytes) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, kw_only=True)
 class Irregular:
-    """A record with another number of `fields` than the first `line` has names, or that never ends (`open`).
+    """A record whose number of `fields` differs from the number of `names`, or that never ends (`open`).
 
-    `line` is where it begins, and `several` says that it goes on in further lines, inside of quotation marks. It is
-    `record` number 1 below the names, 2, ...
+    `line` is the number of the record's first line. `several`: the record has more than one line, by line breaks in
+    quotation marks. `record` is the number of the record; the first record below the line of names has number 1.
     """
 
     line: int
@@ -138,7 +138,7 @@ class Irregular:
 
 
 def irregular_records(path: Path, form: CsvForm) -> Iterator[Irregular]:
-    r"""Yield the records of a file that do not fit its names, in order; blank lines fit.
+    r"""Yield in order the records of a file with a wrong number of fields; blank lines are allowed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -185,14 +185,14 @@ def irregular_records(path: Path, form: CsvForm) -> Iterator[Irregular]:
 
 
 def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
-    """Return the first record of a file that does not fit its names, if there is one."""
+    """Return the first record of a file with a wrong number of fields, if any."""
     return next(irregular_records(path, form), None)
 
 
 def lines_of(path: Path, encoding: str, records: Sequence[int]) -> list[int]:
-    r"""Return the lines on which records begin; both are counted from 1, and the line of names is no record.
+    r"""Return the numbers of the lines on which records start; lines and records are counted from 1.
 
-    Quotation marks can hold ends of lines, so that a record may have several.
+    The line of names is not a record. A record may have several lines, by line breaks in quotation marks.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -14,11 +14,23 @@ from hushuffle.tables.inspection import Profile
 _MARKS: Final = frozenset(
     (
         *("", "-", "--", "---", "\u2013", "\u2014", ".", "?", "na", "n/a", "#n/a", "n.a.", "nan", "null", "nil"),
-        *("k.a.", "k. a.", "keine angabe", "s/d", "s.d.", "n.s.p.", "nsp", "missing", "no data", "not available"),
+        *(
+            "k.a.",
+            "k. a.",
+            "keine angabe",
+            "s/d",
+            "s.d.",
+            "n.s.p.",
+            "nsp",
+            "missing",
+            "empty",
+            "no data",
+            "not available",
+        ),
     )
 )
 _CODES: Final = re.compile(r"-?9{1,4}|-1|0")
-"""Numbers that stand for a missing answer among words."""
+"""Numbers that mean a missing answer in a column of words."""
 
 _SHORTEST: Final = 4
 _TIMES: Final = 10
@@ -37,6 +49,15 @@ class Doubt:
     meant: str | None = None
 
 
+def marks_missing(value: str) -> bool:
+    """Return whether a value is a common mark of a missing answer.
+
+    >>> marks_missing("N/A"), marks_missing("none")
+    (True, False)
+    """
+    return value.strip().casefold() in _MARKS
+
+
 def missing_marks(column: Profile) -> tuple[Doubt, ...]:
     """Return the values of a column that seem to mark a missing answer."""
     if column.kind == "dates" or not column.exact:
@@ -45,7 +66,7 @@ def missing_marks(column: Profile) -> tuple[Doubt, ...]:
     return tuple(
         Doubt(value=value, records=count)
         for value, count in rows
-        if (mark := value.strip().casefold()) in _MARKS or (column.kind == "text" and _CODES.fullmatch(mark))
+        if marks_missing(value) or (column.kind == "text" and _CODES.fullmatch(value.strip()))
     )
 
 
@@ -88,6 +109,6 @@ def _one_apart(first: str, other: str) -> bool:
 
 
 def names_a_value(column: Profile) -> bool:
-    """Return whether the name of a column is a number, or one of its values: the line of names may be missing."""
+    """Return whether a column's name is a number or one of its values, so that the line of names may be missing."""
     number = pl.Series([column.name.strip()]).cast(pl.Float64, strict=False).is_not_null().item()
     return bool(number) or column.name in column.counts["value"].head(_LOOKED).to_list()

@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file whose kind is not known."""
+    """Raise an error if the suffix of a file is not supported."""
     if path.suffix not in KINDS:
         _checks.reject("out", f"a file of these kinds: {', '.join(KINDS)}", path.name)
 
@@ -42,8 +42,8 @@ def frequency_table(
     """Return a row for each of the k values, with the share of the people and their number, each with its interval.
 
     The columns are `value`, `frequency`, `standard_error`, `low`, `high`, `above_threshold`, `people`, `people_low` and
-    `people_high`. `above` says which values are statistically significant, shape (k,). `simplex`, the same estimate
-    projected to the simplex, adds `simplex_frequency` and `simplex_people`, which have no interval.
+    `people_high`. `above`, shape (k,), marks the statistically significant values. `simplex` is the same estimate
+    projected to the simplex; it adds `simplex_frequency` and `simplex_people`, which have no interval.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle, estimate
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=1.0), shuffler=UniformShuffle(), n=4)
@@ -81,15 +81,15 @@ def _ends(intervals: npt.NDArray[np.float64], of: str = "") -> dict[str, npt.NDA
 
 
 def frequency_text(table: pl.DataFrame, facts: dict[str, Any]) -> str:
-    """Return the table as JSON, with `facts` about it."""
+    """Return a table of frequencies as JSON text, with the entries of `facts` in addition."""
     document = {"schema_version": 1, "content": "frequencies", **facts, "frequencies": table.to_dicts()}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> None:
-    """Write the table as .csv, .parquet or .json (with `facts`); the file is whole or not there.
+    """Write a table of frequencies as .csv, .parquet or .json (with `facts`): the whole file or nothing.
 
-    In a .csv file texts are `in_cells`.
+    Texts in a .csv file are changed by `in_cell`.
     """
     check_kind(path)
     content = BytesIO()  # written by Polars into the file itself, a full disk would not be told from a mistake
@@ -104,10 +104,10 @@ def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> 
 
 
 def in_cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula: where it might, with an apostrophe in front.
+    """Return a text as a cell that no spreadsheet reads as a formula: a possible formula gets an apostrophe in front.
 
-    Numbers stay as they are. A text that starts with an apostrophe gets another one, so that what was there comes back
-    if one is taken away from every cell that starts with one.
+    Numbers stay unchanged. A text that starts with an apostrophe gets another apostrophe, so that removing the first
+    apostrophe of every cell restores the texts.
 
     >>> [in_cell(text) for text in ("=HYPERLINK(A1)", "-1.5", "-no", "'tis", "yes")]
     ["'=HYPERLINK(A1)", '-1.5', "'-no", "''tis", 'yes']
@@ -116,7 +116,7 @@ def in_cell(text: str) -> str:
 
 
 def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:
-    """Return the tables of several columns as JSON, by name, each with its facts."""
+    """Return the tables of several columns as JSON text, by name of the column, each with its facts."""
     columns = {name: {**facts[name], "frequencies": table.to_dicts()} for name, table in tables.items()}
     document = {"schema_version": 1, "content": "frequencies of columns", "columns": columns}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -132,7 +132,7 @@ def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[
 
 
 def save_text(path: Path, text: str) -> None:
-    """Write a text; the file is whole or not there."""
+    """Write a text to a file: the whole text or nothing."""
     with _whole(path) as file:
         file.write(text.encode())
 

@@ -1,4 +1,4 @@
-"""Normal forms of ids: equal for `7`, `0007`, `+7`, `7.0` and ` 7`, or for `U17` and `u17`."""
+"""Normal forms of ids: `7`, `0007`, `+7`, `7.0` and ` 7` have the same normal form, and so have `U17` and `u17`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 import polars as pl
 
 _UNSEEN: Final = r"\p{Cf}"
-"""Characters that show nothing, such as a mark of direction or a joiner."""
+"""Invisible characters, such as direction marks and joiners."""
 
 _NUMBER: Final = r"^\+?(-?)0*([0-9]+)(?:\.0*)?$"
-"""A plain whole number, however it is written."""
+"""A pattern for whole numbers with or without a plus sign, leading zeros and `.0`."""
 
 
 def normal(ids: pl.Expr) -> pl.Expr:
     """Return ids (text) in a normal form, which is the same for all spellings of an id.
 
-    Compatibility characters such as full-width digits become plain ones (NFKC); invisible characters, blanks around
-    the id and capital letters make no difference; nor do a plus sign, leading zeros and `.0` of a whole number.
+    Compatibility characters such as full-width digits become plain characters (NFKC). Invisible characters, spaces
+    around the id, capital letters, a plus sign, leading zeros and `.0` of a whole number make no difference.
 
     >>> spellings = pl.Series(["7", " 0007", "+7", "7.0", "\uff17", "U17 ", "u17", "7.5"])
     >>> pl.select(normal(pl.lit(spellings))).to_series().to_list()
@@ -28,7 +28,7 @@ def normal(ids: pl.Expr) -> pl.Expr:
 
 
 _NORMAL: Final = r"^(?:0|[1-9][0-9]*|[a-z0-9_@.-]*[a-z_@][a-z0-9_@.-]*)$"
-"""Ids that are seen at once to be in their normal form."""
+"""A pattern that matches only ids in normal form."""
 
 
 def normal_ids(ids: pl.Series) -> pl.Series:

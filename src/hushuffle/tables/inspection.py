@@ -1,4 +1,4 @@
-"""Inspects a table for the owner of the data: columns, values with counts, and repetitions. Results are true data."""
+"""Inspect a table for the owner of the data: columns, values with counts, and repetitions. Results are true data."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from hushuffle.tables.readings import Reading, days
 from hushuffle.tables.sources import Part, open_source, type_name
 
 Kind: TypeAlias = Literal["whole numbers", "numbers", "dates", "text", "booleans", "nothing", "other"]
-"""The type of a column's values; "other" is a type that is not read."""
+"""The type of a column's values; "other" is an unsupported type."""
 
 _ROWS: Final = 1 << 18
 _HELD: Final = 1_000_000
-"""Largest number of distinct values of all columns that are counted exactly."""
+"""Largest total number of distinct values, over all columns, that are counted exactly."""
 
 _SKETCH: Final = 4096
 _MOSTLY: Final = 0.95
 """A column is numeric (or of dates) if at least this share of its values are numbers (or dates)."""
 
 _OWN: Final = 0.9
-"""The share of different values in a column that are about as many as records: the estimate is off by 1.6 %, mostly."""
+"""Columns whose estimated share of distinct values exceeds this count as unique; the estimate's error is 1.6 %."""
 
 _PERSONS: Final = 30
-"""A column of fewer distinct values identifies people only if its name says so."""
+"""A column with fewer distinct values counts as identifying only if its name suggests ids."""
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _LINES: Final = 50
@@ -52,9 +52,9 @@ _PERSON: Final = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One column: `counts` are its values as text with how many records have them, most frequent first.
+    """A column: `counts` are its values as text with their numbers of records, most frequent first.
 
-    For a column of a type that is not read (such as lists) only `missing` and `present` are known. For a column of very
+    For a column of an unsupported type (such as lists), only `missing` and `present` are known. For a column of very
     many distinct values, `counts` covers only the first records, and `distinct` is an estimate (`exact` is False).
     """
 
@@ -93,7 +93,7 @@ class Profile:
 
     @property
     def names_people(self) -> bool:
-        """Whether values probably are ids of people: by the column's name, or because few records share each value."""
+        """Whether values probably are ids of people, by the column's name or because few records share each value."""
         repeated = self.distinct >= max(_PERSONS, math.sqrt(self.present)) and self.repeats >= 2
         return self.may_name_people and (self.named_so or repeated or self.distinct >= _OWN * self.present)
 
@@ -104,19 +104,19 @@ class Profile:
 
     @property
     def other_spellings(self) -> int:
-        """How many of the counted values are another spelling of the same id as some other value."""
+        """Number of counted values that are another spelling of the id in some other value."""
         return self.counts.height - self.counts.select(normal(pl.col("value"))).to_series().n_unique()
 
     @property
     def tidying(self) -> Tidying:
-        """What makes values equal that differ only in spaces around them, or in capital letters."""
+        """The tidying that merges values that differ only in spaces around them or in capital letters."""
         both = self.different(_TIDY)
         return Tidying(
             trim=both < self.different(Tidying(casefold=True)), casefold=both < self.different(Tidying(trim=True))
         )
 
     def different(self, tidying: Tidying) -> int:
-        """Return how many of the counted values are different once they are tidy."""
+        """Return the number of different counted values after `tidying`."""
         return self.counts.select(tidying.of(pl.col("value"))).to_series().n_unique()
 
 
@@ -135,6 +135,12 @@ class Inspection:
         """Return the column with this name."""
         return next(column for column in self.columns if column.name == name)
 
+    @property
+    def people_columns(self) -> list[Profile]:
+        """The columns that may identify the person of a row, the most likely first."""
+        names = [column for column in self.columns if column.may_name_people]
+        return sorted(names, key=lambda column: (not column.named_so, not column.names_people, -column.distinct))
+
 
 def inspect_table(
     source: str,
@@ -148,8 +154,8 @@ def inspect_table(
 
     With `people`, other columns that may identify people are inspected as well.
 
-    Encoding and separator of CSV files are guessed from the first one. Memory: a million different values at most, and
-    the records being read.
+    Encoding and separator of CSV files are guessed from the first file. Memory contains at most a million different
+    values, and a block of records.
 
     Raises:
         DataError: the table cannot be read, or lacks a column.
@@ -165,6 +171,19 @@ def inspect_table(
         with first.plainly():
             form = guessed_form(first.path)
     parts = open_source(source, base_folder=folder, form=form)
+    return inspect_parts(source, parts, columns=columns, people=people, form=form, progress=progress)
+
+
+def inspect_parts(
+    source: str,
+    parts: Sequence[Part],
+    *,
+    columns: Sequence[str] = (),
+    people: bool = False,
+    form: CsvForm | None = None,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Return an inspection of files that are open, as `inspect_table` does for a `source`."""
     parts[0].dtypes(*columns)  # those that are named are there
     names = tuple(columns) if columns and not people else tuple(parts[0].schema().names())
     tallies = [_Tally(name, held=max(1000, _HELD // len(names))) for name in names]
@@ -274,8 +293,8 @@ def _distinct(hashes: npt.NDArray[np.uint64], present: int) -> int:
 def guessed_form(path: Path) -> CsvForm:
     r"""Return the encoding and the separator that a CSV file seems to have.
 
-    UTF-8 if all of it is; with a mark of UTF-16 at its start that; else windows-1252 or latin-1, which cannot be told
-    from others of one byte for each character.
+    The encoding is UTF-8 if the whole file is valid UTF-8, and UTF-16 if the file starts with its mark. Otherwise it is
+    windows-1252 or latin-1, a guess: other encodings with one byte per character look the same.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -19,12 +19,12 @@ _MOST: Final = 10**7
 def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
     r"""Return the labels in a file: the first column of a CSV file with a line of names, or the lines of another file.
 
-    Spaces around a line of text are no part of a label, and blank lines are passed over; files are UTF-8. Messages show
-    no label: the file may hold answers.
+    Files must be UTF-8. Spaces around a line of text are removed; blank lines are ignored. Messages contain no label,
+    since the file may contain answers by mistake.
 
     Raises:
-        DataError: the file cannot be read, has a label twice, an empty one in a CSV file, or one that cannot be
-            printed on one line.
+        DataError: the file cannot be read, has a label twice, an empty label in a CSV file, or a label that cannot
+            be printed on one line.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -66,15 +66,15 @@ def _check(name: str, labels: Sequence[str], places: Sequence[int]) -> None:
     if not labels:
         fail(f"{name} holds no labels.")
     if len(labels) > _MOST:
-        fail(f"{name} holds {len(labels):,} labels; {_MOST:,} are the most.")
+        fail(f"{name} holds {len(labels):,} labels, but at most {_MOST:,} are allowed.")
     seen: dict[str, int] = {}
     for label, place in zip(labels, places, strict=True):
         if not label.isprintable() or not label.strip():
-            _refuse(name, place, "must be text that can be printed on one line")
+            _refuse(name, place, "must be text on one line, without control characters")
         if label in seen:
             _refuse(name, place, f"it is the same as number {seen[label]:,}")
         seen[label] = place
 
 
 def _refuse(name: str, place: int, what: str) -> NoReturn:
-    fail(f"{name}, number {place:,}: {what}. Every label is there once.")
+    fail(f"{name}, number {place:,}: {what}. Each label must occur once.")

@@ -28,7 +28,7 @@ def as_label(value: str | int) -> str:
 def missing_label(missing: str, labels: Sequence[str]) -> str | None:
     """Return the category that missing values become, or None for "refuse" and "drop".
 
-    It may be one of `labels`; otherwise it is a further category, after them.
+    The result may be one of `labels`; otherwise it is a new category after them.
 
     >>> missing_label("no answer", ["no", "yes"])
     'no answer'

@@ -1,6 +1,6 @@
-"""A matrix of probabilities in a file: CSV without header, Parquet, or NumPy. Messages show no number of it.
+"""Read a matrix of probabilities from a file: CSV without header, Parquet, or NumPy.
 
-The file may hold answers.
+Messages contain no number of the matrix, since the file may contain answers by mistake.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
 from hushuffle.tables.parquet import read_parquet
 
 _LARGEST: Final = 1 << 26
-"""Largest number of bytes that are read."""
+"""Largest size of a matrix file, in bytes."""
 
 _TOLERANCE: Final = 1e-12
 _SINGLE: Final = 1e-6
 
 
 def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
-    """Return the rows of the matrix in the file `name`, relative to `base_folder`: each sums to 1.
+    """Return the rows of the matrix in the file `name`, relative to `base_folder`; each row sums to 1.
 
     Raises:
-        DataError: the file is missing, or does not hold such a matrix; the message says in which row or line.
+        DataError: the file is missing or contains no such matrix; the message names the row or line.
     """
     path = base_folder / name
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        fail(f"{name} must end in {', '.join(_READERS)}: it is not known how to read it.")
+        fail(f"{name} must end in {', '.join(_READERS)}: other formats are not supported.")
     try:
         if path.exists() and not path.is_file():
-            fail(f"{name} is no file: a folder, a pipe or a device.")
+            fail(f"{name} is not a regular file.")
         if path.stat().st_size > _LARGEST:
-            fail(f"{name} is too large for a matrix: {_LARGEST:,} bytes are the most.")
+            fail(f"{name} is too large for a matrix: at most {_LARGEST:,} bytes are allowed.")
         rows = read(path, name)
     except OSError as error:
         fail(f"{name} cannot be read: {cause(error)}.")
@@ -54,7 +54,7 @@ def _check(name: str, rows: list[list[float]]) -> None:
         fail(f"{name} must have at most {LARGEST_MATRIX:,} numbers, and has {len(rows)} rows of {len(rows[0]):,}.")
     for number, row in enumerate(rows, start=1):
         if not all(0 <= entry <= 1 for entry in row):
-            fail(f"{name}, row {number}: a number is no probability, which is from 0 to 1.")
+            fail(f"{name}, row {number}: a number is not a probability from 0 to 1.")
         if abs(sum(row) - 1) > _TOLERANCE * len(row):
             off = abs(sum(row) - 1) < _SINGLE * len(row)
             hint = " Save it in double precision (float64)." if off else " Rows are values, columns are reports."
@@ -72,9 +72,9 @@ def _csv(path: Path, name: str) -> list[list[float]]:
                     first, here = len(rows[0]), len(rows[-1])
                     fail(f"{name}, line {reader.line_num}: {here} numbers, but {first} in the first line.")
     except UnicodeDecodeError:
-        fail(f"{name} is no text: a CSV file of numbers is expected.")
+        fail(f"{name} is not text. Give a CSV file of numbers.")
     except csv.Error as error:
-        fail(f"{name} is no CSV file of numbers ({error}).")
+        fail(f"{name} is not a CSV file of numbers ({error}).")
     return rows
 
 
@@ -82,7 +82,7 @@ def _number(cell: str, name: str, line: int) -> float:
     try:
         return float(cell)
     except ValueError:
-        fail(f"{name}, line {line}: numbers are expected, separated by commas, without a header.")
+        fail(f"{name}, line {line}: write numbers, separated by commas, without a header.")
 
 
 def _parquet(path: Path, name: str) -> list[list[float]]:
@@ -93,7 +93,7 @@ def _parquet(path: Path, name: str) -> list[list[float]]:
 
 
 def _numpy(path: Path, name: str) -> list[list[float]]:
-    with refused(Path(name), f"{name} is no NumPy file of numbers, or a damaged one."):
+    with refused(Path(name), f"{name} is not a NumPy file of numbers, or is damaged."):
         array = np.load(path, allow_pickle=False, mmap_mode="r")  # so that a header that claims too much is noticed
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu":
         fail(f"{name} must hold one array of numbers with two dimensions.")

@@ -1,7 +1,7 @@
 """Reads Parquet files in a child process, because a damaged file may abort the process that reads it.
 
 The Parquet library expects undamaged files. A damaged file can make it panic, or claim so much memory that the process
-is aborted. So a child process reads, filters and converts; what comes back are the columns asked for.
+is aborted. So a child process reads, filters and converts the file; the parent receives only the requested columns.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(si
 
 
 class UnreadableFile(DataError):  # noqa: N818 - what is the case
-    """A file is damaged or has another format; it has to be written again."""
+    """Raised if a file is damaged or has another format, so that it must be written again."""
 
     def __init__(self, message: str, path: Path | None) -> None:
         super().__init__(message)
@@ -47,10 +47,10 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
     """Yield the result of `query` on the Parquet file `path`: first an empty table with the columns' types.
 
     Args:
-        query: built on `pl.scan_parquet(path)` of an absolute path, without functions of Python.
-        path: of the file, all that the query reads.
-        name: what to call it in messages.
-        rows: at a time, about.
+        query: built on `pl.scan_parquet(path)` with an absolute path, without Python functions.
+        path: the only file that the query reads.
+        name: name of the file in messages.
+        rows: approximate number of rows in each yielded table.
     """
     try:
         with path.open("rb"):
@@ -81,18 +81,18 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
 def _explain(code: int, path: Path, name: str) -> NoReturn:
     """Say why a reader has ended with this exit code."""
     if code == child.NO_LIBRARIES:
-        fail("the process that reads Parquet files cannot be started: it does not find Polars.")
+        fail("the process that reads Parquet files cannot be started: Polars cannot be imported.")
     if -code in _FROM_OUTSIDE:
         fail(
-            f"{name} could not be read to its end: the process that reads it was ended by signal {-code}. "
-            "Memory may be short."
+            f"{name} could not be read completely: signal {-code} ended the process that read it. Memory may be "
+            "insufficient."
         )
     _unreadable(path, name)
 
 
 def _unreadable(path: Path, name: str) -> NoReturn:
     # What the reader said may quote the data: it is not chained.
-    message = f"{name} is not a readable Parquet file: it may be cut off or damaged. Write it anew."
+    message = f"{name} is not a readable Parquet file: it may be truncated or damaged. Write it again."
     raise UnreadableFile(message, path) from None
 
 
@@ -142,11 +142,11 @@ class _Reader:
         return self._process.poll() is None
 
     def code(self) -> int:
-        """Return the exit code of a process that has ended, or is about to."""
+        """Return the exit code of a process that has ended or is about to end."""
         return self._process.wait()
 
     def end(self) -> None:
-        """End the process, if it is still there."""
+        """End the child process if it still runs."""
         self._over()
 
     def _ask(self, block: bytes) -> None:

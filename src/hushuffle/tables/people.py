@@ -1,4 +1,4 @@
-"""Limits the records of each person to a fixed number, chosen independently of the values."""
+"""Limit the number of records of each person; the records are chosen independently of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 _ROOM: Final = 1 << 20
-"""So many records more than are kept are held before those beyond the limit are dropped."""
+"""Number of surplus records in memory before records beyond the limit are dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +41,12 @@ class _Held:
 
 
 class FewOfEach:
-    """Takes records block by block, and keeps at most `most` per person: those with the smallest random words.
+    """Selects at most `most` records per person, from blocks of records: those with the smallest random words.
 
-    The words are drawn for records, whatever their values: every choice among one person's records is equally likely.
-    48 bytes are held for each record that is kept, and those of at most 2**20 more. Persons are told apart by 64 bits
-    of a hash, with a seed of its own, of the normal form of their ids (`hushuffle.tables.ids`); two that share it (for
-    n people a chance of n**2/2**65) count as one person, which keeps fewer records and promises no less.
+    The words do not depend on values, so every selection among a person's records is equally likely. Memory is 48 bytes
+    for each selected record, and for at most 2**20 more. People are identified by a 64-bit hash (with a random seed) of
+    the normal form of their ids (`hushuffle.tables.ids`). Two people with the same hash (for n people with probability
+    n**2/2**65) count as one person; then fewer records are selected, and the guarantee still holds.
 
     >>> keep = FewOfEach(2)
     >>> words = np.array([5, 1, 4, 3], dtype=np.uint64)
@@ -66,7 +66,7 @@ class FewOfEach:
     def add(
         self, persons: pl.Series, words: Words, values: Integers, records: npt.NDArray[np.integer] | None = None
     ) -> None:
-        """Take more records: whose they are (text), a random word for each, their values, and their numbers if any."""
+        """Add records: their people (ids as text), a random word for each, their values, and their numbers, if any."""
         block = _Held(
             whose=normal_ids(persons).hash(seed=self._seed).to_numpy(),
             words=words,
@@ -88,17 +88,17 @@ class FewOfEach:
 
     @property
     def values(self) -> Integers:
-        """The values of the records that are kept, in an order independent of the data."""
+        """The values of the selected records, in an order independent of the data."""
         return self._settle().values
 
     @property
     def records(self) -> Words:
-        """The numbers of the records that are kept, in the same order."""
+        """The numbers of the selected records, in the order of `values`."""
         return self._settle().numbers
 
     @property
     def left_out(self) -> int:
-        """How many records were left out because a person had too many."""
+        """Number of records that were omitted because a person had too many."""
         return self._taken - self.values.size
 
     @property
@@ -107,7 +107,7 @@ class FewOfEach:
         return int(self._settle().seen.max(initial=0))
 
     def refuse_spellings(self, column: str) -> None:
-        """Raise `DataError` if ids of the `column` are one person's, but written in several ways."""
+        """Raise `DataError` if an id in the `column` is written in several ways."""
         self._settle()
         if self._several:
             fail(

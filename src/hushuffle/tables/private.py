@@ -1,4 +1,4 @@
-"""Loads private columns as codes: whole in memory, or in batches of records."""
+"""Load private columns as codes, either whole or in batches of records."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ BATCH: Final = 1 << 18
 _MOST_LABELS: Final = 100_000
 _LABELS_FROM_DATA: Final = Warned(
     key="categories-from-data",
-    sentence="The categories were taken from the data: the existence of a category reveals that a record has it.",
-    advice="List the categories beforehand, from the questionnaire rather than from the answers.",
+    sentence="The categories were taken from the data: each category reveals that a record has it.",
+    advice="List the categories of the questionnaire before the collection.",
 )
 _MISSING: Final = "Empty fields, blank lines and NaN count as missing."
 _UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
@@ -54,9 +54,9 @@ _NAMELESS: Final = {
 class Column:
     """A private column: `values`, integers 0..k-1, shape (n,), read-only; label `domain.labels[i]` has code i.
 
-    `source` says where it came from; `dropped` records were left out because they were missing. `kept`, shape
-    (records,), says which were not; None: none was left out. `people` is how many different people they are of, where
-    a column says so, and `beyond` how many records were left out because they were too many of one person.
+    `source` names the source of the data. `dropped` is the number of records that were omitted because the value is
+    missing. `kept`, shape (records,), marks the other records; None: all. If a column identifies people, `people` is
+    the number of different people, and `beyond` the number of records that were omitted because a person had too many.
     """
 
     values: npt.NDArray[np.int64] = field(repr=False)
@@ -70,11 +70,11 @@ class Column:
 
     @property
     def n(self) -> int:
-        """Number of records: of people, where each has one."""
+        """Number of records, which is the number of people if each person has one record."""
         return self.values.size
 
     def population(self) -> Population:
-        """Return who was asked, with the true counts by category."""
+        """Return the population of the column, with the true counts by category."""
         counts = np.bincount(self.values, minlength=self.domain.k)
         return Population(
             n=self.n,
@@ -103,26 +103,26 @@ def load_column(
     rng: Randomness | None = None,
     quarantine: float | None = None,
 ) -> Column:
-    """Return `column` of `source` as codes. Memory: 12 bytes for each record, and the chunks being read.
+    """Return `column` of `source` as codes. Memory: 12 bytes for each record, and a block of records.
 
     A source is "statsmodels:NAME", a file (.csv, .tsv, either with .gz, .parquet) or a glob of files; relative paths
     start at `base_folder`, or the current folder. CSV has one line of names; without a `form` it is UTF-8, with
     commas, or with tabs in .tsv files. Categories are a table of conditions ({"none": "== 0", "some": "> 0"}), of which
     every record matches exactly one, a list of labels, compared as text, `Bins` of numbers or dates, or "from-data", if
-    that is allowed. `tidying` says what is done to text before it is compared. Missing values are refused, dropped
-    ("drop"), or become a category. Other values that are in no category go into `otherwise`, if it is given.
+    that is allowed. `tidying` is applied to text before it is compared. Missing values are refused, dropped ("drop"),
+    or become a category. Other values without a category go into the category `otherwise`, if it is given.
 
-    Missing is: null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN
-    (spelled out in a CSV file: where the categories are conditions on numbers).
+    Missing values are null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN.
+    The text NaN in a CSV file is missing only if the categories are conditions on numbers.
 
-    Where the column `person` says whose each record is, at most `reports_per_person` of each person's are kept (of
-    those that are not missing), chosen by `rng`, `secure()` unless given.
+    If the column `person` identifies people, at most `reports_per_person` non-missing records of each person are used,
+    chosen by `rng` (`secure()` by default).
 
-    Records that do not fit are set aside, if they are at most `quarantine` per cent; None: they are refused.
+    Records that do not fit are set aside if they are at most `quarantine` per cent of all; None: they are an error.
 
     Raises:
-        DataError: the data cannot be read or do not fit: the message says how many records and which, no value.
-        InvalidInputError: categories, missing or otherwise are not understood.
+        DataError: the data cannot be read or do not fit; the message has the numbers of records, but no value.
+        InvalidInputError: `categories`, `missing` or `otherwise` is invalid.
         MissingDependencyError: statsmodels is not installed.
 
     >>> fair = load_column("statsmodels:fair", column="affairs", categories={"none": "== 0", "some": "> 0"})
@@ -188,8 +188,8 @@ def load_column(
 def _clipped(count: int, total: int) -> Warned:
     return Warned(
         key="numbers-outside",
-        sentence=f"{share(count, total)} of the numbers are outside the bounds: they are taken for the nearer bound.",
-        advice="The mean is that of the numbers inside the bounds. Wider bounds move it less and make it noisier.",
+        sentence=f"{share(count, total)} of the numbers are outside the bounds and replaced by the nearer bound.",
+        advice="The mean is computed from replaced numbers. Wider bounds reduce this bias and increase the noise.",
     )
 
 
@@ -237,11 +237,11 @@ def _too_many(refused: Refused | None, total: int) -> list[str]:
 
 
 class WrongRecords(DataError):  # noqa: N818 - what is the case
-    """Records of a file do not fit the specified categories or person column."""
+    """Raised if records of a file do not fit the specified categories or person column."""
 
 
 def refuse_all(where: str, problems: Sequence[str]) -> None:
-    """Raise all problems with a column at once, if there are any."""
+    """Raise one error with all problems of a column, if there are any."""
     if not problems:
         return
     message = f"{where}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{where}:", *problems])
@@ -251,9 +251,9 @@ def refuse_all(where: str, problems: Sequence[str]) -> None:
 def wrong_answers(
     reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
 ) -> list[str]:
-    """Return the problems of a column's records: how many of `total`, and which are the first.
+    """Return sentences on the problems of a column's records: how many of `total` records, and the first records.
 
-    What can be done about records without a category is said with `more` keys, where categories have names.
+    If categories have names, the advice on records without a category names the keys `more`.
     """
     faults, problems = reader.faults[name], []
     if faults.counts[UNSEEN]:
@@ -265,7 +265,7 @@ def wrong_answers(
         problems.append(_sentence(reader, faults, MISSING, "are missing", advice, total))
     if faults.counts[OVERLAP]:
         most = _overlap(reader.parts, column, answers.coding)
-        advice = f"{most} Make the conditions exclude each other."
+        advice = f"{most} Change the conditions so that at most one matches."
         problems.append(_sentence(reader, faults, OVERLAP, "match several categories", advice, total))
     return problems
 
@@ -277,7 +277,7 @@ def _sentence(reader: TableReader, faults: Faults, mark: int, what: str, advice:
 
 
 def share(count: int, total: int) -> str:
-    """Return a share in percent.
+    """Return a share as text in percent.
 
     >>> share(1, 3), share(1, 2_000_000)
     ('33.3 %', 'under 0.01 %')
@@ -302,7 +302,7 @@ def _refuse_from_data(word: str, *, allowed: bool) -> None:
     if word != FROM_DATA:
         _checks.reject("categories", f'a table, a list or "{FROM_DATA}"', repr(word))
     if not allowed:
-        rule = "known beforehand, for labels taken from the data say who is in them"
+        rule = "chosen before the collection, since labels from the data reveal that records have them"
         _checks.reject("categories", rule, repr(word), "To do it nevertheless: allow_categories_from_data = true.")
 
 
@@ -312,7 +312,7 @@ def _coding_from_data(parts: tuple[Part, ...], column: str, tidying: Tidying, *,
     for texts in TableReader(parts, {"text": (column, labelled(tidying))}).distinct():
         seen.update(texts)
         if len(seen) > _MOST_LABELS:
-            fail(f"{where}: more than {_MOST_LABELS:,} different values. Give the categories as conditions.")
+            fail(f"{where}: more than {_MOST_LABELS:,} different values. Define the categories by conditions.")
     if len(seen) < 2:
         fail(f"{where}: fewer than two different values. List the categories.")
     if not all(label.isprintable() for label in seen):
@@ -326,7 +326,7 @@ def _in_order(label: str) -> tuple[float, str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Records that are kept: `values`, codes 0..k-1, shape (n,), and the text of `ids` and `persons`, if asked for."""
+    """A batch of records: `values`, codes 0..k-1, shape (n,), and the text of `ids` and `persons`, if requested."""
 
     values: npt.NDArray[np.int64] = field(repr=False)
     ids: pl.Series | None = field(default=None, repr=False)
@@ -338,11 +338,11 @@ class Batch:
 class ColumnBatches:
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
-    `answers` says what its values mean; the text of the columns `ids` and `person`, if there are any, is read beside
-    it. Messages call a source as `called` says; no message shows a value. CSV files are of this `form`.
+    `answers` defines the meaning of the values. The text of the columns `ids` and `person`, if given, is read, too.
+    `called` maps a source to its name in messages; no message contains a value. CSV files have the form `form`.
 
-    Records that do not fit are counted to the end of all files, and refused then (`WrongRecords`): after the first one
-    nothing more is given. With `answers.quarantine` they are set aside (`refused`) as long as they are few enough.
+    After the first record that does not fit, no more records are yielded; at the end of all files, `WrongRecords` is
+    raised with their number. With `answers.quarantine`, a limited number of them is set aside (`refused`) instead.
     """
 
     def __init__(
@@ -368,7 +368,7 @@ class ColumnBatches:
 
     @property
     def grid(self) -> NumberGrid | None:
-        """The grid whose positions the values are; None: the values are codes."""
+        """The grid of numbers on which values are positions; None: values are codes of categories."""
         return self._answers.coding.grid
 
     def count(self) -> int:

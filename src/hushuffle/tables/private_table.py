@@ -1,4 +1,4 @@
-"""Private tables: several columns of the same records, groups as codes and numbers."""
+"""Load private tables: several columns of the same records, either as codes of categories or as numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBER: Final = replace(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PrivateTable:
-    """Records of people: `groups`, codes of each categorical column, and `numbers` of each other one, shape (n,)."""
+    """Records of people: `groups` contains codes of categorical columns, and `numbers` other columns, shape (n,)."""
 
     groups: Mapping[str, npt.NDArray[np.int64]] = field(repr=False)
     numbers: Mapping[str, npt.NDArray[np.float64]] = field(repr=False)
@@ -47,11 +47,11 @@ def load_table(
 ) -> PrivateTable:
     """Return the columns of `source` that are keys of `categories`, as codes, and the columns `numbers`, as floats.
 
-    `source`, `base_folder` and `form` (how CSV files are written) are as in `load_column`. `missing="drop"` leaves out
-    every record in which one of the columns is missing.
+    `source`, `base_folder` and `form` (of CSV files) are as in `load_column`. `missing="drop"` omits every record in
+    which a column is missing.
 
     Raises:
-        DataError: the data cannot be read or do not fit; the message shows no value.
+        DataError: the data cannot be read or do not fit; the message contains no value.
         MissingDependencyError: statsmodels is not installed.
 
     >>> table = load_table("statsmodels:fair", categories={"religious": [1, 2, 3, 4]}, numbers=["educ"])
@@ -94,5 +94,5 @@ def _refuse_numbers(where: str, marks: Marks, *, missing: str) -> None:
     faults, these = Faults(), f": {{count}} of {marks.size:,} records ({{numbers}})"
     faults.note(marks)
     if missing == "refuse":
-        faults.refuse(MISSING, where, f'{these} are missing. Set missing = "drop" to leave them out.')
+        faults.refuse(MISSING, where, f'{these} are missing. Set missing = "drop" to exclude them.')
     faults.refuse(UNSEEN, where, f"{these} hold no finite number.")

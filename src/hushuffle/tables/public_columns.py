@@ -1,4 +1,4 @@
-"""Loads public columns of the same data set: numbers, labels, attributes and edges."""
+"""Load public data about the people of a private column: numbers, labels, attributes and edges."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def load_numbers(
 ) -> Floats:
     """Return public columns of numbers, shape (n, d), one row for each of the n people.
 
-    `source` is as for `load_column`; `kept`, shape (records,), says which records are people, as `Column.kept`; None:
-    all. CSV files are of this `form`. An entry of a person that is missing or no finite number is refused.
+    `source` is as for `load_column`. `kept`, shape (records,), marks the records that are people, as `Column.kept`;
+    None: all. CSV files have the form `form`. A missing or non-finite number of a person is an error.
 
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
@@ -64,7 +64,7 @@ def load_labels(
 
 
 def load_texts(source: str, columns: Sequence[str], *, base_folder: Path | None = None) -> list[list[str]]:
-    """Return public columns as text, however many rows there are; every field must be there.
+    """Return all rows of public columns as text; a missing field is an error.
 
     >>> [column[:2] for column in load_texts("statsmodels:fair", ["children", "religious"])]
     [['3', '3'], ['3', '1']]
@@ -84,7 +84,7 @@ def load_codes(
     base_folder: Path | None = None,
     form: CsvForm | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Return a public column as numbers, shape (n,): the same number for the same text; for very many people.
+    """Return a public column as codes, shape (n,): equal text has equal codes. It is fast for very many people.
 
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
@@ -104,7 +104,7 @@ def load_attributes(
 ) -> Floats:
     """Return an adversary's background knowledge, shape (n, d): numbers, or one column of 0 and 1 per label.
 
-    More than 100 different labels are refused.
+    More than 100 different labels are an error.
 
     >>> load_attributes("statsmodels:fair", "religious", n=6366).shape
     (6366, 1)
@@ -129,8 +129,8 @@ def load_edges(
 ) -> npt.NDArray[np.int64]:
     """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.
 
-    Edges of records that are not `kept` are left out. `names`, shape (records,), distinct, say how the file calls the
-    records; None: by number, from 0.
+    Edges of records that are not marked in `kept` are omitted. `names`, shape (records,), are the distinct names of the
+    records in the file; None: the file numbers the records from 0.
     """
     records = n if kept is None else kept.size
     people = np.full(records, -1, dtype=np.int64)
@@ -139,14 +139,14 @@ def load_edges(
     order = np.argsort(labels, kind="stable")
     ranked = labels[order]
     if bool(np.any(ranked[1:] == ranked[:-1])):
-        fail(f"{source}: two records have the same name, so that edges do not say whom they join.")
+        fail(f"{source}: two records have the same name, so edges do not identify people.")
     ends = [_ends(part) for part in open_source(source, base_folder=base_folder or Path())]
     edges = np.concatenate(ends)
     places = np.minimum(np.searchsorted(ranked, edges), records - 1)
     unknown = int(np.count_nonzero(ranked[places] != edges))
     if unknown:
         advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
-        fail(f"{source}: {unknown:,} ends of edges are no records of the data. {advice}")
+        fail(f"{source}: {unknown:,} ends of edges do not occur in the data. {advice}")
     pairs = people[order[places]]
     return pairs[(pairs >= 0).all(axis=1)]
 
@@ -155,13 +155,13 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
     """Return the first two columns of a file as text, shape (m, 2)."""
     schema = part.schema()
     if len(schema) < 2:
-        fail(f"{part.name} must have two columns: who knows whom.")
+        fail(f"{part.name} must have two columns: the two people of each edge.")
     # Nobody has asked for their names, and without a line of names they are a record: messages call them by number.
     for number, dtype in zip((1, 2), schema.dtypes(), strict=False):
         check_type(part, f"column {number}", TEXT, dtype)
     table = part.collect(*(TEXT.read(name, schema[name]) for name in schema.names()[:2]))
     if any(column.null_count() for column in table.iter_columns()):
-        fail(f"{part.name}: an end of an edge is missing.")
+        fail(f"{part.name}: a person of an edge is missing.")
     return np.column_stack([np.asarray(column.to_list(), dtype=np.str_) for column in table.iter_columns()])
 
 

@@ -1,4 +1,4 @@
-"""Loads published data sets of check-ins, ratings and digits, with functions that their loaders share."""
+"""Load published data sets of check-ins, ratings and digits; common functions of these loaders."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from hushuffle.tables.sources import Part, open_source
 
 
 def find(source: str | Path, names: tuple[str, ...]) -> Path:
-    """Return the file `source`, or the first of `names` that the folder `source` holds.
+    """Return the file `source`, or the first of `names` that is in the folder `source`.
 
     Raises:
-        DataError: there is no such file.
+        DataError: no such file exists.
     """
     path = Path(source).expanduser()
     if path.is_file():
@@ -36,7 +36,7 @@ def find(source: str | Path, names: tuple[str, ...]) -> Path:
         fail(f"{source} does not exist.")
     held = [path / name for name in names if (path / name).is_file()]
     if not held:
-        fail(f"{source} holds none of the files {', '.join(names)}.")
+        fail(f"{source} has none of the files {', '.join(names)}.")
     return held[0]
 
 
@@ -46,15 +46,15 @@ def table(path: Path) -> Part:
 
 
 def integers(part: Part, *columns: str) -> pl.DataFrame:
-    """Return `columns` as 64-bit integers; text that is no integer is refused by `whole`."""
+    """Return `columns` as 64-bit integers; other text is an error."""
     return whole(part, {column: pl.col(column).cast(pl.Int64, strict=False) for column in columns}, "an integer")
 
 
 def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
-    """Return the results of the expressions `wanted`, each on the column of its name; nulls are refused.
+    """Return a table with the results of the expressions `wanted`, each on the column of its name.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, has no records, or a field is not `what`.
+        DataError: the file cannot be read, lacks a column, has no records, or a result is null (not `what`).
     """
     frame = TableReader([part], {column: (column, given(expr)) for column, expr in wanted.items()}).whole()
     complete(frame, part.name, what)
@@ -62,7 +62,7 @@ def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
 
 
 def complete(frame: pl.DataFrame, name: str, what: str) -> None:
-    """Raise `DataError` if `frame`, read from the file `name`, has no records or a null."""
+    """Raise `DataError` if the table `frame`, read from the file `name`, has no records or contains a null."""
     if not frame.height:
         fail(f"{name}: no records.")
     records = f"{{count}} of {frame.height:,} records"
@@ -90,19 +90,19 @@ _CLOCK: Final = "%a %b %d %H:%M:%S %z %Y"  # Tue Apr 03 18:00:09 +0000 2012
 def load_checkins(source: str | Path) -> Traces:
     r"""Return the check-ins of a file as traces of venues, in order of time.
 
-    Formats: Parquet with the integer columns user, poi and minute; or text as Foursquare's data are published,
-    tab-separated without a line of names: 8 columns (user, venue, category id, category, latitude, longitude,
-    time zone offset, UTC time: "dataset_TSMC2014_NYC.txt") or 4 (user, venue, UTC time, time zone offset: the
-    global data of 2015 and 2019). Venues are coded in order of their ids; rows that are there twice stay twice;
-    events of one user at the same time keep the order of the rows.
+    The file is Parquet with the integer columns user, poi and minute, or tab-separated text of Foursquare's published
+    data, without a line of names. The text has 8 columns (user, venue, category id, category, latitude, longitude, time
+    zone offset, UTC time: "dataset_TSMC2014_NYC.txt") or 4 (user, venue, UTC time, time zone offset: the global data of
+    2015 and 2019). Venues are coded in order of their ids. Duplicate rows count twice. Events of one user at the same
+    time keep the order of the rows.
 
     Args:
         source: the file, or a folder with checkins.parquet, dataset_TSMC2014_NYC.txt, raw_Checkins_anonymized.txt
             (all of 2019's), dataset_WWW_Checkins_anonymized.txt or dataset_TIST2015_Checkins.txt: the first of them.
 
     Raises:
-        DataError: the file is missing or is not in one of these formats, or a record cannot be read; the message
-            shows no value.
+        DataError: the file is missing or has another format, or a record cannot be read; the message contains
+            no value.
 
     Source: Yang, Zhang, Zheng, Yu 2015; Yang, Zhang, Qu 2016; Yang, Qu, Yang, Cudre-Mauroux 2019 (data).
 
@@ -162,8 +162,8 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     r"""Return the ratings of a file as traces of movies: the movies that each user rated, in order of time.
 
     The format is MovieLens' ratings.csv (also .csv.gz, .parquet): columns userId, movieId, rating, timestamp.
-    Movies that occur are coded in order of their ids; the numbers of stars are not stored. Many
-    ratings of one user have the same second: they keep the order of the rows, which in MovieLens is by movie.
+    The rated movies are coded in order of their ids; the numbers of stars are not stored. Ratings
+    of one user in the same second keep the order of the rows, which in MovieLens is by movie.
 
     Args:
         source: the file, or a folder with ratings.csv, ratings.csv.gz or ratings.parquet.
@@ -202,7 +202,7 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     )
 
 
-_DAMAGED: Final = "it may be cut off or damaged"
+_DAMAGED: Final = "it may be truncated or damaged"
 _TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -223,7 +223,7 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     """Return the array of an IDX file, in the machine's byte order; gzipped or not.
 
     Raises:
-        DataError: the file cannot be read, is no IDX file, or is longer or shorter than it says.
+        DataError: the file cannot be read, is no IDX file, or has a length that differs from its header.
 
     Source: LeCun, Cortes, Burges (format).
 
@@ -235,13 +235,13 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     """
     data = _read(Path(path).expanduser())
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or len(data) < 4 + 4 * data[3]:
-        fail(f"{path}: no IDX file (its first four bytes say 0, 0, type, number of dimensions).")
+        fail(f"{path}: not an IDX file (its first four bytes must be 0, 0, type, number of dimensions).")
     start = 4 + 4 * data[3]
     shape = tuple(np.frombuffer(data[4:start], dtype=">u4").astype(int).tolist())
     kind = np.dtype(_TYPES[data[2]])
     wanted = math.prod(shape) * kind.itemsize
     if len(data) - start != wanted:
-        fail(f"{path}: holds {len(data) - start:,} bytes of values, its header says {wanted:,}.")
+        fail(f"{path}: has {len(data) - start:,} bytes of values, but its header declares {wanted:,}.")
     return np.frombuffer(data[start:], dtype=kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
@@ -261,7 +261,7 @@ def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
         for stem in ("images-idx3-ubyte", "labels-idx1-ubyte")
     )
     if images.ndim != 3 or labels.shape != images.shape[:1] or images.dtype != np.uint8 or labels.dtype != np.uint8:
-        fail(f"{folder}: images of shape {images.shape} and labels of shape {labels.shape} do not fit.")
+        fail(f"{folder}: images of shape {images.shape} and labels of shape {labels.shape} do not match.")
     return Digits(images=images.reshape(len(images), -1), labels=labels)
 
 

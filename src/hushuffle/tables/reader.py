@@ -1,4 +1,4 @@
-"""Reads named columns of tables in blocks of records, each column by a rule, and collects all faults."""
+"""Read named columns of tables in blocks of records, each column by a rule, and count records without a value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hushuffle.tables.readings import Reading
 from hushuffle.tables.sources import Part, type_name
 
 Marks = npt.NDArray[np.integer]
-"""For each record 0 or more, or the reason why it has no value: MISSING, UNSEEN, OVERLAP."""
+"""For each record, a code >= 0, or the reason why it has no value: MISSING, UNSEEN, OVERLAP."""
 
 _SHOWN: Final = 5
 
@@ -40,7 +40,7 @@ def _no_numbers(values: pl.Series) -> Marks:
 class Rule:
     """How a column is read: `read` computes its values, `takes` tests its type, and `must` describes allowed types.
 
-    `marks` finds records without a value, and the reason. `alike`: the column must have the same type in all files.
+    `marks` returns a negative mark (the reason) for records without a value. `alike`: all files need the same type.
     """
 
     read: Callable[[str, pl.DataType], pl.Expr]
@@ -79,27 +79,27 @@ def _plain(dtype: pl.DataType) -> bool:
 
 
 NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=_plain)
-"""Reads finite numbers: a missing value becomes null, and text that is no number becomes NaN.
+"""Reads finite numbers: a missing value becomes null, and text that is not a number becomes NaN.
 
 NaN and infinity are marked as unseen.
 """
 
 TEXT: Final = Rule(read=_text, takes=_plain)
-"""Text, also of numbers; a missing value becomes null."""
+"""Reads text and numbers, as text; a missing value becomes null."""
 
 ANYTHING: Final = Rule(read=_as_text)
-"""Text of every type that can be written as text, also dates; a missing value becomes null."""
+"""Reads every type that has a text form, also dates, as text; a missing value becomes null."""
 
 ID: Final = Rule(
     read=_as_text,
     takes=lambda dtype: dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum),
     must="Ids must be text or integers.",
 )
-"""The person of a record, as text."""
+"""Reads the person of a record, as text."""
 
 
 def coded(coding: Coding) -> Rule:
-    """Return the rule of a column of categories: their codes, Int32, or marks below 0."""
+    """Return the rule that reads a column of categories as codes, Int32, with negative marks for other records."""
     return Rule(
         read=lambda column, dtype: coding.codes(coding.reading(column, dtype)),
         marks=lambda codes: codes.to_numpy(),
@@ -110,7 +110,7 @@ def coded(coding: Coding) -> Rule:
 
 
 def labelled(tidying: Tidying) -> Rule:
-    """Return the rule of a column whose labels are asked for: text, also for numbers; what is missing is null."""
+    """Return the rule that reads labels as text, also from numbers; missing values are null."""
 
     def read(column: str, dtype: pl.DataType) -> pl.Expr:
         reading = Reading.of(column, dtype, numeric=False, tidying=tidying)
@@ -120,19 +120,19 @@ def labelled(tidying: Tidying) -> Rule:
 
 
 def given(expression: pl.Expr) -> Rule:
-    """Return the rule of a column of a public data set, whose values are those of `expression`."""
+    """Return the rule that computes a column of a public data set by `expression`."""
     return Rule(read=lambda _column, _dtype: expression)
 
 
 @dataclass(kw_only=True)
 class Faults:
-    """Records of one column without a value: how many have each mark, and the first ones, which are all in one file."""
+    """Records of one column without a value: the number for each mark, and the first records, all in one file."""
 
     counts: Counter[int] = field(default_factory=Counter)
     first: dict[int, tuple[Part | None, list[int]]] = field(default_factory=dict)
 
     def note(self, marks: Marks, *, part: Part | None = None, start: int = 0) -> None:
-        """Count the marks of records of a file, or of all records; the first is number `start`, counted from 0."""
+        """Count the marks of records of a file, or of all records; `start` is the number of the first, from 0."""
         if not marks.size or int(marks.min()) >= 0:
             return
         for mark in np.unique(marks[marks < 0]).tolist():
@@ -143,10 +143,10 @@ class Faults:
                 shown += (rows[: _SHOWN - len(shown)] + start + 1).tolist()
 
     def refuse(self, mark: int, where: str, sentence: str, *, name_file: bool = False) -> None:
-        """Raise `DataError` if a record has this mark: `where`, then the sentence.
+        """Raise `DataError` with the text `where` + `sentence` if a record has this mark.
 
-        In it may be {count}, {first} and {numbers}: those of the first records, and, to `name_file`, of which
-        file they are.
+        `sentence` may contain {count}, {first} and {numbers}, the numbers of the first records; with `name_file`,
+        {numbers} also names their file.
         """
         count = self.counts[mark]
         if not count:
@@ -156,7 +156,7 @@ class Faults:
         fail(f"{where}{sentence.format(count=f'{count:,}', first=f'{rows[0]:,}', numbers=numbers)}")
 
     def place(self, mark: int, *, name_file: bool = False) -> str:
-        """Return words for the first records with this mark: line numbers in a CSV file, record numbers in others."""
+        """Return words for the first records with this mark: lines of a CSV file, or record numbers in others."""
         count = self.counts[mark]
         part, rows = self.first[mark]
         lines = None if part is None else part.lines(rows)
@@ -169,7 +169,7 @@ class Faults:
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Records of one file in their order, a column for each that was asked for; the first is number `start` of it."""
+    """Consecutive records of one file, with the requested columns; `start` is the number of the first record."""
 
     part: Part
     start: int
@@ -177,9 +177,9 @@ class Block:
 
 
 class TableReader:
-    """Columns of tables, part by part: `columns` says by which name each comes, what it is called there, and its rule.
+    """Reads columns of several tables; `columns` maps each result name to a column in the tables and its rule.
 
-    Records without a value are counted in `faults`; the caller refuses them or leaves them out.
+    Records without a value are counted in `faults`; the caller refuses or omits them.
     """
 
     def __init__(self, parts: Sequence[Part], columns: Mapping[str, tuple[str, Rule]]) -> None:
@@ -197,7 +197,7 @@ class TableReader:
         ]
 
     def blocks(self, *, rows: int | None = None) -> Iterator[Block]:
-        """Yield all records, about so many at a time, or the whole of each part; once."""
+        """Yield all records in blocks of about `rows` records (None: a block for each part). Call this once."""
         for part, wanted in zip(self.parts, self._wanted, strict=True):
             start = 0
             for frame in [part.collect(*wanted)] if rows is None else part.batches(*wanted, rows=rows):
@@ -208,11 +208,11 @@ class TableReader:
                 start += frame.height
 
     def whole(self) -> pl.DataFrame:
-        """Return all records; once."""
+        """Return all records in one table. Call this once."""
         return pl.concat(block.frame for block in self.blocks())
 
     def distinct(self) -> Iterator[list[str]]:
-        """Yield the different texts of each part, where one column is read as text."""
+        """Yield the different texts of each part; this needs a single column of text."""
         for part, (wanted,) in zip(self.parts, self._wanted, strict=True):
             yield part.distinct(wanted.drop_nulls())
 
@@ -229,6 +229,6 @@ class TableReader:
 
 
 def check_type(part: Part, called: str, rule: Rule, dtype: pl.DataType) -> None:
-    """Raise `DataError` if a rule does not take a column of this type; messages name the type, not what it holds."""
+    """Raise `DataError` if a rule does not allow a column of this type; messages name the type, but no value."""
     if not rule.takes(dtype):
         fail(f"{part.name}: {called} is of type {type_name(dtype)}. {rule.must}")

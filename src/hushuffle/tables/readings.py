@@ -1,4 +1,4 @@
-"""Readings of a column: its values as numbers and as (tidied) text, and which values are missing."""
+"""Read a column as numbers, as (tidied) text, and as a mask of missing values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hushuffle.tables.labels import Tidying
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One column, read as numbers (null if the value is no number), as text, and as a mask of missing values.
+    """A column, read as numbers (null if the value is not a number), as text, and as a mask of missing values.
 
-    Missing is: null (an empty CSV field, also when quoted), empty text, and NaN; text that spells NaN is
-    missing where `numeric` says that numbers are asked for. With `dates`, numbers are days since 1970.
+    Missing values are null (an empty CSV field, also when quoted), empty text, and NaN. The text NaN is missing only
+    with `numeric`. With `dates`, numbers are days since 1970.
     """
 
     numbers: pl.Expr
@@ -31,7 +31,7 @@ class Reading:
         tidying: Tidying | None = None,
         dates: bool = False,
     ) -> Reading:
-        """Return the readings of a column of text, numbers or booleans; where `dates` are asked for, also of dates."""
+        """Return the readings of a column of text, numbers or booleans; with `dates`, also of a column of dates."""
         raw = pl.col(column)
         if dtype.is_float():
             whole = raw.cast(pl.Int64, strict=False)
@@ -52,6 +52,6 @@ class Reading:
 
 
 def days(texts: pl.Expr) -> pl.Expr:
-    """Return the days since 1970 of dates in text (2024-05-31, a time of day may follow), null where it is none."""
+    """Return days since 1970 for dates as text (2024-05-31, a time of day may follow); null for other text."""
     parts = texts.str.strip_chars().str.extract_groups(r"^(\d{4}-\d{2}-\d{2})(?:[T ].*)?$")
     return parts.struct.field("1").str.to_date("%Y-%m-%d", strict=False).to_physical().cast(pl.Float64)

@@ -1,4 +1,4 @@
-"""Records that are set aside because they do not fit: their places, the reasons, and the allowed number."""
+"""Records that are set aside because they do not fit: their line numbers, the reasons, and the allowed share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADINGS: Final = ("file", "line", "column", "reason")
 
 
 class RefusedLine(NamedTuple):
-    """A refused record: its file, its first line (its number, in files without lines), its column, and the reason."""
+    """A refused record: its file, first line (record number, in files without lines), column, and the reason."""
 
     file: str
     line: int
@@ -38,7 +38,7 @@ class _Taken:
 
 
 class Refused:
-    """The records of one `column` that are set aside: at most `percent` per cent of all.
+    """The records that are set aside because of one `column`: at most `percent` per cent of all records.
 
     This class stores record numbers and reasons, but no value.
     """
@@ -56,7 +56,7 @@ class Refused:
         part: Part,
         start: int,
     ) -> npt.NDArray[np.bool_]:
-        """Return which of these records of a part are set aside; the first one is number `start`, counted from 0."""
+        """Set aside unfit records of a part; return which they are. The first record has number `start`, from 0."""
         reasons = np.zeros(marks.size, dtype=np.int8)
         texts = [""]
 
@@ -82,23 +82,23 @@ class Refused:
         return reasons > 0
 
     def exceeds(self, total: int) -> bool:
-        """Return whether more records are set aside than may be."""
+        """Return whether more records are set aside than the allowed share of `total`."""
         return 100 * self.count > self._percent * total
 
     @property
     def limit(self) -> str:
-        """Return words for the number of records that may be set aside."""
+        """Return a sentence on the share of records that may be set aside."""
         return f'bad_rows = "quarantine" sets aside at most {self._percent:g} % of the records (bad_rows_at_most).'
 
     def lines(self) -> Iterator[RefusedLine]:
-        """Yield the records; the parts are read once more for their lines."""
+        """Yield the refused records; the files are read again to find the lines."""
         for taken in self._taken:
             records = taken.records.tolist()
             numbers = taken.part.lines(records) or records
             yield from (RefusedLine(taken.part.name, number, self._column, taken.reason) for number in numbers)
 
     def warning(self, total: int) -> Warned:
-        """Return a warning that says how many records are set aside, and why."""
+        """Return a warning with the number of records that are set aside, and the reasons."""
         reasons: dict[str, int] = {}
         for taken in self._taken:
             reasons[taken.reason] = reasons.get(taken.reason, 0) + taken.records.size
@@ -111,7 +111,7 @@ class Refused:
 
 
 def refused_text(lines: Iterable[RefusedLine]) -> str:
-    r"""Return a CSV file of refused records: where they are, and why; their values are not in it.
+    r"""Return a CSV text of the places of refused records and the reasons, without any value.
 
     >>> refused_text([RefusedLine("a.csv", 902, "visits", "missing")])
     'file,line,column,reason\na.csv,902,visits,missing\n'

@@ -1,4 +1,4 @@
-"""Bloom filters in files, and columns of identifiers to make them from."""
+"""Write and read Bloom filters in files, and read columns of identifiers for Bloom filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEYS: Final = {"bits": int, "hashes": int, "key_check": str, "threshold": str}
 
 
 class StoredFilter(TypedDict):
-    """The arguments of a `BloomFilter`, as a file has them."""
+    """The contents of a file with a Bloom filter: the arguments of `BloomFilter`."""
 
     bits: int
     hashes: int
@@ -35,7 +35,7 @@ class StoredFilter(TypedDict):
 
 
 class SavesAsFilter(Protocol):
-    """What `save_filter` asks for: a `BloomFilter` has it."""
+    """The attributes that `save_filter` needs; `BloomFilter` has them."""
 
     @property
     def bits(self) -> int:
@@ -55,18 +55,18 @@ class SavesAsFilter(Protocol):
 
     @property
     def threshold(self) -> int:
-        """Each bit has been flipped with probability threshold / 2**64."""
+        """Every bit was flipped with probability threshold / 2**64 (0: not flipped)."""
 
 
 def save_filter(path: Path | str, sketch: SavesAsFilter) -> None:
     """Write a filter to `path` (NumPy's .npz: the packed bits, and a manifest in JSON), whole or not at all.
 
-    The manifest has the bits, the hash functions, the key check and the flip threshold; never the key. A filter
-    that has not been flipped is private, in a file as elsewhere.
+    The manifest contains the number of bits and of hash functions, a fingerprint of the key and the flip threshold, but
+    not the key. The file of an unflipped filter is private.
 
     Raises:
         DataError: `path` does not end in .npz.
-        OSError: the file cannot be written; what was there before is untouched.
+        OSError: the file cannot be written; an existing file stays unchanged.
     """
     target = _named(path)
     manifest = {
@@ -89,7 +89,7 @@ def save_filter(path: Path | str, sketch: SavesAsFilter) -> None:
 
 
 def load_filter(path: Path | str) -> StoredFilter:
-    """Return what `save_filter` wrote: `BloomFilter(**load_filter(path))` is the filter.
+    """Return the contents of a file of `save_filter`; `BloomFilter(**load_filter(path))` is the filter.
 
     Raises:
         DataError: the file is missing, is not a Bloom filter of hushuffle, is cut off or damaged, or is of a later
@@ -97,7 +97,7 @@ def load_filter(path: Path | str) -> StoredFilter:
     """
     source = _named(path)
     with (
-        refused(source, f"{source} is not a Bloom filter of hushuffle, or it is cut off or damaged. Write it anew."),
+        refused(source, f"{source} is not a Bloom filter of hushuffle, or it is truncated or damaged. Write it again."),
         source.open("rb") as raw,
         np.load(raw, allow_pickle=False) as file,
     ):
@@ -117,13 +117,13 @@ def identifier_columns(
 ) -> Iterator[pl.Series]:
     """Yield the column of identifiers of each file of `source`, one file in memory at a time.
 
-    Missing identifiers stay in: an encoder refuses them, `.drop_nulls()` leaves them out.
+    Missing identifiers are null. Encoders refuse them; `.drop_nulls()` removes them.
 
     Args:
         source: a CSV file (all fields are text), a Parquet file, or a glob of them.
         column: the name of the column.
         base_folder: where a relative `source` starts; the current folder if None.
-        form: how CSV files are written.
+        form: encoding and separator of CSV files.
 
     Raises:
         DataError: a file or the column is missing, or a file cannot be read.
@@ -135,7 +135,7 @@ def identifier_columns(
 
 def _named(path: Path | str) -> Path:
     if Path(path).suffix != ".npz":
-        fail(f"{path}: the name of a file with a Bloom filter ends in .npz.")
+        fail(f"{path}: the name of a file with a Bloom filter must end in .npz.")
     return Path(path)
 
 
@@ -143,7 +143,7 @@ def _check(manifest: Mapping[str, Any], source: Path) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         fail(f"{source} is not a Bloom filter of hushuffle.")
     if manifest.get("version") != _VERSION:
-        fail(f"{source} is of another version than the {_VERSION} that this program reads. Upgrade hushuffle.")
+        fail(f"{source} has another version than {_VERSION}, which this program supports. Upgrade hushuffle.")
     wrong = [key for key, kind in _KEYS.items() if type(manifest.get(key)) is not kind]
     if wrong or not manifest["threshold"].isdecimal():
         fail(f"{source}: the manifest lacks {', '.join(wrong) or 'a whole threshold'}, or has it in another form.")

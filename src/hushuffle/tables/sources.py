@@ -1,8 +1,8 @@
-"""Opens the files, globs and bundled data sets that hold columns, lazily; errors are in plain words.
+"""Open files, globs and bundled data sets lazily, with clear error messages.
 
-No message shows what a file holds: neither a value nor the name of a column that was not asked for (without a line of
-names, or with a stray quotation mark in it, records are taken for names). Files are called by their names, also those
-that were found in a folder or by a glob: who gives files names of people must not show messages to others.
+No message contains a value or the name of a column that was not requested: if the line of names is missing or has a
+stray quotation mark, records are read as names. Messages contain file names, also of files in a folder or glob. If file
+names contain names of people, messages must stay private.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _SEPARATORS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One file or table: `name` for messages (see `found`), `frame` with all its columns, `path` if it is a file.
+    """A file or table: its `name` in messages, `frame` with all its columns, and `path` if it is a file.
 
-    `form` is that of a CSV file; None: it is read as UTF-8, and `encoding` cannot change that. `irregular` are records
-    that do not fit the names, and are blank in `frame` (see `tolerant`).
+    `form` is the form of a CSV file (None: UTF-8, and messages name no key `encoding`). `irregular` are records with a
+    wrong number of fields, which are blank in `frame` (see `tolerant`).
     """
 
     name: str
@@ -81,7 +81,7 @@ class Part:
             if column not in schema:
                 self._absent(column, schema.names())
             if not self.typed and f"{column}_duplicated_0" in schema:
-                fail(f"{self.name}: column {column!r} is there twice. Rename one of them.")
+                fail(f"{self.name}: column {column!r} occurs twice. Rename one of them.")
         return [schema[column] for column in columns]
 
     def schema(self) -> pl.Schema:
@@ -95,11 +95,11 @@ class Part:
         return schema
 
     def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
-        """Return the `wanted` expressions, read in chunks."""
+        """Return the results of the `wanted` expressions; the file is read in chunks."""
         return self._looked(self._whole(self._looking(wanted)))
 
     def batches(self, *wanted: pl.Expr, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield the `wanted` expressions, about so many rows at a time, in order."""
+        """Yield the results of the `wanted` expressions in order, about `rows` rows at a time."""
         query = self._looking(wanted)
         if self._apart:
             yield from (frame for frame in self._answers(query, rows) if frame.height)
@@ -111,15 +111,15 @@ class Part:
                 looked = looked or (_LOOKED in frame.columns and bool(frame[_LOOKED].any()))
 
     def distinct(self, wanted: pl.Expr) -> list[str]:
-        """Return the different values of the text `wanted`, read in chunks."""
+        """Return the different values of the text expression `wanted`; the file is read in chunks."""
         return self._whole(self.frame.select(wanted.unique())).to_series().to_list()
 
     def count(self) -> int:
-        """Return the number of rows, without looking at all of them."""
+        """Return the number of rows; it does not check the fields of the rows."""
         return int(self._whole(self.frame.select(pl.len())).item())
 
     def lines(self, records: Sequence[int]) -> list[int] | None:
-        """Return the lines of a CSV file on which records begin, both counted from 1; None for other tables."""
+        """Return the lines on which records of a CSV file start, both counted from 1; None for other tables."""
         if self.path is None or self.typed:
             return None
         with self.plainly():
@@ -147,7 +147,7 @@ class Part:
         return frame.drop(_LOOKED, strict=False)
 
     def tolerant(self) -> Part:
-        """Return the same file with records that do not fit the names as blank records; `irregular` lists them."""
+        """Return the same file with blank records in place of those in `irregular` (wrong number of fields)."""
         if self.path is None or self.typed:
             return self
         with self.plainly():
@@ -170,7 +170,7 @@ class Part:
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
-        """Turn errors of the libraries into a `DataError` that shows no value (their own messages may)."""
+        """Convert errors of libraries, whose messages may contain values, to a `DataError` without values."""
         try:
             yield
         except pl.exceptions.NoDataError:
@@ -189,8 +189,8 @@ class Part:
         _refuse_other_encodings(self)
         self._refuse_irregular()
         _unreadable(
-            f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, "
-            f"or a quotation mark is never closed. Put quotation marks around fields that contain {self._separated}.",
+            f"{self.name} is not a well-formed CSV file: a row has more fields than the first line has names, or a "
+            f"quotation mark is not closed. Put quotation marks around fields that contain {self._separated}.",
             self.path,
         )
 
@@ -210,7 +210,7 @@ class Part:
         if irregular.several and not irregular.open:
             what += ", or a quotation mark is never closed in it"
         if irregular.fields < irregular.names and not irregular.open:
-            advice = f"Write all {self._separated} of a row, also where a value is missing."
+            advice = f"Write all {self._separated} of a row, even if a value is missing."
         else:
             advice = f"Put quotation marks around fields that contain {self._separated}."
         _unreadable(f"{self.name} is not a well-formed CSV file: {what}. {advice}", self.path)
@@ -232,7 +232,7 @@ class Part:
         if not self.typed and len(names) == 1:
             for separator, shown in _SEPARATORS.items():
                 if separator in names[0]:
-                    keys = f" In a specification say separator = {shown} if they are as in its first line."
+                    keys = f" In a specification, set separator = {shown} if the first line uses it."
                     fail(f"{missing}: its fields are not separated by {self._separated}.{keys if self.form else ''}")
         fail(f"{missing} (number of columns: {len(names):,}). {_advice(column, names, typed=self.typed)}")
 
@@ -241,7 +241,7 @@ def _advice(column: str, names: list[str], *, typed: bool) -> str:
     """Return advice on why `column` may be missing, without another column's name."""
     plain = column.strip().casefold()
     if any(name.strip().casefold() == plain for name in names):
-        return "One is called so but for capital letters or spaces around it, which matter."
+        return "A column has almost this name: capital letters and spaces around it matter."
     if typed:
         return "Capital letters and spaces matter."
     return (
@@ -251,7 +251,7 @@ def _advice(column: str, names: list[str], *, typed: bool) -> str:
 
 
 def type_name(dtype: pl.DataType) -> str:
-    """Return the name of a type without what a file says of it: an Enum lists values, a Struct names of fields.
+    """Return the name of a type without its contents: an Enum contains values, a Struct contains field names.
 
     >>> type_name(pl.Enum(["positive", "negative"]))
     'Enum'
@@ -281,7 +281,7 @@ def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None 
     ['answer']
     """
     if not hasattr(os, "memfd_create"):  # pragma: no cover - another system
-        fail(f"{name}: a CSV file is read in memory, which needs Linux. Write Parquet.")
+        fail(f"{name}: CSV files can only be read on Linux. Use a Parquet file.")
     try:
         plain = gzip.decompress(content) if file.endswith(".gz") else content
     except (OSError, EOFError, zlib.error):
@@ -295,7 +295,7 @@ def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None 
 
 
 def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
-    """Return the CSV and Parquet files in the folder `source`, sorted; those in folders in it are left out."""
+    """Return the CSV and Parquet files in the folder `source`, sorted, without files in subfolders."""
     folder = base_folder / Path(source).expanduser()
     try:
         files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
@@ -320,22 +320,22 @@ def open_all(
         for part in opener(source, base_folder=base_folder, form=form):
             name = called.get(source, part.name)
             if part.path is not None and (place := part.path.resolve()) in seen:
-                fail(f"{name} is there twice: its people would report twice.")
+                fail(f"{name} is given twice, so its people would report twice.")
             elif part.path is not None:
                 seen.add(place)
             yield replace(part, name=name)
 
 
 def files_of(sources: Sequence[str], *, base_folder: Path = Path()) -> dict[Path, str]:
-    """Return the files that `sources` (as `open_all`) name, each once, with what messages call them."""
+    """Return the files that `sources` name (see `open_all`), with their names in messages."""
     parts = tuple(open_all(sources, base_folder=base_folder, called={}))
     if any(part.path is None for part in parts):
-        fail("Batches are made of files that arrive: a bundled data set is none.")
+        fail("Batches consist of files that arrive, so a bundled data set is not possible.")
     return {part.path.resolve(): part.name for part in parts if part.path is not None}
 
 
 def found(paths: Sequence[Path], folder: Path) -> list[tuple[Path, str]]:
-    """Return files that were found in a folder or by a glob, each with its name for messages, relative to `folder`.
+    """Return files from a folder or glob, each with its name in messages: the path relative to `folder`.
 
     >>> [name for _, name in found([Path("data/in/ann.csv"), Path("/tmp/bob.csv")], Path("data"))]
     ['in/ann.csv', '/tmp/bob.csv']
@@ -347,7 +347,7 @@ def _paths(source: str, base_folder: Path) -> list[tuple[Path, str]]:
     written = Path(source).expanduser()
     path = base_folder / written
     if path.is_dir():
-        fail(f"{source} is a folder. Name the files in it, for example {source.rstrip('/')}/*.csv.")
+        fail(f"{source} is a folder. Give the files in it, for example {source.rstrip('/')}/*.csv.")
     if path.exists():
         return [(path, source)]
     if not glob.has_magic(source):
@@ -475,11 +475,11 @@ def _refuse_other_encodings(part: Part) -> None:
             pass
     except UnicodeError:
         if part.form is not None and part.form.encoding != UTF8:
-            _unreadable(f"{part.name} is not text of the encoding {part.form.encoding}, as is said of it.", part.path)
-        keys = 'In a specification say which encoding it has, such as encoding = "windows-1252". Or save'
+            _unreadable(f"{part.name} is not text in the specified encoding {part.form.encoding}.", part.path)
+        keys = 'Set the encoding in the specification, for example encoding = "windows-1252". Or save'
         _unreadable(
-            f"{part.name} is not {UTF8.upper()} text. {keys if part.form else 'Save'} it as UTF-8, for example: "
-            "iconv -f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with the encoding that it has).",
+            f"{part.name} is not {UTF8.upper()} text. {keys if part.form else 'Save'} it as UTF-8, for example: iconv "
+            "-f WINDOWS-1252 -t UTF-8 old.csv > new.csv (with its actual encoding).",
             part.path,
         )
     except OSError as error:

@@ -1,4 +1,4 @@
-"""An independent checker of certificates: ball arithmetic, without code of the rest of hushuffle.
+"""An independent checker of certificates in ball arithmetic, without code from the rest of hushuffle.
 
-The folder runs alone: copied anywhere, `python -m verifying result.json` needs Python and python-flint only.
+A copy of this folder runs alone: `python -m verifying result.json` needs only Python and python-flint.
 """

@@ -1,4 +1,4 @@
-"""Run the checker alone: `python -m verifying result.json`, in a folder that contains a copy of this package."""
+"""Run the checker alone: call `python -m verifying result.json` in a folder that contains a copy of this package."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 from .certificate import MalformedError, read
-from .checks import check_document
+from .document import check_document
 from .table import verdict_of, written
 
 
 def main(file: str) -> int:
-    """Check the certificates in a file, print a table; return the exit code."""
+    """Check all certificates in a file, print a table of the verdicts, and return the exit code."""
     try:
         rows = list(check_document(read(Path(file).read_text(encoding="utf-8"))))
     except (MalformedError, OSError, UnicodeError) as error:

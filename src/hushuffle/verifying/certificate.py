@@ -1,4 +1,4 @@
-"""Certificates in a file: each claim and its distributions; a malformed certificate is refused with one sentence."""
+"""Read certificates from a file: claims about epsilon, with the distributions; refuse malformed certificates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ends import Law
 VERSION = 1
 
 LARGEST = 4096
-"""Largest number of entries of a matrix."""
+"""Largest number of matrix entries in a certificate."""
 
 MOST_REPORTS = 2 * 10**9
 _LONGEST = 64 * 2**20
@@ -23,19 +23,19 @@ _ROUNDING = Fraction(1, 10**9)
 
 
 class MalformedError(ValueError):
-    """Raised if a file is not a result, or if a certificate in it is not valid."""
+    """Raised if a file is not a result of hushuffle, or if a certificate in the file is not valid."""
 
 
 class NotCheckedError(Exception):
-    """Raised if the checker has no theorem, or not enough time, for a certificate."""
+    """Raised if the checker has no theorem or not enough time to check a certificate."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A claim that the smallest epsilon at `delta` lies in [`lower`, `upper`], with the distributions that it concerns.
+    """A claim that the smallest epsilon at `delta` is in [`lower`, `upper`], with the distributions of all reports.
 
-    Randomized response is given by (k, truth), with `rows` None. Any other randomizer is a matrix with a row for
-    each value, and the distribution of a `dummy` if there are dummies."""
+    Randomized response has `k` values and `truth`, and `rows` is None. For other randomizers, `rows` contains the
+        report distribution of each value; `dummy` is the report distribution of dummies, if there are dummies."""
 
     release: str
     n: int
@@ -56,13 +56,13 @@ class Certificate:
         """Return the certificate in a JSON object.
 
         Raises:
-            MalformedError: it is none.
-            NotCheckedError: it is of another version, or too large.
+            MalformedError: the object is not a certificate.
+            NotCheckedError: the certificate has another version, or is too large.
         """
         if not isinstance(given, Mapping):
             _refuse("certificate", "an object")
         if given.get("version") != VERSION:
-            message = f"the certificate is of version {str(given.get('version'))[:20]}, not {VERSION}"
+            message = f"the certificate has version {str(given.get('version'))[:20]}, not {VERSION}"
             raise NotCheckedError(message)
         release = given.get("release")
         if release not in ("shuffled", "senders"):
@@ -76,7 +76,7 @@ class Certificate:
             _refuse("epsilon", "two ends")
         lower, upper = (_number(end, "epsilon", infinite=True) for end in ends)
         if lower is None or lower < 0 or (upper is not None and upper < lower):
-            _refuse("epsilon", "two ends in order, the first one finite")
+            _refuse("epsilon", "a lower and an upper bound, in order, with a finite lower bound")
         delta = _number(given.get("delta"), "delta")
         if delta is None or not 0 < delta < 1:
             _refuse("delta", "between 0 and 1")
@@ -103,15 +103,15 @@ def read(text: str) -> Any:
     """Return a JSON document, with its numbers as exact rationals.
 
     Raises:
-        MalformedError: it is none.
+        MalformedError: the text is not JSON, or too long.
     """
     if len(text) > _LONGEST:
-        message = f"The file is longer than {_LONGEST >> 20} MiB."
+        message = f"The file has more than {_LONGEST >> 20} MiB."
         raise MalformedError(message)
     try:
         return json.loads(text, parse_float=_decimal)
     except (ValueError, RecursionError) as error:
-        message = f"The file is no JSON document: {str(error)[:80]}"
+        message = f"The file is not a JSON document: {str(error)[:80]}"
         raise MalformedError(message) from None
 
 
@@ -124,7 +124,7 @@ def _decimal(text: str) -> Fraction:
 
 
 def _refuse(name: str, rule: str) -> NoReturn:
-    message = f"In a certificate {name} must be {rule}."
+    message = f"The certificate is invalid: {name} must be {rule}."
     raise MalformedError(message)
 
 
@@ -192,7 +192,7 @@ def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, in
     if not isinstance(others, list) or not all(isinstance(c, int) and not isinstance(c, bool) for c in others):
         _refuse("others", "a list of counts")
     if len(others) > k or any(count < 0 for count in others) or sum(others) != n - 1:
-        _refuse("others", "n - 1 people at some of the values")
+        _refuse("others", "counts of n - 1 people by value")
     if not isinstance(target, list) or len(target) != 2 or not all(isinstance(x, int) for x in target):
         _refuse("target", "two values")
     first, second = target
@@ -202,7 +202,7 @@ def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, in
 
 
 def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]:
-    """Return the pairs of values that remain after removing those equal up to renaming reports and other values."""
+    """Return pairs of values; of several pairs that are equal up to renaming reports and values, only the first."""
     pairs: dict[Any, tuple[int, int]] = {}
     numbers: dict[Fraction, int] = {}
     named = [[numbers.setdefault(entry, len(numbers)) for entry in row] for row in (*rows, common)]
@@ -213,7 +213,7 @@ def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]
 
 
 def widened(certificate: Certificate) -> tuple[Fraction, Fraction | None]:
-    """Return the bounds to check: for an epsilon stated as exact, bounds that are wider by a relative 10**-9."""
+    """Return the bounds on epsilon to check; for an epsilon stated as exact, they are wider by a relative 10**-9."""
     hair = _ROUNDING if certificate.exact else Fraction(0)
     upper = certificate.upper
     return certificate.lower * (1 - hair), None if upper is None else upper * (1 + hair)

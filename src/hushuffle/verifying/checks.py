@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,9 +14,8 @@ from typing import Any
 from flint import arb, ctx
 
 from . import coins
-from .binomials import ball
-from .certificate import Certificate, MalformedError, NotCheckedError, different_pairs, widened
-from .ends import Law, alone, blanket_above, pair_below
+from .certificate import Certificate, NotCheckedError, different_pairs, widened
+from .ends import Law, alone, ball, blanket_above, pair_below
 from .few import MOST, PATIENT, FewAbove, FewAlike, FewBelow
 from .pool import Pool
 from .response import FEW, Response
@@ -35,15 +33,15 @@ _LIFTS = (0.5, -0.5, 0.2, -0.2)
 """Shifts of a sum of scores, in the unit of `pair_below`, if the other people differ in their values."""
 
 _SPARE = (8.0, 6.0, 4.0)
-"""Pools are tried that are empty with probability about e**-s delta, for each s of these numbers."""
+"""For each s of these numbers, a pool is tried that is empty with probability about e**-s delta."""
 
 Attempts = Iterator[Callable[[Any], Any] | None]
-"""Functions that compute a bound, the fastest first; slow functions follow after a None."""
+"""Functions that compute a bound, in order of speed; None separates fast functions from slow functions."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """The result for one certificate: the claim, delta at both bounds (rounded), a verdict and its reason."""
+    """The result for one certificate; `at_lower` and `at_upper` are proven bounds on delta at the claimed epsilons."""
 
     question: str
     verdict: str
@@ -55,70 +53,11 @@ class Row:
     seconds: float = 0.0
 
 
-def check_document(document: Any) -> Iterator[Row]:
-    """Yield a row for each certificate of a result, or of a list of certificates.
-
-    Raises:
-        MalformedError: `document` is neither a result nor such a list, or a certificate is malformed.
-    """
-    if isinstance(document, Mapping) and "epsilon" in document:
-        document = [document]
-    if isinstance(document, list):
-        for place, given in enumerate(document):
-            yield check(given, question=f"certificate {place}")
-        return
-    findings = document.get("findings") if isinstance(document, Mapping) else None
-    if not isinstance(findings, list) or not all(isinstance(finding, Mapping) for finding in findings):
-        message = "This is no result of hushuffle: it has no list of findings."
-        raise MalformedError(message)
-    for finding in findings:
-        question, given = str(finding.get("question"))[:80], finding.get("certificate")
-        if given is None:
-            yield Row(question, NOT_CHECKED, "no certificate is written for this figure")
-            continue
-        if not isinstance(given, Mapping):
-            message = "A certificate must be an object."
-            raise MalformedError(message)
-        bound, claimed = finding.get("bound"), given.get("epsilon")
-        if not isinstance(bound, Mapping) or [bound.get("lower"), bound.get("upper")] != claimed:
-            yield Row(question, CONTRADICTED, "the figure is not the one that its certificate is about")
-            continue
-        if (other := _other(document, bound, given)) is not None:
-            yield Row(question, CONTRADICTED, f"the certificate is not about this result: {other} differs")
-            continue
-        yield check(given, question=question)
-
-
-def _other(document: Mapping[str, Any], bound: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
-    """Return the name of a field in which a result and its certificate differ; None if they agree."""
-    if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
-        return "the unit or the kind of the figure"
-    population = document.get("population")
-    if isinstance(population, Mapping) and population.get("n") != given.get("n"):
-        return "the number of people"
-    text = document.get("specification")
-    try:
-        specification = tomllib.loads(text) if isinstance(text, str) else {}
-    except tomllib.TOMLDecodeError:
-        return "the specification, which is no TOML,"
-    targets = specification.get("targets")
-    if isinstance(targets, Mapping) and "delta" in targets:
-        try:
-            same = given.get("release") != "shuffled" or Fraction(str(targets["delta"])) == Fraction(
-                str(given["delta"])
-            )
-        except (LookupError, ValueError, ZeroDivisionError):
-            same = False
-        if not same:
-            return "delta"
-    return None
-
-
 def check(given: Any, *, question: str) -> Row:
     """Return the result for one certificate.
 
     Raises:
-        MalformedError: it is none.
+        MalformedError: `given` is not a certificate.
     """
     ctx.prec = _BITS
     start = time.process_time()
@@ -149,13 +88,13 @@ def _checked(certificate: Certificate, question: str, until: float) -> Row:
 
 
 class _Ends:
-    """Computes bounds on delta at an epsilon, to compare with the claim; a bound comes with one word on the method."""
+    """Computes bounds on delta at a claimed epsilon (`growth` = e**epsilon), each with a verdict on the claim."""
 
     def __init__(self, law: _Law, delta: Any, until: float) -> None:
         self.law, self.delta, self.until = law, delta, until
 
     def lower(self, growth: Any) -> tuple[float, str]:
-        """Return the proven lower bound on delta, which shows that epsilon is larger."""
+        """Return a lower bound on delta at the claimed lower epsilon, and a verdict: agrees if it is >= `delta`."""
         for thorough in (False, True):
             best = self._at_least(growth, thorough=thorough)
             if best >= self.delta:
@@ -165,7 +104,7 @@ class _Ends:
         return float(best.lower()), NOT_SHOWN
 
     def upper(self, growth: Any) -> tuple[float, str]:
-        """Return the proven upper bound on delta, which shows that epsilon is smaller."""
+        """Return an upper bound on delta at the claimed upper epsilon, and a verdict: agrees if it is <= `delta`."""
         for thorough in (False, True):
             largest = self._at_most(growth, thorough=thorough)
             if largest <= self.delta:
@@ -184,7 +123,7 @@ class _Ends:
         return best
 
     def _at_most(self, growth: Any, *, thorough: bool) -> Any:
-        """Return an upper bound on delta over all pairs, or a number above the claim if one pair may exceed it."""
+        """Return an upper bound on delta over all pairs, or over the pairs up to the first that may exceed `delta`."""
         largest = arb(0)
         for attempts in self.law.above(float(self.delta)):
             best = arb(1)
@@ -209,18 +148,18 @@ class _Ends:
 
 
 class _Law:
-    """The attempts at bounds on delta: lower bounds at the certificate's pair, upper bounds at each pair of values."""
+    """Functions that bound delta: from below for the certificate's datasets, from above for each pair of values."""
 
     def __init__(self, certificate: Certificate) -> None:
         self.given = certificate
         self.people, self.dummies = certificate.n - 1, certificate.dummies
 
     def below(self) -> Attempts:
-        """Yield functions for a lower bound at the certificate's pair, the fastest first."""
+        """Yield functions of e**epsilon for lower bounds on delta for the certificate's datasets, the fastest first."""
         raise NotImplementedError
 
     def above(self, delta: float) -> Iterator[Attempts]:
-        """Yield, for each pair of values, functions for an upper bound over all datasets, the fastest first."""
+        """Yield for each pair of values functions of e**epsilon for upper bounds on delta, the fastest first."""
         raise NotImplementedError
 
 
@@ -269,7 +208,7 @@ class _Coins(_Law):
 
 
 class _Reports(_Senders):
-    """Shuffled reports of a finite distribution: `rows` of the values to check, by classes of equivalent reports."""
+    """Shuffled reports with finitely many values: `rows` maps each value to check to its report distribution."""
 
     def __init__(
         self, certificate: Certificate, rows: Mapping[int, Law], pairs: list[tuple[int, int]], common: Law
@@ -363,7 +302,7 @@ def _law_of(certificate: Certificate) -> _Law:
 
 
 def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
-    """Return the part that all values' report distributions have in common; with dummies, a multiple of theirs."""
+    """Return the common part of all values' report distributions; with dummies, a multiple of the dummies' one."""
     least = [min(column) for column in zip(*rows, strict=True)]
     if dummy is None:
         return least
@@ -372,7 +311,7 @@ def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
 
 
 def _classes(certificate: Certificate, truth: Fraction) -> tuple[Mapping[int, Law], Law]:
-    """Return the report distributions of the named values and of any other value, and the common part."""
+    """Return the report distributions of the certificate's values, all other reports merged, and their common part."""
     named = sorted({*certificate.target, *(x for x, _ in certificate.others)})
     if len(named) > 16:
         message = "others at more than 16 values"

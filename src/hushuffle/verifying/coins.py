@@ -1,8 +1,8 @@
-"""Two values: the divergence at every composition of the other people's values, exactly.
+"""Two values: the exact divergence for any given numbers of other people with each value.
 
-X, the number of ones in the reports of the others and the dummies, is a sum of independent Bernoulli trials. With
-A = mu - e**epsilon nu and B = e**epsilon - 1 the divergence is the largest A P(X = u) - B P(X > u). The best u is a
-mode of the distribution tilted by (A + B)/A, so within 1 of that distribution's mean (Darroch 1964).
+X, the number of ones in the reports of the other people and the dummies, is a sum of independent Bernoulli trials. With
+A = mu - e**epsilon nu and B = e**epsilon - 1, the divergence is the maximum over u of A P(X = u) - B P(X > u). The best
+u is a mode of the distribution tilted by (A + B)/A, so it differs by at most 1 from its mean (Darroch 1964).
 
 Source: docs/theory/two-values.md, Theorem 1, Lemmas 2 and 3, Theorem 4.
 """
@@ -16,24 +16,24 @@ from typing import Any
 
 from flint import acb, arb
 
-from .binomials import ball
+from .ends import ball
 
 BLOCKS = 2000
-"""Up to this many other people, every composition is checked; above it, this many blocks of compositions."""
+"""If there are at most this many other people, every composition is checked; otherwise this many blocks of them."""
 
 Coins = Sequence[tuple[int, Fraction]]
 """Number of Bernoulli trials for each success probability."""
 
 
 def compositions(people: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs (ones, zeros) such that every dataset of the others has at least the counts of one pair."""
+    """Yield pairs (ones, zeros) so that every dataset of the other people has at least the counts of some pair."""
     block = -(-(people + 1) // BLOCKS)
     for ones in range(0, people + 1, block):
         yield ones, max(people - ones - (block - 1), 0)
 
 
 def divergence(coins: Coins, truth: Fraction, growth: Any) -> Any:
-    """Return a ball that contains the divergence between the target at 1 and the target at 0."""
+    """Return a ball that contains the divergence of the releases for the target's values 1 and 0."""
     coins = [(count, chance) for count, chance in coins if count]
     up, price = ball(truth) - growth * ball(1 - truth), growth - 1
     if up.upper() <= 0:

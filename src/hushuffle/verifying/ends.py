@@ -1,6 +1,6 @@
-"""Bounds on delta at one epsilon for a pair of values, in ball arithmetic: upper for all datasets, lower for one.
+"""Bounds on delta at one epsilon, in ball arithmetic: upper bounds for all datasets, lower bounds for one dataset.
 
-A distribution is a list of rationals, one for each kind of report. `growth` is e**epsilon, a ball.
+A distribution is a list of rationals, one for each possible report. `growth` is e**epsilon, a ball.
 
 Source: docs/theory/blanket.md, Theorem 1; docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5;
 docs/theory/index.md, Lemma 3.
@@ -13,18 +13,47 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from flint import acb, acb_poly, arb
+from flint import acb, acb_poly, arb, fmpq
 
-from .binomials import FAINT, ball, masses_of
 from .sums import Grid, Scores, Transform, exceeds, least, positive_part
 
 Law = Sequence[Fraction]
+
+FAINT = 1e-40
+"""Counts with a smaller probability are omitted."""
 
 _ORDER = 10
 """Number of terms in the expansion of 1/N around the mean of N; even."""
 
 _FEW = 500
-"""If at most this many reports of the blanket are expected, they are counted one by one."""
+"""If the expected number of blanket reports is at most this, each count is evaluated separately."""
+
+
+def ball(number: Fraction | int) -> Any:
+    """Return the ball of a rational number."""
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+def masses_of(trials: int, chance: Fraction) -> tuple[int, list[Any]]:
+    """Return the first non-negligible count of Bin(trials, chance), and the probabilities from that count on."""
+    if chance in {0, 1}:
+        return (trials if chance else 0), [arb(1)]
+    p, q = ball(chance), ball(1 - chance)
+    mode = min(trials, int((trials + 1) * chance))
+    up, down = [arb.bin(arb(trials), mode) * p**mode * q ** (trials - mode)], list[Any]()
+    last = up[0]
+    for u in range(mode, trials):
+        last = last * p * (trials - u) / (q * (u + 1))
+        if float(last) < FAINT:
+            break
+        up.append(last)
+    last = up[0]
+    for u in range(mode, 0, -1):
+        last = last * q * u / (p * (trials - u + 1))
+        if float(last) < FAINT:
+            break
+        down.append(last)
+    return mode - len(down), down[::-1] + up
 
 
 def gains(first: Law, second: Law, growth: Any) -> list[Any]:
@@ -33,7 +62,7 @@ def gains(first: Law, second: Law, growth: Any) -> list[Any]:
 
 
 def alone(first: Law, second: Law, growth: Any) -> Any:
-    """Return the divergence of a report that is released with its sender."""
+    """Return the divergence between two report distributions, for a report that is released with its sender."""
     return sum((_plus(gain) for gain in gains(first, second, growth)), arb(0))
 
 
@@ -42,7 +71,7 @@ def _plus(number: Any) -> Any:
 
 
 def tilts(scores: Scores) -> tuple[float, float]:
-    """Return an interval of tilts that contains the best one."""
+    """Return an interval that contains the best tilt t."""
     size = max(abs(float(x)) for x in scores.x) or 1.0
     spread = math.sqrt(scores.variance(0.0)) or size
     return 1e-8 / spread, 600.0 / min(size, spread * 600)
@@ -51,9 +80,9 @@ def tilts(scores: Scores) -> tuple[float, float]:
 def blanket_above(
     pair: tuple[Law, Law], common: Law, *, people: int, dummies: int, growth: Any, fineness: float
 ) -> Any:
-    """Return a ball with a number >= delta for all values of the others; `common` is below every value's distribution.
+    """Return a ball with a number >= delta for all datasets; `common` is at most every value's report distribution.
 
-    With dummies these are drawn from `common`, divided by its sum; `people` are the others.
+    `people` is the number of other people. Dummies are drawn from `common`, divided by its sum.
     """
     weight = sum(common, Fraction(0))
     gain = gains(*pair, growth)
@@ -120,7 +149,7 @@ class _Blanket:
         return weights
 
     def mean(self, f: Any) -> Any:
-        """Return E (1/N) f**N at the transform f, or a larger number."""
+        """Return E (1/N) f**N, or a larger number; f is the scores' transform at a node."""
         if not self.dummies:
             n = self.people + 1
             return (1 - self.weight + self.weight * f) ** n / (n * self.weight)
@@ -139,7 +168,7 @@ class _Blanket:
         return total * f ** (1 + self.dummies)
 
     def log_mean(self, scores: Scores, t: float) -> float:
-        """Return approximately ln E (1/N) f**N at the tilt t."""
+        """Return approximately ln E (1/N) f**N, where f is the scores' transform at the tilt t."""
         each = scores.log_mean(t)
         if each > 500:
             return math.inf
@@ -159,12 +188,12 @@ def _padded(first: list[Fraction], second: list[Fraction]) -> list[tuple[Fractio
 def pair_below(
     pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float, lift: float = 0.0
 ) -> Any:
-    """Return a ball with a number <= delta at this pair, for given numbers of other people of each distribution.
+    """Return a ball with a number <= delta for this pair of values and given numbers of other people by distribution.
 
-    The test accepts if there is a report that no other person can have sent, or if the sum of
-    (Q_a - e**epsilon Q_b)/(mean distribution of the others), plus a normal number of standard deviation tau,
-    is positive. If the others differ in their values, a shift of the sum may give a better test: by `lift`
-    times its standard deviation over the root of the number of others."""
+    The result is that of a test. The test accepts if some report cannot be of another person, or if the sum of
+    (Q_a - e**epsilon Q_b)/(mean distribution of the other people), plus a normal number of standard deviation tau, is
+    positive. If other people's values differ, a shift of the sum may improve the test: `lift` times its standard
+    deviation, divided by the root of the number of other people."""
     first, second = pair
     gain, crowd = gains(first, second, growth), sum(count for count, _ in others)
     if not crowd:

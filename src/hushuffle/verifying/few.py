@@ -1,4 +1,4 @@
-"""Few reports with few distinct values: sums over all counts of reports.
+"""Bounds on delta for few reports with few distinct values: exact sums over all counts of reports.
 
 Source: docs/theory/blanket.md, Theorem 1 and Corollary 2; docs/theory/index.md, Lemma 3.
 """
@@ -14,8 +14,7 @@ from typing import Any
 
 from flint import arb
 
-from .binomials import FAINT, ball, masses_of
-from .ends import Law
+from .ends import FAINT, Law, ball, masses_of
 
 MOST = 150_000
 """The largest number of counts that is enumerated."""
@@ -30,12 +29,12 @@ Counts = tuple[int, ...]
 
 
 def number_of(reports: int, kinds: int) -> int:
-    """Return the number of possible counts of `reports` reports with `kinds` distinct values."""
+    """Return the number of possible histograms of `reports` reports with `kinds` distinct values."""
     return math.comb(reports + kinds - 1, kinds - 1)
 
 
 def counts_of(reports: int, kinds: int) -> Iterator[Counts]:
-    """Yield all possible counts of `reports` reports with `kinds` distinct values."""
+    """Yield all possible histograms of `reports` reports with `kinds` distinct values."""
     if kinds == 1:
         yield (reports,)
         return
@@ -45,7 +44,7 @@ def counts_of(reports: int, kinds: int) -> Iterator[Counts]:
 
 
 def classes(*laws: Law) -> list[tuple[tuple[Fraction, ...], int]]:
-    """Return the distinct columns of some distributions, and how often each occurs."""
+    """Return the distinct columns of the matrix with these distributions as rows, and how often each column occurs."""
     counts: dict[tuple[Fraction, ...], int] = defaultdict(int)
     for column in zip(*laws, strict=True):
         counts[column] += 1
@@ -53,7 +52,7 @@ def classes(*laws: Law) -> list[tuple[tuple[Fraction, ...], int]]:
 
 
 class FewAbove:
-    """The privacy blanket's upper bound on delta, as `ends.blanket_above`, by enumeration."""
+    """The privacy blanket's upper bound on delta, as in `ends.blanket_above`, by enumeration of all histograms."""
 
     def __init__(self, pair: tuple[Law, Law], common: Law, *, people: int, dummies: int) -> None:
         self.kinds = classes(*pair, common)
@@ -61,7 +60,7 @@ class FewAbove:
 
     @property
     def counts(self) -> float:
-        """Approximate number of counts; infinite if the distributions have no common part."""
+        """Approximate number of histograms to enumerate; infinite if the distributions have no common part."""
         if not self.weight:
             return math.inf
         inside = [float(column[-1] * times) for column, times in self.kinds if column[-1]]
@@ -90,7 +89,7 @@ class FewAbove:
 
 
 class Walk:
-    """Scores with probabilities that sum to 1: enumerates all counts that are not too rare."""
+    """Enumerates the histograms of independent scores, except histograms of tiny probability."""
 
     def __init__(self, scores: Sequence[tuple[Any, Fraction]]) -> None:
         positive = sorted((score for score in scores if score[1]), key=lambda score: score[1])
@@ -103,7 +102,7 @@ class Walk:
             rest -= p
 
     def mean(self, reports: int, *, whole: bool = True) -> Any:
-        """Return a ball with E [sum of `reports` scores]_+; omitted counts are included if `whole`, else not."""
+        """Return a ball for E [sum of `reports` scores]_+; with `whole`, it includes a bound on omitted histograms."""
         self._known: dict[tuple[int, int], tuple[int, list[Any]]] = {}
         self._left_out = 0
         total = self._from(0, reports, arb(1), arb(0))
@@ -137,7 +136,7 @@ def _cells(chances: Sequence[float], reports: int) -> float:
 
 
 class FewAlike:
-    """The divergence of a pair of values if all other people report by the same distribution, without dummies."""
+    """A lower bound on delta if all other reports have the same distribution, by enumeration of their histograms."""
 
     def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
         self.alike = len(others) == 1
@@ -158,7 +157,7 @@ class FewAlike:
 
 
 class FewBelow:
-    """The divergence at one pair of datasets, exactly, by enumeration."""
+    """The exact divergence for one pair of datasets, by enumeration of all histograms of reports."""
 
     def __init__(self, pair: tuple[Law, Law], others: Sequence[tuple[int, Law]]) -> None:
         self.kinds = classes(*pair, *(law for _, law in others))

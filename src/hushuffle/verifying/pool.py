@@ -1,4 +1,4 @@
-"""Upper bounds on delta for any finite randomizer and all datasets, by a pool of reports that all values share.
+"""Upper bounds on delta for any finite randomizer and all datasets, by a pool of reports with a common distribution.
 
 Source: docs/theory/pool.md, Theorem 1, Lemma 2 and Corollary 5.
 """
@@ -15,15 +15,14 @@ from typing import Any
 
 from flint import arb
 
-from .binomials import ball
-from .ends import Law, alone, gains, tilts
+from .ends import Law, alone, ball, gains, tilts
 from .sums import Grid, Scores, Transform, least, moduli
 
 _TAIL = 1e-7
-"""A pool larger than expected, of this probability times delta, counts as no pool."""
+"""Pool sizes above the mean with a probability below this times delta are treated like an empty pool."""
 
 _HOPELESS = 100.0
-"""No useful bound exceeds e to this power."""
+"""Bounds above e to this power are useless, so the search stops there."""
 
 _SIZES, _MANY, _BINS = 64, 3000, 16
 """Pool sizes are grouped into at most 64 bins; if there are 3000 other reports or more, into at most 16."""
@@ -31,7 +30,7 @@ _SIZES, _MANY, _BINS = 64, 3000, 16
 
 @dataclass(frozen=True)
 class Pool:
-    """The crowd of a pair: `people` other people, each with a distribution of `kinds`, and dummies from `dummy`."""
+    """The target's two distributions, `people` other people with distributions of `kinds`, and dummies from `dummy`."""
 
     pair: tuple[Law, Law]
     kinds: Sequence[Law]
@@ -41,7 +40,7 @@ class Pool:
     dummy: Law
 
     def above(self, growth: Any, delta: float, *, fineness: float, spare: float) -> Any:
-        """Return a ball with a number >= delta for all values of the others; infinite if the pool is too small."""
+        """Return a ball with a number >= delta for all datasets; infinite if the expected pool size is below 1."""
         others = self.people + self.dummies
         weight = sum(self.common, Fraction(0))
         beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
@@ -58,7 +57,7 @@ class Pool:
         return total
 
     def _share(self, beta: Fraction) -> Law:
-        """Return the probability of each report in the pool: more where the two values differ least."""
+        """Return the pool's mass at each report: a share of `common` where the pair differs least, elsewhere 0."""
         first, second = self.pair
         there = [y for y, part in enumerate(self.common) if part]
         away = {y: (abs(first[y] - second[y]) + (first[y] + second[y]) / 20) / self.common[y] for y in there}
@@ -119,7 +118,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Numbers of reports of people and of dummies outside a pool of this `size`; its `share` of the mean."""
+    """Numbers of people's and dummies' reports outside a pool of `size`; `share` is the weight of this case."""
 
     size: int
     share: Any
@@ -155,7 +154,7 @@ def _signature(pair: tuple[Law, Law], law: Law, share: Law) -> frozenset[Any]:
 
 
 def _scores(gain: Sequence[Any], share: Law, pair: tuple[Law, Law], law: Law) -> tuple[Scores, Any]:
-    """Return the scores of a report outside the pool, equal ones merged, and the mass that only the target reports."""
+    """Return the merged scores of a report outside the pool, and the gain from reports that only the target sends."""
     rest, certain = 1 - sum(share, Fraction(0)), arb(0)
     masses: dict[tuple[Fraction, ...], Fraction] = {}
     gained: dict[tuple[Fraction, ...], Any] = {}
@@ -180,7 +179,7 @@ def _grid(sums: Sequence[Sequence[tuple[float, Scores]]], fineness: float) -> Gr
         return math.sqrt(max(math.fsum(count * scores.variance(t) for count, scores in parts) for parts in sums))
 
     def about(t: float) -> float:
-        """Return approximately the logarithm of the bound, if moduli decrease as those of a normal distribution."""
+        """Return approximately the logarithm of the bound at tilt t, if moduli decrease like those of a normal sum."""
         if not log_mean(t) < _HOPELESS:
             return math.inf
         exponents = []
@@ -203,7 +202,7 @@ def _log_tail(x: float) -> float:
 
 
 def _pooled(others: int, weight: Any, delta: float) -> tuple[list[tuple[int, Any]], Any]:
-    """Return pool sizes with their probabilities, the largest size of each bin, and the probability of larger sizes."""
+    """Return the largest pool size and the probability of each bin of sizes, and the probability of larger sizes."""
     mean, masses, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
     mass, number = total, 0
     while number < others and not (number > mean and float(mass) < _TAIL * delta):

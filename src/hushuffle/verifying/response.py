@@ -1,4 +1,4 @@
-"""Randomized response with three or more values among few people: sums over all counts of reports.
+"""Randomized response with three or more values and few people: bounds on delta by sums over all counts of reports.
 
 Source: docs/theory/blanket.md, Theorem 3; docs/theory/datasets.md (all others with the same value).
 """
@@ -10,14 +10,14 @@ from typing import Any
 
 from flint import arb, arb_poly
 
-from .binomials import FAINT, ball, masses_of
+from .ends import FAINT, ball, masses_of
 
 FEW = 1500
 """Up to this many reports, all counts are enumerated."""
 
 
 class Response:
-    """Randomized response of the target and `people` others, with dummies: k values, `truth` to report truthfully."""
+    """Randomized response of the target and `people` others, with dummies; true values have probability `truth`."""
 
     def __init__(self, *, k: int, truth: Fraction, people: int, dummies: int) -> None:
         self.k, self.truth, self.people, self.dummies = k, truth, people, dummies
@@ -26,7 +26,7 @@ class Response:
         self._known: dict[tuple[int, Fraction], tuple[int, list[Any]]] = {}
 
     def above(self, growth: Any) -> Any:
-        """Return a ball that contains the privacy blanket's upper bound, for every dataset."""
+        """Return a ball that contains the privacy blanket's upper bound on delta over all datasets."""
         n, covered = self.people + 1, self.k * self.lie
         pull, own = ball(self.k * (self.truth - self.lie)), ball(covered)
         first, masses = masses_of(n if not self.dummies else self.people, covered)
@@ -47,10 +47,10 @@ class Response:
         return total + pull * left_out.abs_upper()
 
     def below(self, growth: Any, *, third: bool, swapped: bool) -> Any:
-        """Return a ball with a number <= delta if all others have one value: a third one, or the target's first.
+        """Return a ball with a number <= delta if all other people have the same value c.
 
-        `swapped`: the target's second value against the first. Given C reports at the value held, m others are spread
-        evenly over the other values.
+        c is neither of the target's two values (`third`), the target's second value (`swapped`), or its first value.
+        Given C reports of value c, the m other reports are uniform over the other values.
         """
         held = self._held()
         total, nu, mu = arb(0), ball(self.lie), ball(self.truth)
@@ -92,7 +92,7 @@ class Response:
         return self._known[trials, chance]
 
     def _held(self) -> list[Any]:
-        """Return the distribution of the number of reports by others and dummies that show the value of the others."""
+        """Return the distribution of the number of reports of the value c, from other people and dummies."""
         parts = []
         for count, chance in ((self.people, self.truth), (self.dummies, Fraction(1, self.k))):
             first, masses = masses_of(count, chance)

@@ -1,13 +1,13 @@
-"""Sums of independent scores in ball arithmetic, on which every check rests.
+"""Bounds on sums of independent scores in ball arithmetic, for all checks.
 
-V = S + Z, S a sum of independent scores, Z an independent normal number of standard deviation tau. With w = t + iu,
-t > 0, and nodes u = 2 pi m/L, the trapezoidal rule for (1/2 pi) integral E e**(wV)/w**2 du gives exactly
+V = S + Z, where S is a sum of independent scores and Z an independent normal number of standard deviation tau. With
+w = t + iu, t > 0, and nodes u = 2 pi m/L, the trapezoidal rule for (1/2 pi) integral E e**(wV)/w**2 du gives exactly
 
     sum over all integers m of e**(t m L) E[V - m L]_+ ,
 
-all of whose terms are positive; with 1/w in place of 1/w**2 the same with P(V > m L). And E[S]_+ <= E[V]_+ since [.]_+
-is convex. Every number here is a ball that holds the true one; floats only choose t, L and tau,
-for which any values are valid.
+and all terms are positive. With 1/w in place of 1/w**2, it gives the same sum with P(V > m L). E[S]_+ <= E[V]_+, since
+[.]_+ is convex. Every number is a ball that contains the true number; floats only choose t, L and tau, and any choice
+of these is valid.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from flint import acb, arb
 Float = Callable[[float], float]
 
 _CUT = 6.5
-"""Nodes end where the transform of the normal variable is e**(-21)."""
+"""The quadrature ends at the node where the transform of the normal variable is e**(-21)."""
 
 _ALIASES = 45.0
-"""Aliasing terms are about e**-45 relative to the wanted quantity."""
+"""Aliasing terms are about e**-45 times the computed quantity."""
 
 _MOST = 600_000
-"""Largest number of nodes that are evaluated."""
+"""Largest number of quadrature nodes."""
 
 _FRESH = 48
-"""This many consecutive nodes are each computed from the node before."""
+"""This number of consecutive nodes is computed recursively, each from the node before."""
 
 _FARTHEST = 700.0
 """Largest exponent whose exponential a float can represent."""
@@ -39,7 +39,7 @@ _FARTHEST = 700.0
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores `x` with masses `p`, both balls; the masses need not sum to 1."""
+    """Scores `x` with probabilities `p`, all of them balls; the probabilities need not sum to 1."""
 
     x: Sequence[Any]
     p: Sequence[Any]
@@ -57,7 +57,7 @@ class Scores:
             return math.inf
 
     def variance(self, t: float) -> float:
-        """Return approximately the variance of the score under the distribution tilted by t."""
+        """Return approximately the variance of a score under its distribution tilted by t."""
         weights = [float(p) * math.exp(min(t * float(x), _FARTHEST)) for x, p in zip(self.x, self.p, strict=True)]
         whole = math.fsum(weights)
         mean = math.fsum(w * float(x) for w, x in zip(weights, self.x, strict=True)) / whole
@@ -86,7 +86,7 @@ class Transform:
 
 @dataclass(frozen=True)
 class Grid:
-    """Nodes t + i h m, m = 0 .. count - 1, and the standard deviation tau of the normal variable."""
+    """Nodes w = t + i h m, m = 0 .. count - 1, and the standard deviation tau of the normal number Z."""
 
     t: float
     h: float
@@ -95,10 +95,10 @@ class Grid:
 
     @classmethod
     def of(cls, t: float, log_mean: float, spread: float, fineness: float) -> Grid:
-        """Return the nodes for a sum of this spread (under the tilted distribution); tau = 1/(t fineness).
+        """Return the nodes for a sum with standard deviation `spread` (when tilted by t); tau = 1/(t fineness).
 
         Raises:
-            OverflowError: there are too many.
+            OverflowError: too many nodes are necessary.
         """
         length = max(16.0 * spread, (_ALIASES + max(-log_mean, 0.0)) / t)
         tau, h = 1 / (t * fineness), 2 * math.pi / length
@@ -109,13 +109,13 @@ class Grid:
         return cls(t=t, h=h, tau=tau, count=math.ceil(count) + 1)
 
     def normal(self, m: int) -> tuple[Any, Any]:
-        """Return w at node m, and the transform of the normal variable there."""
+        """Return w at node m, and the transform of the normal number Z at this node."""
         w = acb(self.t, arb(self.h) * m)
         return w, (w * w * arb(self.tau) ** 2 / 2).exp()
 
     @property
     def beyond(self) -> Any:
-        """Return a bound on the transform of the normal variable beyond the last node, and u at that node."""
+        """Return a bound on the transform of Z beyond the last node, and u at the last node."""
         last = arb(self.h) * (self.count - 1)
         return ((arb(self.t) ** 2 - last**2) * arb(self.tau) ** 2 / 2).exp(), last
 
@@ -126,9 +126,9 @@ class Grid:
 
 
 def positive_part(value: Callable[[int], Any], at_start: Any, grid: Grid) -> Any:
-    """Return a ball with a number >= E[S]_+; use its upper bound.
+    """Return a ball whose upper bound is at least E[S]_+.
 
-    `value(m)` is E e**(wS) at node m, asked for in order, `at_start` the same at m = 0, or more.
+    `value(m)` returns E e**(wS) at node m, and is called in order; `at_start` is an upper bound on its value at m = 0.
     """
     total = acb(0)
     for m in range(grid.count):
@@ -140,10 +140,10 @@ def positive_part(value: Callable[[int], Any], at_start: Any, grid: Grid) -> Any
 
 
 def moduli(values: Callable[[int], Sequence[Any]], at_start: Sequence[Any], grid: Grid) -> list[Any]:
-    """Return upper bounds on E[S]_+ for several sums at once, with moduli in place of transforms.
+    """Return upper bounds on E[S]_+ for several sums S, from the moduli of their transforms.
 
-    At every node a modulus is log-linear in the numbers of scores of each distribution, so it is largest if all
-    scores have the same distribution."""
+    At every node the logarithm of a modulus is linear in the numbers of scores of each distribution, so it is largest
+    if all scores have the same distribution."""
     totals = [arb(0) for _ in at_start]
     for m in range(grid.count):
         w, normal = grid.normal(m)
@@ -155,10 +155,10 @@ def moduli(values: Callable[[int], Sequence[Any]], at_start: Sequence[Any], grid
 
 
 def exceeds(value: Callable[[int], Any], at_start: Any, above: tuple[float, Any], grid: Grid) -> Any:
-    """Return a ball with a number <= P(V > 0) - c Q(V > 0); use its lower bound.
+    """Return a ball whose lower bound is at most P(V > 0) - c Q(V > 0).
 
-    `value(m)` is E_P e**(wS) - c E_Q e**(wS) at node m, `at_start` the sum of both at m = 0, or more; `above` is a
-    tilt s > t and E_P e**(sS) there, or more.
+    `value(m)` returns E_P e**(wS) - c E_Q e**(wS) at node m. `at_start` is an upper bound on E_P e**(wS) +
+    c E_Q e**(wS) at m = 0. `above` is a tilt s > t with an upper bound on E_P e**(sS).
     """
     total = acb(0)
     for m in range(grid.count):
@@ -175,7 +175,7 @@ def exceeds(value: Callable[[int], Any], at_start: Any, above: tuple[float, Any]
 
 
 def least(function: Float, low: float, high: float) -> float:
-    """Return approximately the minimizer of a function of t between two positive numbers, by ternary search in ln t.
+    """Return approximately the minimizer of `function` between two positive numbers, by ternary search on a log scale.
 
     >>> round(least(lambda t: (t - 2) ** 2, 0.1, 50.0), 4)
     2.0

@@ -1,18 +1,20 @@
-"""Results of the checks as a table of plain text, as JSON, and as an exit code."""
+"""Write the results of checks as a table of plain text or as JSON, and determine the exit code."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from .checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row
 
 DONE, FAILED, REFUTED = 0, 1, 3
+_WORDS = (CONTRADICTED, NOT_SHOWN, AGREES, NOT_CHECKED)
 
 
 def verdict_of(rows: Sequence[Row]) -> int:
-    """Return the exit code: 3 if a claim is contradicted or not proven, 1 if none was checked, else 0."""
+    """Return the exit code: 3 if a claim is contradicted or not proven, 1 if no claim was checked, else 0."""
     verdicts = {row.verdict for row in rows}
     if verdicts & {CONTRADICTED, NOT_SHOWN}:
         return REFUTED
@@ -20,7 +22,7 @@ def verdict_of(rows: Sequence[Row]) -> int:
 
 
 def written(rows: Sequence[Row]) -> str:
-    """Return the results as a table of plain text."""
+    """Return the results of checks as a table of plain text."""
     heads = (
         "figure",
         "claimed epsilon",
@@ -36,18 +38,23 @@ def written(rows: Sequence[Row]) -> str:
     for place, row in enumerate(rows, 1):
         if row.reason:
             lines[place] += f"\n    {row.reason}"
-    return "\n".join([*lines, "", _summary(rows), ""])
+    counted = [f"{word}: {count}" for word in _WORDS if (count := sum(row.verdict == word for row in rows))]
+    return "\n".join([*lines, "", ", ".join(counted) or "there is no figure", summary(rows), ""])
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """Return the results as a JSON list of objects; infinity is written as the text "infinity"."""
+    """Return the results of checks as a JSON list of objects; infinity is the text "infinity"."""
 
     def plain(value: object) -> object:
         if isinstance(value, tuple):
             return [plain(part) for part in value]
         return "infinity" if isinstance(value, float) and math.isinf(value) else value
 
-    return json.dumps([{key: plain(value) for key, value in vars(row).items()} for row in rows], indent=2) + "\n"
+    worst = next((word for word in _WORDS if any(row.verdict == word for row in rows)), NOT_CHECKED)
+    checked = sum(row.verdict != NOT_CHECKED for row in rows)
+    last = vars(Row("summary", worst, summary(rows))) | {"figures": len(rows), "checked": checked}
+    objects = [*map(vars, rows), last]
+    return json.dumps([{key: plain(value) for key, value in each.items()} for each in objects], indent=2) + "\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -59,8 +66,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return row.question, claimed, f"{row.delta:g}", at_least, at_most, row.verdict, f"{row.seconds:.2f}"
 
 
-def _summary(rows: Sequence[Row]) -> str:
-    counted = {
-        word: sum(row.verdict == word for row in rows) for word in (AGREES, NOT_SHOWN, CONTRADICTED, NOT_CHECKED)
-    }
-    return ", ".join(f"{word}: {count}" for word, count in counted.items() if count) or "there is no figure"
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many figures were checked, and why the others were not."""
+    reasons = Counter(row.reason for row in rows if row.verdict == NOT_CHECKED)
+    checked = f"{len(rows) - reasons.total()} of {len(rows)} figures checked"
+    why = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
+    return f"{checked}; {reasons.total()} not checked: {why}." if reasons else f"{checked}."

@@ -36,7 +36,7 @@ def test_what_is_known_and_what_is_reported(
     [
         ({"knowledge": "some"}, "`knowledge` must be partial or maximum"),
         ({"split": "third"}, "`split` must be half or none"),
-        ({"split": "none"}, "Say how many events are known"),
+        ({"split": "none"}, "number of events that the attacker knows"),
         ({"training": 0}, "`training` must be an integer >= 1"),
         ({"events": 0}, "`events` must be an integer >= 1"),
     ],

@@ -79,7 +79,7 @@ def test_what_is_no_score() -> None:
     for wrong in ([1.0], np.empty((0, 0)), [[math.nan]]):
         with pytest.raises(InvalidInputError, match="`scores` must be a matrix"):
             candidates(wrong, top=1)
-    with pytest.raises(InvalidInputError, match="`scores` must be square"):
+    with pytest.raises(InvalidInputError, match="`scores` must be a square matrix"):
         ranks([[1.0, 2.0]])
     with pytest.raises(InvalidInputError, match="`top` must be an integer from 1 to 2"):
         candidates([[1.0, 2.0]], top=3)

@@ -184,17 +184,17 @@ def test_what_cannot_be_scored() -> None:
         train(Traces.of([[0], []], k=3))
     with pytest.raises(InvalidInputError, match="`floor` must be in"):
         train(Traces.of([[0]], k=3), floor=0.0)
-    with pytest.raises(InvalidInputError, match="over the 3 values of the profiles, got traces=4"):
+    with pytest.raises(InvalidInputError, match="traces over the same 3 values as the profiles, got traces=4"):
         trace_scores(profiles, Traces.of([[0]], k=4))
     survey = hs.RandomizedResponse(k=4, epsilon=1.0)
-    with pytest.raises(InvalidInputError, match="over the 4 values of the traces, got randomizer=3"):
+    with pytest.raises(InvalidInputError, match="over the same 4 values as the traces, got randomizer=3"):
         randomize(Traces.of([[0]], k=4), randomizer=hs.RandomizedResponse(k=3, epsilon=1.0))
     flipped = randomize(Traces.of([[0]], k=8), randomizer=hs.BitFlipping(width=3, p=0.1))
     with pytest.raises(UnsupportedProtocolError, match="reports that support values, which BitFlipping"):
         report_scores(train(Traces.of([[0, 1]], k=8)), flipped, noise_known=False)
     reports = randomize(Traces.of([[0]], k=4), randomizer=survey)
     assert "RandomizedResponse" in repr(reports)
-    with pytest.raises(InvalidInputError, match="over the 3 values of the profiles, got reports=4"):
+    with pytest.raises(InvalidInputError, match="reports over the same 3 values as the profiles, got reports=4"):
         report_scores(profiles, reports)
     with pytest.raises(InvalidInputError, match="at least one report for each person"):
         report_scores(profiles, randomize(Traces.of([[0], []], k=3), randomizer=hs.RandomizedResponse(k=3, epsilon=1)))
@@ -244,7 +244,7 @@ def test_visits_that_cannot_be_compared() -> None:
     profiles = train(Traces.of([[0], [1]], k=2))
     with pytest.raises(InvalidInputError, match="`how` must be cosine or tf-idf"):
         visit_scores(profiles, Traces.of([[0]], k=2), how="jaccard")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="over the 2 values"):
+    with pytest.raises(InvalidInputError, match="over the same 2 values"):
         visit_scores(profiles, Traces.of([[0]], k=3), how="cosine")
     with pytest.raises(InvalidInputError, match="at least one event"):
         visit_scores(profiles, Traces.of([[]], k=2), how="cosine")

@@ -65,7 +65,7 @@ def test_dummies_of_a_key_are_numbered() -> None:
 
 
 def test_records_and_keys_go_together() -> None:
-    with pytest.raises(InvalidInputError, match="`records` must be given exactly when there is a key"):
+    with pytest.raises(InvalidInputError, match="`records` must be set if and only if a key is used"):
         Kernel(randomizer=MECHANISMS[0]).reports(np.zeros(1, dtype=np.int64), records=np.zeros(1, dtype=np.uint64))
     with pytest.raises(InvalidInputError, match="`records`"):
         Kernel(randomizer=MECHANISMS[0], key=KEY).reports(np.zeros(1, dtype=np.int64))
@@ -95,5 +95,5 @@ def test_a_keyed_collection_repeats_its_reports_and_dummies(tmp_path: Path) -> N
 
 def test_dummies_of_a_keyed_collection_need_a_key(tmp_path: Path) -> None:
     engine = LocalCollection(Kernel(randomizer=MECHANISMS[0], key=KEY), tmp_path)
-    with pytest.raises(InvalidInputError, match="`dummy_key` must be given"):
+    with pytest.raises(InvalidInputError, match="`dummy_key` must be set"):
         list(engine.blocks(Scrambler(dummies=1)))

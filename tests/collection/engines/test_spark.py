@@ -182,7 +182,7 @@ def test_rows_are_sorted_by_place(size: int, monkeypatch: pytest.MonkeyPatch) ->
         order, left_out = spark_tasks._order(twice, tags)
         assert (order.tolist(), left_out) == ((np.argsort(near[1:]) + 1).tolist(), 2)
         for other in (no_tags, np.arange(size + 1, dtype=np.uint64)):
-            with pytest.raises(DataError, match="two records drew the same place"):
+            with pytest.raises(DataError, match="two records drew the same random place"):
                 spark_tasks._order(twice, other)
     people, work = people_of(max(size, 1)), task()
     packed = [row for batch in Pack(layout=RESPONSE.layout)(work(batches(people, 90))) for row in batch.to_pylist()]

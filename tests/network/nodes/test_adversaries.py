@@ -85,7 +85,7 @@ def chosen(tmp_path: Path, way: str, *, dummies: int = 4) -> tuple[RunResult, di
     [
         ("nothing", "has 1 messages for 12 sources and 4 dummies"),
         ("fewer", "has 1 messages for 10 sources and 4 dummies"),
-        ("one target only", "arrived whole at 1 of 3 compute nodes"),
+        ("one target only", "is complete at 1 of 3 compute nodes"),
         ("different", "has 11 sources at one compute node, 12 at another"),
     ],
 )

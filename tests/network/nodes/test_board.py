@@ -212,5 +212,5 @@ def test_a_centroid_that_is_missing_fails_the_run() -> None:
 def test_only_the_result_with_its_own_key_can_be_the_board() -> None:
     with clusters(plan_text()) as one:
         for name, key in (("result", SealKey.generate()), ("compute-1", one.deployment.seals["compute-1"])):
-            with pytest.raises(DataError, match="has no such part in this run"):
+            with pytest.raises(DataError, match="does not have this role in the run"):
                 ResultNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))

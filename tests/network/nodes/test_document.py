@@ -99,7 +99,7 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"servers.result.seal": "12"}, "seal: "),
         ({"query.partitions": 7}, "`partitions` must be an integer from 1 to 6"),
         ({"steps.0.convention": "exclusive", "steps.0.sigma": 0.9}, "`sigma` must be at most (T - 1)/T"),
-        ({"query.grouping_sets.1": ...}, "steps must be 1, as the query says"),
+        ({"query.grouping_sets.1": ...}, "steps must be 1, as the query requires"),
         ({"steps.0.computes.2": ...}, "computes of 'step 1' must be 3 different nodes, one for each partition"),
         ({"steps.0.computes.2": "compute-1-1"}, "computes of 'step 1' must be 3 different nodes"),
         ({"servers.compute-1-3": ...}, "servers must have an address and a seal key for compute-1-3"),
@@ -110,7 +110,7 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"steps.0.batches.0.scrambler": None, "steps.0.batches.1.scrambler": None}, "must all have scramblers"),
         ({"steps.0.batches.1.scrambler": "scrambler-1-1"}, "batches of 'step 1' must have a scrambler of their own"),
         ({"steps.0.batches.1.holders": []}, "steps.0.batches.1.holders: "),
-        ({"steps.0.flood": 1}, "flood of 'step 1' must be 0 behind scramblers"),
+        ({"steps.0.flood": 1}, "flood of 'step 1' must be 0 with scramblers"),
         ({"steps.1.batches.0.scrambler": None}, "dummies of 'step 2' must be 0 without scramblers"),
         (
             {"steps.1.batches.0.scrambler": None, "steps.1.dummies": 0, "steps.1.capped": True},
@@ -150,7 +150,7 @@ def test_every_rule_broken_once(tmp_path: Path, changes: dict[str, Any], message
     file.write_text(json.dumps(table), encoding="utf-8")
     with pytest.raises(DataError) as caught:
         read_document(file)
-    assert str(caught.value).startswith(f"{file} is no document of a run:\n")
+    assert str(caught.value).startswith(f"{file} is not the document of a run:\n")
     assert message in str(caught.value)
 
 
@@ -160,7 +160,7 @@ def test_every_rule_broken_once(tmp_path: Path, changes: dict[str, Any], message
 def test_other_bytes_with_the_same_meaning_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.json"
     path.write_bytes(text.encode())
-    with pytest.raises(DataError, match="all nodes must hold the same bytes"):
+    with pytest.raises(DataError, match="all nodes need exactly the same file"):
         read_document(path)
 
 
@@ -171,7 +171,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read: not text"):
         read_document(tmp_path / "bytes.json")
     (tmp_path / "junk.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="is no document of a run:\n  document: Invalid JSON"):
+    with pytest.raises(DataError, match="is not the document of a run:\n  document: Invalid JSON"):
         read_document(tmp_path / "junk.json")
 
 
@@ -225,11 +225,11 @@ def test_iterations_have_one_set_of_nodes_and_follow_each_other() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"query.initial.0": [0.0]}, "initial centroids must have as many coordinates each"),
+        ({"query.initial.0": [0.0]}, "initial centroids must have the same number of coordinates"),
         ({"query.initial.0.0": float("nan")}, "initial"),
         ({"steps.1.computes.0": "compute-2-1"}, "computes must be the same nodes in every iteration"),
         ({"steps.1.batches.0.holders.0": "source-9"}, "holders must be the same in every iteration"),
-        ({"steps.1.only_on_purpose": False}, "only_on_purpose must be true where centroids are released with noise"),
+        ({"steps.1.only_on_purpose": False}, "only_on_purpose must be true if centroids are released with noise"),
         ({"query.noise.radius": 0.0}, "radius"),
         ({"query.initial": [[0.0, 0.0], [1.0, 0.0]]}, "must be 2 different nodes"),
         ({"result": "compute-1-1"}, "must be different nodes"),

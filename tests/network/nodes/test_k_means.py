@@ -151,7 +151,7 @@ def test_hidden_centroids_are_not_run_over_a_network(iterations: int) -> None:
     text = plan_text(iterations=iterations, traffic="").replace("public-centroids", "hidden")
     specification = parse_plan(text)
     records = specification.query.records(Path())
-    words = "every node reads the centroids" if iterations == 1 else "no guarantee, so it runs on no"
+    words = "every node sees the centroids" if iterations == 1 else "no guarantee, so it runs on no"
     with pytest.raises(UnsupportedProtocolError, match=words):
         deploy(
             specification,
@@ -274,7 +274,7 @@ def test_a_source_gives_up_when_time_is_over(tmp_path: Path, monkeypatch: pytest
 def test_the_points_must_be_the_source_s_own(tmp_path: Path) -> None:
     with clusters(plan_text()) as one:
         first, second = list(one.document.places)[:2]
-        with pytest.raises(DataError, match="are not those that the run's document lists"):
+        with pytest.raises(DataError, match="differ from the run's document"):
             SourceNode(
                 one.document,
                 identity(first),
@@ -439,7 +439,7 @@ def test_a_node_that_the_result_refuses_fails() -> None:
 def test_only_a_node_of_the_run_with_its_own_key_can_be_one() -> None:
     with clusters(plan_text()) as one:
         for name, key in (("compute-1", SealKey.generate()), ("scrambler-1-1", one.deployment.seals["compute-1"])):
-            with pytest.raises(DataError, match="has no such part in this run"):
+            with pytest.raises(DataError, match="does not have this role in the run"):
                 ComputeNode(one.document, identity(name), one.sockets[name], key=key, journal=one.journal(name))
 
 

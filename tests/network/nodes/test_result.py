@@ -243,5 +243,5 @@ def test_nodes_that_the_document_does_not_know() -> None:
     with case() as one:
         where, journal = one.sockets["result"], Journal(node="x")
         for name, key in (("compute-1-1", seal_key("result")), ("result", seal_key("other"))):
-            with pytest.raises(DataError, match=f"{name} has no such part in this run, or its seal key is not"):
+            with pytest.raises(DataError, match=f"{name} does not have this role in the run, or its seal key differs"):
                 ResultNode(one.document, identity(name), where, key=key, journal=journal)

@@ -91,13 +91,13 @@ def test_random_bytes_are_refused(junk: bytes) -> None:
 def test_a_good_seal_of_another_size_is_refused(size: int) -> None:
     for start in (b"\xff\xff", b"\0\0"):
         sealed = hpke.seal(start.ljust(size, b"\0")[:size], KEY_OF_COMPUTE.public.key, info=info())
-        with pytest.raises(DataError, match="not of the size of this run"):
+        with pytest.raises(DataError, match="does not have the size of this run's messages"):
             SEALS.open(sealed, KEY_OF_COMPUTE, target="compute-1")
 
 
 def test_a_length_that_does_not_fit_is_refused() -> None:
     padded = (SEALS.room + 1).to_bytes(2, "little").ljust(SEALS.room + 2, b"\0")
-    with pytest.raises(DataError, match="not of the size of this run"):
+    with pytest.raises(DataError, match="does not have the size of this run's messages"):
         SEALS.open(hpke.seal(padded, KEY_OF_COMPUTE.public.key, info=info()), KEY_OF_COMPUTE, target="compute-1")
 
 

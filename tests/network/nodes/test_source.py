@@ -352,7 +352,7 @@ def test_a_source_knows_its_places(tmp_path: Path) -> None:
     with case(step(1, BOTH)) as one:
         mine = people(one, "source-0")
         for wrong in (mine[:-1], [*mine, mine[0]], people(one, "source-1"), []):
-            with pytest.raises(DataError, match="records of source-0 are not those that the run's document lists"):
+            with pytest.raises(DataError, match="records of source-0 differ from the run's document"):
                 SourceNode(
                     one.document, identity("source-0"), wrong, key=COINS, state=tmp_path, journal=Journal(node="x")
                 )

@@ -115,7 +115,7 @@ def test_the_owner_s_limits(folder: Path, world: Services) -> None:
     for text, why in (
         ('{"max_epsilon": 0.5}', "above max_epsilon = 0.5: this phone takes no part"),
         ('{"max_epsilonn": 9}', "invalid names or values: max_epsilonn"),
-        ('{"recompute": true}', "is no document of a task"),
+        ('{"recompute": true}', "is not the document of a task"),
     ):
         given.write_text(text)
         refused = run(folder, *SEND, "--limits", "limits.json")

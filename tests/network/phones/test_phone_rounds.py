@@ -205,7 +205,7 @@ def test_an_iteration_that_is_not_of_its_plan_is_refused(change: dict[str, Any])
     ],
 )
 def test_a_result_that_nothing_starts_from_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="no further iteration can start from the result"):
+    with pytest.raises(DataError, match="the result of this iteration cannot start another from the result"):
         after(first(), wrong)
 
 

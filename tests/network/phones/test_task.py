@@ -61,11 +61,11 @@ def test_its_bytes_are_canonical_and_its_id_is_their_digest(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (b"", "is no document of a task"),
-        (b"[]", "is no document of a task"),
+        (b"", "is not the document of a task"),
+        (b"[]", "is not the document of a task"),
         (b"{}", "Field required"),
         (b"x" * (MOST + 1), "larger than 20,000 bytes"),
-        (b" ", "is no document of a task"),
+        (b" ", "is not the document of a task"),
     ],
 )
 def test_bytes_that_are_no_document_are_refused(bad: bytes, why: str, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_chain_of_another_length_is_refused() -> None:
 def test_other_columns_or_ways_to_ask_are_refused() -> None:
     document = drawn()
     for change in ({"per_person": "one"}, {"values": ()}, {"columns": document.model_dump()["columns"][::-1]}):
-        with pytest.raises(DataError, match="are not those of its plan"):
+        with pytest.raises(DataError, match="differ from its plan"):
             check_task(changed(document, change))
 
 
@@ -206,7 +206,7 @@ generated = { people = 900 }
 centroids = 4
 iterations = 2
 """
-    with pytest.raises(UnsupportedProtocolError, match="every node reads the centroids"):
+    with pytest.raises(UnsupportedProtocolError, match="every node sees the centroids"):
         draw_task(parse_plan(text), 900, services(2))
 
 

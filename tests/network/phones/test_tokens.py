@@ -152,12 +152,12 @@ def test_requests_that_an_issuer_refuses() -> None:
         b"\0\1" + request[2:],
         request[:2] + bytes([request[2] ^ 1]) + request[3:],
     ):
-        with pytest.raises(DataError, match="no request for a token"):
+        with pytest.raises(DataError, match="not a request for a token"):
             KEY.sign(wrong)
     for number in (0, n, (1 << 2048) - 1):
         with pytest.raises(DataError, match="below the modulus"):
             blind_sign(KEY.numbers, number)
-        with pytest.raises(DataError, match="no request for a token"):
+        with pytest.raises(DataError, match="not a request for a token"):
             KEY.sign(request[:3] + number.to_bytes(256))
 
 

@@ -188,10 +188,10 @@ def test_under_a_cap_the_active_figure_is_an_upper_bound() -> None:
 def test_a_cascade_needs_scramblers_and_no_cap() -> None:
     with pytest.raises(InvalidInputError, match="`scramblers` must be None without dummies and batch, got"):
         plan(scramblers=2)
-    with pytest.raises(InvalidInputError, match="`cascade` must be 1 without a scrambler, and under a cap, got"):
+    with pytest.raises(InvalidInputError, match="`cascade` must be 1 without a scrambler, and with a cap, got"):
         plan(dummies=3, batch=250, capped=True, scramblers=2)
     alone = hs.plans.messages("ages", sources=9, targets=4, sigma=0.5)
-    with pytest.raises(InvalidInputError, match="`cascade` must be 1 without a scrambler, and under a cap, got"):
+    with pytest.raises(InvalidInputError, match="`cascade` must be 1 without a scrambler, and with a cap, got"):
         replace(alone, cascade=2)
 
 

@@ -1,1 +1,1 @@
-"""Assesses shuffles whose order of release depends on public data (Mallows shuffles)."""
+"""Assesses Mallows shuffles, whose order of release depends on public data."""

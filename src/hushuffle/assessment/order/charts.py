@@ -1,4 +1,4 @@
-"""Pictures about the order of release: charts for other alpha and other groups, and a map for the data holder."""
+"""Pictures about a Mallows shuffle: charts for other alpha and other groups, and maps for the data holder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _RADII: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
 _MOST_MEMBERSHIPS: Final = 4_000_000
 _MANY: Final = 100_000
 MOST_SHOWN: Final = 10_000
-"""The largest number of people on a map; of more people, an evenly spaced selection is shown."""
+"""The largest number of people on a map. If there are more, the map shows an evenly spaced selection."""
 
 
 def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
-    """Return charts of displacement against alpha and, if groups are made from numbers, of alpha against the radius."""
+    """Return charts of displacement against alpha and, for groups of near people, of alpha against the radius."""
     charts = [_displacement(arrangement, rng)]
     if asked_for.radius:
         charts.append(_other_radii(arrangement, asked_for.radius))
@@ -49,8 +49,8 @@ def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
         key="displacement-against-alpha",
         title="Displacement of reports against alpha",
         caption=(
-            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places. "
-            "At the same alpha, the exact sensitivity moves them less than the published one."
+            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places. At "
+            "the same alpha, a shuffle with the exact sensitivity moves reports less than with the published one."
             if len(series) > 2
             else "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places."
         ),
@@ -111,8 +111,8 @@ def _alpha(arrangement: Arrangement, groups: Groups) -> float:
 def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: float) -> Chart:
     return Chart(
         key="alpha-against-groups",
-        title="Alpha of the same shuffle for other groups",
-        caption="Exact alpha of smaller and larger groups: close people are the hardest to distinguish.",
+        title="Alpha of the same shuffle, for smaller and larger groups",
+        caption="Exact alpha against the radius of the groups: people near each other are the hardest to distinguish.",
         x_label=label,
         y_label="alpha (nats)",
         series=(Series.through("this shuffle", x, alphas),),
@@ -151,7 +151,7 @@ def people_map(
     return PointMap(
         key="people",
         title="What a release shows of places",
-        caption=f"Each person at their own place, coloured by the value released there; one run.{more}",
+        caption=f"Each dot is a person's place. Its colour is the value that one run released at this place.{more}",
         x_label=arrangement.names[across],
         y_label=arrangement.names[up],
         labels=labels,

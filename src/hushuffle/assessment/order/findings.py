@@ -1,4 +1,4 @@
-"""Findings on the order of release, one for each question, and a table of how much of each group stays in place."""
+"""Findings on the order of a Mallows shuffle's release, and a table of the places that each group's reports keep."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from hushuffle.randomness import Randomness
 from hushuffle.specification.order_setup import Arrangement
 
 DELTA: Final = 0.01
-"""The probability that a group keeps less than its stated share of places; the value of the paper."""
+"""The probability that fewer reports of a group stay among the group's places than stated, as in the paper."""
 
 _READERS: Final = {
-    "order-inference": "An adversary who knows all but the order inside your group",
+    "order-inference": "An adversary who knows everything except the order within your group",
     "order-reidentification": "An adversary who knows all true answers",
 }
 _DRAWS: Final = 600
@@ -38,20 +38,20 @@ _MANY_PEOPLE: Final = 10**9
 def central(finding: Finding) -> Finding:
     """Return the finding on the central guarantee, with the remark that it does not cover the order."""
     addition = (
-        " The figure lies between that of a uniform shuffle and that of none. It does not cover what the order reveals "
-        "about senders."
+        " The bound lies between those of a uniform shuffle and of no shuffle. It does not cover what the order "
+        "reveals about senders."
     )
     return replace(finding, sentence=finding.sentence + addition)
 
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return the finding for one adversary: its success rate, bounded by those with a uniform and with no shuffle."""
+    """Return the finding on one adversary: bounds on its success, from a uniform shuffle and from no shuffle."""
     unshuffled = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
     hidden = qif.vulnerability(replace(protocol, shuffler=UniformShuffle()), adversary=adversary)
     upper = unshuffled.bound.upper
     least = min(hidden.lower, upper)
     bound = Bound(lower=least, upper=upper, kind="bracket", unit="probability", sources=unshuffled.bound.sources)
-    proof = f"{unshuffled.proof}; between a uniform shuffle, which reveals less, and none, which reveals more"
+    proof = f"{unshuffled.proof}; a uniform shuffle reveals less, and no shuffle reveals more"
     return replace(unshuffled, bound=bound, proof=proof)
 
 
@@ -71,7 +71,7 @@ def identified(protocol: Protocol) -> Finding:
         ),
         bound=error,
         shown=error.complement,
-        proof="lower bound on the Bayes error: the likeliest sender of any place, times what the report alone can add",
+        proof="lower bound on the Bayes error, from the likeliest sender of any place and the capacity of the report",
     )
 
 
@@ -88,7 +88,8 @@ def identity_information(protocol: Protocol) -> Finding:
             f"{n:,} people takes {number(math.log2(n))} bits."
         ),
         bound=Bound(lower=0.0, upper=bits, kind="upper", unit="bits", sources=(SHANNON,)),
-        proof="the bits of the place (at most log2 of n times its likeliest sender) and the capacity of one report",
+        proof="sum of bits: from the place, at most log2 of n times its likeliest sender's probability, and from the "
+        "report",
     )
 
 
@@ -98,7 +99,7 @@ def likeliest(protocol: Protocol) -> float:
     Kendall distance: (1 - q) / (1 - q**n), q = e**-theta. Fix the order of all other people. The number of inversions
     then changes by one from each place of the person to the next. If c is the least number, the weights add up to
     q**c (1 + q + ... + q**(n-1)) or more, so no place has a probability above q**c over that sum. The first person
-    attains this bound at the first place. Hamming distance: the most probable place of a person is the own place.
+    attains this bound at the first place. Hamming distance: a person's most probable place is the unchanged one.
 
     Source: argued above; docs/theory/order.md, Theorem 1.
 
@@ -154,7 +155,7 @@ def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, mo
 
 
 def uniform_mean(n: int) -> float:
-    """Return the average number of places by which a uniform shuffle of n reports moves one: (n**2 - 1) / (3 n).
+    """Return the mean number of places by which a uniform shuffle of n reports moves a report: (n**2 - 1) / (3 n).
 
     >>> uniform_mean(2)
     0.5
@@ -163,7 +164,7 @@ def uniform_mean(n: int) -> float:
 
 
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
-    """Return a table of the share of places that reports of a group, or of a stretch of the public order, keep."""
+    """Return a table of the share of places whose report still belongs to the same group or part of the order."""
     sets = _sets(arrangement)
     shares = order.preserved_share(
         arrangement.shuffler,
@@ -175,10 +176,10 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
     )
     return Table(
         key="order-preservation",
-        title="What stays together",
+        title="Share of reports that stay within a set of people",
         caption=(
-            f"In {1 - DELTA:.0%} of the releases at least this share of the places of a set hold reports of "
-            "the set. To that extent, properties of the set can be learned."
+            f"With probability {1 - DELTA:.0%}, at least this share of a set's places hold reports of the set. A "
+            "larger share lets the analyst learn more about the set."
         ),
         columns=("set of people", "people", "share preserved", "after a uniform shuffle, mean"),
         rows=tuple(
@@ -207,13 +208,13 @@ def _sets(arrangement: Arrangement) -> dict[str, npt.NDArray[np.int64]]:
 def _proof(arrangement: Arrangement) -> str:
     distance = arrangement.shuffler.distance.capitalize()
     text = (
-        f"theta times the exact sensitivity of the {distance} distance, {arrangement.sensitivity:,}; the widest group "
-        f"spans {arrangement.width + 1:,} ranks of the public order"
+        f"theta times the exact sensitivity of the {distance} distance, which is {arrangement.sensitivity:,}; the "
+        f"widest group spans {arrangement.width + 1:,} ranks of the public order"
     )
     if arrangement.published is None:
         return text
     return (
-        f"{text}; with the published bound of the sensitivity, {arrangement.published:,}, it would be "
+        f"{text}; with the published sensitivity bound, {arrangement.published:,}, alpha would be "
         f"{number(arrangement.shuffler.theta * arrangement.published, up=True)} nats"
     )
 

@@ -1,4 +1,4 @@
-"""Measure an attack and a learner on the data: with unshuffled reports, the Mallows shuffle and a uniform shuffle."""
+"""Measure an attack and a learner on unshuffled reports, on a Mallows shuffle and on a uniform shuffle of the data."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _NAMES: Final = ("no shuffle", "this shuffle", "uniform shuffle")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """The data of an attack.
+    """The data of an attack and of a learner.
 
-    `near`: the group of nearby people of each person. `known`, shape (n, d): what the attacker knows in addition to
-    public data (None: nothing). `places`, shape (n, d): the features that a learner sees of each person (None: no
+    `near` lists the nearby people of each person. `known`, shape (n, d), is the attacker's knowledge in addition to
+    public data (None: nothing). `places`, shape (n, d), are the features of each person for the learner (None: no
     learner is run).
     """
 
@@ -73,8 +73,8 @@ def measured(
 
     The attack: the reports of the 25 most similar people nearby vote on a person's value. A person is vulnerable if the
     vote is right in 90 % of 50 releases. The learner: gradient-boosted trees trained on one release, corrected for the
-    noise. Lambda is the mean total variation distance between the learned and the true shares nearby, relative to that
-    of the uniform guess. Attack and learner are repeated three times, with Student's confidence intervals.
+    noise. Lambda is the mean total variation distance of the learned shares from the true shares nearby, divided by the
+    distance of the uniform guess. Attack and learner are repeated three times, with Student's confidence intervals.
 
     Source: Meehan et al. 2022, section 5.
     """
@@ -147,13 +147,13 @@ def _finding(scores: Sequence[_Score]) -> Finding:
     before, here, uniform = ((score.rho.lower + score.rho.upper) / 2 for score in scores)
     return Finding(
         question="order-attack",
-        adversary="An adversary who lets the 25 most similar people vote",
+        adversary="An adversary who guesses by a vote of the 25 most similar people",
         sentence=(
-            f"Infers the values of {percent(here)} of the people in nine of ten releases; of {percent(before)} if "
-            f"reports come with their senders, and of {percent(uniform)} after a uniform shuffle."
+            f"Infers the values of {percent(here)} of the people in nine of ten releases; of {percent(before)} without "
+            f"a shuffle, and of {percent(uniform)} after a uniform shuffle."
         ),
         bound=scores[1].rho,
-        proof=f"the attack, run on the data: {DRAWS} releases, {REPETITIONS} times, Student's interval",
+        proof=f"measured on the data: {REPETITIONS} repetitions of {DRAWS} releases, Student's interval",
     )
 
 
@@ -168,14 +168,14 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
         cells += [score.error] if learned and score.error is not None else []
         rows.append((*cells, *(score.by_value[value] for value in shown)))
     last = (
-        " Error of what is learned about places: 0 is perfect, 1 is no better than a uniform guess." if learned else ""
+        " Error of shares learned for each place: 0 is perfect, 1 is no better than a uniform guess." if learned else ""
     )
     return Table(
         key="order-attack",
-        title="Attack and learner, run on the data",
+        title="Measured on the data: success of the attack, and error of learning",
         caption=(
-            "Vulnerable: the vote of the 25 most similar people is right in nine of ten releases. A blind guess of the "
-            f"most frequent value is right about all who hold it: compare with the uniform shuffle.{last}"
+            "Vulnerable people: the vote of the 25 most similar people gives their value in nine of ten releases. "
+            f"Compare with the uniform shuffle, where the vote gives the most frequent value.{last}"
         ),
         columns=(
             "release",
@@ -190,6 +190,6 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
 def _not_learned(trouble: str) -> Warned:
     return Warned(
         key="learnability-not-measured",
-        sentence="What can be learned about places was not measured.",
+        sentence="The error of learning about places was not measured.",
         advice=trouble,
     )

@@ -1,4 +1,4 @@
-"""The assessment of a Mallows shuffle: findings, tables, charts, maps and warnings."""
+"""Assemble the assessment of a Mallows shuffle: findings, tables, charts, maps and warnings."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> 
         yield Warned(
             key="large-alpha",
             sentence=f"Alpha is {number(alpha, up=True)}, above {LARGE_ALPHA:g}: the order may reveal senders.",
-            advice="Lower the alpha of [shuffler], or use smaller groups, which preserves more of the order.",
+            advice="Use a smaller alpha in [shuffler], or smaller groups, which preserve more of the order.",
         )
     if alone:
         yield Warned(
@@ -178,8 +178,8 @@ def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> 
         )
     yield Warned(
         key="public-columns",
-        sentence=f"The order of release reveals {', '.join(arrangement.names)}, assumed to be public for all people.",
-        advice="If they are not public, use another order: no figure here covers them.",
+        sentence=f"The order of release reveals {', '.join(arrangement.names)}. Here they count as public.",
+        advice="If they are not public, use another order: no figure of this report covers what the order reveals.",
     )
     if shown:
         yield Warned(

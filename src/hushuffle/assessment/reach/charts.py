@@ -1,4 +1,4 @@
-"""The charts of a reach study (with Bloom filters): other flip probabilities and other sizes of the filters."""
+"""Charts of a reach study (with Bloom filters) for other flip probabilities and other sizes of the filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEWEST, _MOST = 100, 10**8
 def charts(
     questions: Questions, audiences: Audiences, design: Design, *, progress: Callable[[float], None]
 ) -> tuple[Chart, ...]:
-    """Return charts of privacy and accuracy against the flip probability and, at fixed epsilon, against filter size."""
+    """Return charts of epsilon and error against the flip probability and, at fixed epsilon, against filter size."""
     noises = sorted({*_NOISES, design.p})
     sizes = sorted({min(max(round(design.bits * each), _FEWEST), _MOST) for each in _FACTORS} - {design.bits})
     steps = len(noises) + 2 * len(sizes)
@@ -43,7 +43,7 @@ def charts(
     here = _errors(audiences, other_noises, noises, "flip-probability", "flip probability p", here=design.p)
     others = questions.ask(
         "flips-against-bits",
-        "The charts of filters of other sizes",
+        "The charts for Bloom filters of other sizes",
         lambda: _size_charts(audiences, design, sizes, lambda done: progress((len(noises) + 2 * done) / steps)),
     )
     return (*(() if privacy is None else (privacy,)), here, *(others or ()))
@@ -95,7 +95,7 @@ def _flips_chart(designs: Sequence[Design], design: Design, epsilon: float) -> C
     noises = tuple(other.p for other in designs)
     return Chart(
         key="flips-against-bits",
-        title="Flips that filters of other sizes need",
+        title="Flip probability against the size of the Bloom filters",
         caption=f"Larger filters need fewer flips for the same epsilon of {number(epsilon)}.",
         x_label="bits of each filter",
         y_label="flip probability p",
@@ -125,7 +125,7 @@ def _errors(
     return Chart(
         key=f"accuracy-against-{key}",
         title=f"Accuracy against the {'flip probability' if not x_log else 'size of the filters'}",
-        caption="Predicted standard errors. Points are missing where filters are too full or noisy for an estimate.",
+        caption="Predicted standard errors. Points are missing if filters are too full or noisy to estimate.",
         x_label=x_label,
         y_label="standard error (people)",
         series=tuple(line for line in lines if line.x),

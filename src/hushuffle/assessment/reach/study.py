@@ -33,7 +33,7 @@ def assess_reach(
     tell("what each adversary learns", 0.15)
     questions = Questions()
     findings = reach_privacy.findings(questions, design)
-    privacy = questions.ask("privacy", "The table of what the guarantee is for", lambda: reach_privacy.table(design))
+    privacy = questions.ask("privacy", "The table of guarantees by change", lambda: reach_privacy.table(design))
     tell("running the study", 0.25)
     figures = reach_trials.figures(
         audiences,

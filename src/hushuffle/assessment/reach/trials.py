@@ -1,4 +1,4 @@
-"""The accuracy of a reach study (with Bloom filters): true and estimated reach, predicted and measured errors."""
+"""Compute the accuracy of a reach study (with Bloom filters): estimates, and predicted and measured errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_FOR_ALL: Final = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A question that the study answers, for example the reach of some publishers, and its label in tables."""
+    """A question that the study answers, for example the reach of some publishers, and the label of its row."""
 
     question: Question
     publishers: tuple[int, ...]
@@ -55,7 +55,7 @@ class Figure:
 
 
 def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
-    """Return the questions: total reach, reach of each publisher, people of one publisher alone, and overlaps.
+    """Return the questions: total reach, each publisher's reach, its people that no other reaches, and overlaps.
 
     >>> [asked.label for asked in questions(("tv", "web"))]
     ['tv or web', 'tv', 'web', 'tv alone', 'web alone', 'tv and web']
@@ -106,7 +106,7 @@ def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> 
 
 
 def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
-    """Return a table of true and estimated numbers with their errors, without questions that have no estimate."""
+    """Return a table of true and estimated numbers with their errors, for the questions that have an estimate."""
     rows = [figure for figure in figures if not figure.refused]
     columns: list[tuple[str, list[Cell]]] = [
         ("Audience", [figure.asked.label for figure in rows]),
@@ -125,7 +125,7 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
             ("z", ["" if figure.z is None else f"{figure.z:.2f}" for figure in rows]),
         ]
     several = (
-        '"Alone" counts people whom only this publisher reaches, "and" those in all of these audiences. '
+        'Rows with "alone" count people in only this audience; rows with "and" count people in all of these. '
         if design.filters > 1
         else ""
     )
@@ -133,8 +133,8 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
         key="reach",
         title="Reach and overlaps, in people",
         caption=(
-            f"{verdict(figures, target)}{several}Errors are standard errors, over hash functions and flips; z says "
-            "how many standard deviations the measured mean square lies from the predicted one."
+            f"{verdict(figures, target)}{several}Errors are standard errors over hash functions and flips; z is the "
+            "difference of the measured and the predicted mean square error, in standard deviations."
         ),
         columns=tuple(heading for heading, _ in columns),
         rows=tuple(zip(*(cells for _, cells in columns), strict=True)),
@@ -142,7 +142,7 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
 
 
 def relative_error(figures: tuple[Figure, ...]) -> float | None:
-    """Return the predicted standard error of total reach relative to total reach; None if it has no estimate."""
+    """Return the predicted standard error of total reach, divided by total reach; None if there is no estimate."""
     return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
@@ -154,7 +154,7 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     size = "unknown" if relative is None else number(relative, up=True)
     met = relative is not None and relative <= target
     word = "met" if met else "missed"
-    return f"Target {word}: the predicted error of all together is {size} of the reach; the target is {target:g}. "
+    return f"Target {word}: the predicted error of the total reach is {size} of the reach; the target is {target:g}. "
 
 
 def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:

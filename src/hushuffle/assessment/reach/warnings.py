@@ -1,4 +1,4 @@
-"""The warnings on a reach study (with Bloom filters), the gravest first."""
+"""Warnings on a reach study (with Bloom filters), the most serious first."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def _about_privacy(
         yield Warned(
             key="large-delta",
             sentence=(
-                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: such a delta "
-                "allows a release that reveals one person's data."
+                f"Delta is {design.delta:g}, not below 1/n = {1 / people:.2g} for {people:,} people: this delta allows "
+                "a release that reveals one person's data."
             ),
             advice="Use a delta well below one over the number of people.",
         )
     if design.hashes > 1:
         yield Warned(
             key="several-hash-functions",
-            sentence=f"A person touches {design.hashes} columns, one by each hash function; all count for epsilon.",
+            sentence=f"A person changes {design.hashes} columns, one per hash function; each increases epsilon.",
             advice="Use hashes = 1 to count people: the same filters are then more accurate and more private.",
         )
     if people < SMALL_CROWD:
         yield Warned(
             key="small-crowd",
-            sentence=f"Only {people} people are in the audiences: errors will be as large as the figures.",
+            sentence=f"Only {people} people are in the audiences: errors can be as large as the estimates.",
             advice="Measure larger audiences.",
         )
 
@@ -74,13 +74,13 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
         yield Warned(
             key="large-epsilon",
             sentence=f"Epsilon is {number(central.upper, up=True)}, above {LARGE_EPSILON:g}: a weak guarantee.",
-            advice="Flip more bits, use larger filters, or read fewer publishers together.",
+            advice="Flip more bits, use larger filters, or release the filters of fewer publishers together.",
         )
     if wanted is not None and central.upper > wanted:
         yield Warned(
             key="privacy-target-missed",
-            sentence=f"Central epsilon is {number(central.upper, up=True)}, above the {wanted:g} asked for.",
-            advice="Omit the p of [randomizer]: then assess uses the smallest p that meets the target.",
+            sentence=f"Central epsilon is {number(central.upper, up=True)}, above targets.epsilon = {wanted:g}.",
+            advice="Remove p from [randomizer]: then assess uses the smallest flip probability that meets the target.",
         )
     if central.upper > _WIDE * central.lower:
         yield Warned(
@@ -91,12 +91,12 @@ def _about_the_guarantee(design: Design, specification: Specification, central: 
                 if central.lower > 0
                 else "The true epsilon may be 0: only its upper bound is proven."
             ),
-            advice="Rely on the upper bound. More flips, larger filters or fewer hash functions narrow the bracket.",
+            advice="Rely on the upper bound. More flips, larger filters or fewer hash functions narrow the gap.",
         )
     if central.lower > 0.9 * dp.local_epsilon(design.protocol).upper:
         yield Warned(
             key="no-amplification",
-            sentence="At this delta shuffling the columns adds almost nothing to the flips.",
+            sentence="At this delta, shuffling the columns adds almost no privacy to that of the flipped bits.",
             advice="Use larger filters or more flips: the charts show how much it takes.",
         )
 
@@ -114,15 +114,15 @@ def _about_answers(figures: tuple[Figure, ...], specification: Specification) ->
         description = "is not defined" if relative is None else f"is {number(relative, up=True)} of the reach"
         yield Warned(
             key="target-missed",
-            sentence=f"The standard error of the reach of all together {description}, above the {target:g} asked for.",
+            sentence=f"The standard error of the total reach {description}, above targets.standard_error = {target:g}.",
             advice="Use fewer flips, or filters of another size: the charts show both.",
         )
     blurred = [figure for figure in figures if not figure.refused and figure.truth < _BLURRED * figure.predicted]
     if blurred:
         yield Warned(
             key="noise-above-signal",
-            sentence=f"The noise hides {_some(blurred)}: fewer people than two standard errors.",
-            advice="Such a figure is not statistically significant. Use fewer flips, or filters of another size.",
+            sentence=f"The noise hides {_some(blurred)}: the number of people is below two standard errors.",
+            advice="Estimates of it are not statistically significant. Use fewer flips, or filters of another size.",
         )
 
 
@@ -133,14 +133,14 @@ def _about_errors(figures: tuple[Figure, ...], specification: Specification) -> 
         yield Warned(
             key="unsteady",
             sentence=f"Some runs gave no answer for {_some(unsteady)}: the filters are nearly too full or too noisy.",
-            advice="Use more bits or fewer flips, so that the release does not fail when it matters.",
+            advice="Use more bits or fewer flips, or the real release may have no estimate either.",
         )
     values = [abs(figure.z) for figure in repeated if figure.z is not None]
     if values and max(values) > NormalDist().inv_cdf(1 - FALSE_ALARM / len(values) / 2):
         yield Warned(
             key="measured-differs",
-            sentence="A measured error differs from the predicted one by more than chance allows.",
-            advice="Rely on the measured error: figures that rest on few columns are not normal.",
+            sentence="A measured error differs significantly from the predicted error.",
+            advice="Rely on the measured error: estimates from few columns are not normally distributed.",
         )
 
 
@@ -149,14 +149,14 @@ def _about_the_run(audiences: Audiences, specification: Specification) -> Iterat
         yield Warned(
             key="assumed-audiences",
             sentence="The audiences and their overlaps are assumed, not read from files.",
-            advice="Read the errors as those of a study of this kind; true overlaps may be smaller or larger.",
+            advice="Real audiences may overlap less or more, which changes the errors.",
         )
         return
     if audiences.population.dropped:
         yield Warned(
             key="dropped-records",
             sentence=f"{audiences.population.dropped:,} records without identifier were left out.",
-            advice="They may be people: the true reach can be larger by as many.",
+            advice="If each is another person, the true reach is larger by this number.",
         )
     if specification.run.seed != "secure":
         yield Warned(

@@ -1,4 +1,4 @@
-"""The events that the attacker learned from beforehand, and the events that are reported afterwards."""
+"""Divide traces into the events that the attacker knows beforehand and the events that are reported afterwards."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def scene(
     training: int | None = None,
     events: int | None = 1,
 ) -> Scene:
-    """Divide every trace into what the attacker knows and what is reported.
+    """Divide every trace into the events that the attacker knows and the events that are reported.
 
     The personal data X of a user are the latter half of the trace (`split="half"`: both halves have half the events,
     rounded down, an odd last event belongs to neither) or the whole trace ("none"). The first `events` events of X
     are reported (None: all).
 
-    The attacker with "partial" knowledge was trained on the former half, or, without a split, on the whole trace,
-    of which only the first `training` events are known. The one with "maximum" knowledge was trained on X itself.
-    `training` limits either to the first so many events; None: no limit.
+    An attacker with "partial" knowledge knows the first half or, without a split, the first `training` events of the
+    whole trace. An attacker with "maximum" knowledge knows X. `training` limits either to the first `training` events;
+    None: no limit.
 
-    In the paper: halves for check-ins; no split and the first 1 to 5 events known for ratings, because no user
+    The paper uses halves for check-ins. For ratings it uses no split and the first 1 to 5 events, because no user
     rates a movie twice.
 
     Raises:
-        InvalidInputError: an argument out of range, a trace too short to be divided, or "partial" knowledge without
-            a split and without `training`, which would be maximum knowledge.
+        InvalidInputError: an argument is out of range, a trace is too short to be divided, or knowledge is "partial"
+            although there is no split and no `training`, which would be maximum knowledge.
 
     Source: Murakami, Takahashi 2021, sections 3.1 and 5.1.
 
@@ -57,13 +57,13 @@ def scene(
         if value not in get_args(choices):
             _checks.reject(name, " or ".join(get_args(choices)), value)
     if split == "none" and knowledge == "partial" and training is None:
-        hint = "Say how many events are known, or ask for maximum knowledge."
-        _checks.reject("training", "a number for partial knowledge without a split", None, hint)
+        hint = "Set training to the number of events that the attacker knows of each person, or use maximum knowledge."
+        _checks.reject("training", "a number if knowledge is partial and split is none", None, hint)
     least = 2 if split == "half" else 1
     if bool(np.any(traces.lengths < least)):
         short = int(np.count_nonzero(traces.lengths < least))
-        hint = f"Leave the others out: traces.select(traces.lengths >= {least})."
-        _checks.reject("traces", f"of at least {least} events each", f"<{short} of {traces.n} shorter>", hint)
+        hint = f"Exclude people with fewer events: traces.select(traces.lengths >= {least})."
+        _checks.reject("traces", f"traces of at least {least} events each", f"<{short} of {traces.n} shorter>", hint)
     former, personal = traces, traces
     if split == "half":
         half = traces.lengths // 2

@@ -1,4 +1,4 @@
-"""The likelihood of reports when the true events are hidden: the forward algorithm over sparse profiles."""
+"""Compute the likelihood of reports whose true events are hidden, by the forward algorithm over sparse profiles."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def report_scores(
 ) -> Floats:
     """Return the log-likelihood of each person's reports under each user's profile, shape (reports.n, n), nats.
 
-    The sum over all true events x_1..x_t of pi_j(x_1) Lambda_j(x_1, x_2) ... times Q(y_1|x_1) ... Q(y_t|x_t), up to
-    a term that is the same for every user (the likelihood of the hashes).
+    The likelihood is the sum over all true events x_1..x_t of pi_j(x_1) Lambda_j(x_1, x_2) ... times Q(y_1|x_1) ...
+    Q(y_t|x_t), up to a term that is the same for every user (the likelihood of the hashes).
 
-    `noise_known`: Q is the randomizer's distribution, and the floored profiles are normalised to probabilities: the
-    exact likelihood. Otherwise reports are believed, as if Q had no noise, and the floored weights stay as they
-    are, as the paper has it: for randomized response that is `trace_scores` of the reported values. A bucket that no
-    value is sent to cannot be believed: it is ignored.
+    With `noise_known`, Q is the randomizer's distribution, and the floored profiles are normalised to probabilities,
+    which gives the exact likelihood. Without, reports are taken as true, as if Q had no noise, and floored weights are
+    not normalised, as in the paper; for randomized response the result is `trace_scores` of the reported values. A
+    bucket to which the hash sends no value is ignored.
 
-    Work: for each user, places visited times reports. `tell` is called with the fraction done.
+    The work is, for each user, the number of visited places times that of reports. `tell` receives the fraction done.
 
     Raises:
-        InvalidInputError: a person without reports, or over another number of values than the profiles.
+        InvalidInputError: a person has no reports, or reports and profiles are over different numbers of values.
 
     Source: L. R. Rabiner, A tutorial on hidden Markov models (1989), forward procedure; docs/theory/identity.md,
     Lemma 9.
@@ -65,7 +65,7 @@ def report_scores(
     [[0.1424, 0.1221]]
     """
     if reports.k != profiles.k:
-        _checks.reject("reports", f"over the {profiles.k} values of the profiles", reports.k)
+        _checks.reject("reports", f"reports over the same {profiles.k} values as the profiles", reports.k)
     if bool(np.any(reports.lengths == 0)):
         _checks.reject("reports", "at least one report for each person", "<a person without>")
     seen = _Seen.of(reports, believed=not noise_known)

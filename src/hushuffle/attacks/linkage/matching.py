@@ -1,4 +1,4 @@
-"""Matching rules: the best-score rule, lists of candidates, and the rates at which they are right."""
+"""Matching rules: the best-score rule and lists of candidates, and how often each of them is right."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ UNLIKE_TRIALS = Citation(
 def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> npt.NDArray[np.int64]:
     """Return the rank of the right user among all users for each report, shape (n,); rank 1 is an identification.
 
-    `scores[i, j]` says how well the reports of user i fit user j, shape (n, n); larger is better. Users with equal
-    scores come in an order drawn at random.
+    `scores[i, j]` says how well the reports of user i fit user j, shape (n, n); a larger score is better. Users with
+    equal scores are ranked in a random order.
 
     Raises:
         InvalidInputError: scores are not a square matrix of numbers.
@@ -48,7 +48,7 @@ def ranks(scores: npt.ArrayLike, *, rng: Randomness | None = None) -> npt.NDArra
 def candidates(scores: npt.ArrayLike, *, top: int) -> npt.NDArray[np.int64]:
     """Return the positions of the `top` users with the best scores for each report, best first, shape (m, top).
 
-    Of users with equal scores those at the front are listed.
+    Among users with equal scores, those with the smaller positions are listed.
 
     Raises:
         InvalidInputError: scores are not a matrix, or top is not from 1 to the number of users.
@@ -64,8 +64,8 @@ def candidates(scores: npt.ArrayLike, *, top: int) -> npt.NDArray[np.int64]:
 def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bound:
     """Return a Clopper-Pearson interval for the rate at which the right user is among the `top` best scores.
 
-    `places` are the `ranks` of independent trials. Their chances of success may differ; the interval is about the
-    mean of them, over the mechanism's randomness and random tie-breaking, for these users.
+    `places` are the `ranks` of independent trials. The trials' success probabilities may differ; the interval is for
+    their mean, over the mechanism's randomness and random tie-breaking, for these users.
 
     Raises:
         InvalidInputError: places are not integers >= 1, top < 1, or confidence is not in (0, 1).
@@ -83,10 +83,10 @@ def hit_rate(places: npt.ArrayLike, *, top: int, confidence: float = 0.95) -> Bo
 def miss_rate(places: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
     """Return a Clopper-Pearson interval for the rate at which another user has the best score (1 - `hit_rate`).
 
-    For one matrix of scores `hushuffle.attacks.detection` has the same, with ties shared out instead of drawn.
+    `hushuffle.attacks.detection.identification_error` is the same for one matrix of scores, but averages over ties.
 
     Raises:
-        InvalidInputError: as in `hit_rate`.
+        InvalidInputError: the reasons are those of `hit_rate`.
 
     Source: Murakami, Takahashi 2021, section 5.3 (identification error rate); Clopper, Pearson 1934.
 
@@ -98,7 +98,7 @@ def miss_rate(places: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
 
 
 def genuine_scores(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the scores of reports against the user they came from, shape (n,).
+    """Return the scores of each user's reports against the same user, shape (n,).
 
     >>> genuine_scores([[3.0, 1.0], [5.0, 4.0]]).tolist()
     [3.0, 4.0]
@@ -107,7 +107,7 @@ def genuine_scores(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def impostor_scores(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return the scores of reports against all other users, row by row, shape (n (n - 1),).
+    """Return the scores of each user's reports against all other users, row by row, shape (n (n - 1),).
 
     >>> impostor_scores([[3.0, 1.0], [5.0, 4.0]]).tolist()
     [1.0, 5.0]
@@ -133,12 +133,12 @@ def _matrix(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def _square(scores: npt.ArrayLike) -> npt.NDArray[np.float64]:
     table = _matrix(scores)
     if table.shape[0] != table.shape[1]:
-        _checks.reject("scores", "square: a row for the reports and a column for each user", f"<shape {table.shape}>")
+        _checks.reject("scores", "a square matrix with a row and a column for each user", f"<shape {table.shape}>")
     return table
 
 
 def _places(places: npt.ArrayLike) -> npt.NDArray[np.int64]:
     array = np.asarray(places)
     if array.ndim != 1 or not array.size or not np.issubdtype(array.dtype, np.integer) or int(array.min()) < 1:
-        _checks.reject("places", "integers >= 1, one for each trial", f"<shape {array.shape}>")
+        _checks.reject("places", "an array of integers >= 1, one for each trial", f"<shape {array.shape}>")
     return array.astype(np.int64, copy=False)

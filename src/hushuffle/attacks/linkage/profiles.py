@@ -1,4 +1,4 @@
-"""`MarkovProfiles`: Markov models that an attacker learned from people's past events, and the published score."""
+"""Markov models that an attacker learns from people's past events (`MarkovProfiles`), and the published score."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hushuffle import _checks
 from hushuffle.model.traces import Traces
 
 FLOOR: Final = 1e-8
-"""Replaces the probability of an event that was never observed, as in the paper."""
+"""The probability that a profile assigns to an event that was never observed, as in the paper."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarkovProfiles:
-    """For each of n users a visit vector pi_i, shape (k,), and a transition matrix Lambda_i, shape (k, k), both sparse.
+    """Markov models of n users, each with a visit vector pi_i, shape (k,), and a transition matrix Lambda_i, (k, k).
 
     `visits[i, x]` = pi_i(x), shape (n, k). `moves[i, c]` = Lambda_i(a, b), shape (n, distinct moves), where
-    `pairs[c]` = a k + b, ascending. Only what was observed is stored; everything else is `floor`, and nothing is
-    renormalised for it: a row of Lambda_i without an observed move is `floor` throughout.
+    `pairs[c]` = a k + b, ascending. Only observed events and moves are stored; every other entry is `floor`, without
+    renormalisation, so all entries are `floor` in a row of Lambda_i without an observed move.
     """
 
     visits: scipy.sparse.csr_array
@@ -46,7 +46,7 @@ class MarkovProfiles:
 
 
 def train(traces: Traces, *, floor: float = FLOOR) -> MarkovProfiles:
-    """Return the profiles of maximum likelihood: relative frequencies of events, and of moves out of each event.
+    """Return the maximum-likelihood profiles: relative frequencies of events, and of moves out of each event.
 
     Raises:
         InvalidInputError: a trace is empty, or floor is not in (0, 1).
@@ -75,7 +75,7 @@ def train(traces: Traces, *, floor: float = FLOOR) -> MarkovProfiles:
 
 
 def moves_of(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return every move from an event to the next one: the position of its user, and a k + b."""
+    """Return every move from an event a to the next event b, as the position of its user and the number a k + b."""
     people = np.repeat(np.arange(traces.n), traces.lengths)
     within = people[1:] == people[:-1]
     before, after = traces.events[:-1][within], traces.events[1:][within]
@@ -86,7 +86,7 @@ def refuse_empty(traces: Traces) -> None:
     """Raise `InvalidInputError` unless every trace has an event."""
     if bool(np.any(traces.lengths == 0)):
         missing = int(np.count_nonzero(traces.lengths == 0))
-        hint = "Leave these users out: traces.select(traces.lengths > 0)."
+        hint = "Exclude users without events: traces.select(traces.lengths > 0)."
         _checks.reject("traces", "at least one event for each user", f"<{missing} of {traces.n} empty>", hint)
 
 
@@ -102,12 +102,12 @@ def _counts(
 def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.float64]:
     """Return log pi_j(y_1) + sum_t log Lambda_j(y_t, y_{t+1}) for each trace i and user j, shape (traces.n, n), nats.
 
-    This is the published score: reports are taken for true events. An event that a user never had contributes the
-    floor. It is one product of two sparse matrices: the first events and moves of each trace, and the excess over the
-    floor for each user.
+    This is the published score, which treats reports as true events. An event that a user never had contributes the
+    floor. The scores are one product of two sparse matrices: the first events and moves of each trace, and the excess
+    over the floor for each user.
 
     Raises:
-        InvalidInputError: a trace is empty, or over another number of values than the profiles.
+        InvalidInputError: a trace is empty, or traces and profiles are over different numbers of values.
 
     Source: Murakami, Takahashi 2021, section 5.1; docs/theory/identity.md, Lemma 9.
 
@@ -118,7 +118,7 @@ def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.flo
     """
     refuse_empty(traces)
     if traces.k != profiles.k:
-        _checks.reject("traces", f"over the {profiles.k} values of the profiles", traces.k)
+        _checks.reject("traces", f"traces over the same {profiles.k} values as the profiles", traces.k)
     lowest = math.log(profiles.floor)
     above = scipy.sparse.hstack([profiles.visits, profiles.moves], format="csr")
     above.data = np.log(above.data) - lowest
@@ -128,7 +128,7 @@ def trace_scores(profiles: MarkovProfiles, traces: Traces) -> npt.NDArray[np.flo
 
 
 def _features(profiles: MarkovProfiles, traces: Traces) -> scipy.sparse.csr_array:
-    """Return the first event (one of k) and the number of moves of each known kind of every trace."""
+    """Return, for every trace, the first event (one of k) and how often each known move occurs."""
     walkers, codes = moves_of(traces)
     places = np.minimum(np.searchsorted(profiles.pairs, codes), max(profiles.pairs.size - 1, 0))
     listed = profiles.pairs[places] == codes if profiles.pairs.size else np.zeros(codes.size, dtype=np.bool_)

@@ -15,9 +15,9 @@ from hushuffle.randomness import Randomness, secure
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TraceReports:
-    """Randomized events of n people, in order: those of person i are `reports[offsets[i]:offsets[i + 1]]`.
+    """Randomized events of n people, in order; the reports of person i are `reports[offsets[i]:offsets[i + 1]]`.
 
-    The reports of one person are known to belong together (a pseudonym). `reports` has shape (total,), or
+    The collector knows which reports belong to one person (a pseudonym). `reports` has shape (total,), or
     (total, columns) if a report has several columns; see `randomize`.
     """
 
@@ -46,7 +46,7 @@ class TraceReports:
     def likelihoods(
         self, at: npt.NDArray[np.int64], values: npt.NDArray[np.int64], *, believed: bool
     ) -> npt.NDArray[np.float64]:
-        """Return Q(report at[i] | x), shape (values.size, at.size), up to a factor of each report.
+        """Return Q(report at[i] | x), shape (values.size, at.size), up to a factor that depends only on the report.
 
         With `believed`, noise is ignored: the likelihood is 1 if the report supports x, else 0.
         """
@@ -65,7 +65,7 @@ class TraceReports:
         """Return the reported values as if they were events (randomized response only).
 
         Raises:
-            UnsupportedProtocolError: the reports are no values.
+            UnsupportedProtocolError: the reports are not values.
         """
         symmetric_law(self.randomizer, for_what="To read reports as events")
         return Traces(events=self.reports, offsets=self.offsets, k=self.k)
@@ -75,7 +75,7 @@ def randomize(traces: Traces, *, randomizer: Mechanism, rng: Randomness | None =
     """Return the reports of people who randomize every event of their traces independently.
 
     Raises:
-        InvalidInputError: the randomizer is over another number of values than the traces.
+        InvalidInputError: the randomizer and the traces are over different numbers of values.
 
     Source: Murakami, Takahashi 2021, sections 4.2 to 4.4.
 
@@ -86,6 +86,6 @@ def randomize(traces: Traces, *, randomizer: Mechanism, rng: Randomness | None =
     [0, 1, 0, 2, 1, 1]
     """
     if randomizer.inputs != traces.k:
-        _checks.reject("randomizer", f"over the {traces.k} values of the traces", randomizer.inputs)
+        _checks.reject("randomizer", f"a mechanism over the same {traces.k} values as the traces", randomizer.inputs)
     reports = randomizer.randomize(traces.events, rng=secure() if rng is None else rng)
     return TraceReports(reports=reports, offsets=traces.offsets, randomizer=randomizer)

@@ -1,4 +1,4 @@
-"""Matching by shared places: the cosine of visit counts, plain or weighted by the rarity of a place."""
+"""Match traces and users by the places that they share: the cosine of visit counts, plain or weighted by rarity."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SIMILARITIES: Final[tuple[Similarity, ...]] = get_args(Similarity)
 
 
 def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -> npt.NDArray[np.float64]:
-    """Return the cosine of the visits of each trace i and of each user j, in [0, 1], shape (traces.n, n).
+    """Return the cosine similarity of the visits of trace i and user j, in [0, 1], shape (traces.n, n).
 
-    "cosine": of the numbers of visits to each place. "tf-idf": each place weighted with ln(n/number of users who were
-    there). A place where every user or no user was has weight 0. The order of events is
-    ignored. A trace or a user without any weighted visit has score 0 throughout.
+    "cosine" compares the numbers of visits to each place. "tf-idf" weights each place by ln(n/number of users who were
+    there), and by 0 if all users or no users were there. The order of events is ignored. All scores of a trace or a
+    user without any weighted visit are 0.
 
     Raises:
-        InvalidInputError: a trace is empty, over another number of values than the profiles, or another `how`.
+        InvalidInputError: a trace is empty, traces and profiles have different numbers of values, or `how` is unknown.
 
     Source: named as matching algorithms by Murakami, Takahashi 2021, section 3.1.
 
@@ -40,7 +40,7 @@ def visit_scores(profiles: MarkovProfiles, traces: Traces, *, how: Similarity) -
         _checks.reject("how", " or ".join(SIMILARITIES), how)
     refuse_empty(traces)
     if traces.k != profiles.k:
-        _checks.reject("traces", f"over the {profiles.k} values of the profiles", traces.k)
+        _checks.reject("traces", f"traces over the same {profiles.k} values as the profiles", traces.k)
     people = np.repeat(np.arange(traces.n), traces.lengths)
     counts = scipy.sparse.coo_array((np.ones(people.size), (people, traces.events)), shape=(traces.n, traces.k)).tocsr()
     weights = np.ones(profiles.k)

@@ -48,16 +48,16 @@ class AnyKernel(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """The randomization of one block of records. A kernel holds no generator, so it can be sent to other machines.
+    """Randomizes blocks of records. A kernel holds no random generator, so it can be sent to other machines.
 
     Args:
         randomizer: the local randomizer of every client.
-        grid: the grid for stochastic rounding of numbers, if values are positions on it; same randomness.
+        grid: the grid for stochastic rounding, if values are numbers (positions on the grid); else None.
         key: at least 32 secret bytes, or None. With a key, the randomness of a record depends on (key, record, round)
             alone, so that an engine that executes a record twice repeats its report.
-        round: of the key; a new number whenever values may have changed.
-        memoised: with a key: the randomness depends on the value and not on the round, so that each value of a record
-            has one permanent report.
+        round: the round of the key: a new number is needed whenever values may have changed.
+        memoised: with a key, whether the randomness depends on the value and not on the round, so that each value of a
+            record has one permanent report.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -87,12 +87,12 @@ class Kernel:
         """Return one report for each value 0..k-1, shape (n,), in the order of `values`.
 
         Args:
-            values: codes, shape (n,), or positions on the grid.
-            records: with a key: the number of each record, distinct, shape (n,).
-            rng: the generator without a key: `secure()` unless given.
+            values: codes of the values, or positions on the grid, shape (n,).
+            records: if there is a key, a distinct number for each record, shape (n,).
+            rng: the random generator if there is no key; `secure()` by default.
         """
         if (self.key is None) != (records is None):
-            _checks.reject("records", "given exactly when there is a key", "<the other>")
+            _checks.reject("records", "set if and only if a key is used", "<the other>")
         source = secure() if rng is None else rng
         packed = np.empty(values.size, dtype=self.layout.dtype)
         for start in range(0, values.size, _BLOCK):
@@ -116,7 +116,7 @@ class Kernel:
         rng: Randomness | None = None,
         placed: npt.NDArray[np.int64] | None = None,
     ) -> Packed:
-        """Return `count` dummies; with a key, from number `start` on. `placed`: the values of all dummies, if fixed."""
+        """Return `count` dummies; with a key, dummies `start`, `start` + 1, ... `placed`: all dummies, if fixed."""
         if placed is not None:
             return self.layout.pack(placed[start : start + count])
         source = secure() if rng is None else rng

@@ -25,11 +25,11 @@ MEMORY: Final = 1 << 28
 """Bytes of reports that stay in memory before reports are written to disk."""
 
 LARGEST: Final = 1 << 23
-"""Number of reports that are shuffled in memory at once: each takes 24 additional bytes."""
+"""Number of reports that are shuffled in memory at once; each needs 24 additional bytes."""
 
 
 class ExternalShuffle:
-    """Takes reports in any order, and yields them in a uniformly random order, once.
+    """Takes reports in any order, and yields them once in a uniformly random order.
 
     Every report goes to one of `buckets` buckets, uniformly and independently. Then each bucket is shuffled
     uniformly, and the buckets are read one after the other. A bucket that is too large is first divided again.
@@ -40,12 +40,12 @@ class ExternalShuffle:
     sizes is the same number for every order.
 
     Args:
-        dtype: of a report.
-        folder: an empty, private one for spilled reports; nothing is written while they fit into `memory`.
-        rng: a sequential generator.
-        memory: bytes of reports to hold.
-        largest: reports to shuffle in memory at a time.
-        buckets: at least 2, at most 256.
+        dtype: the type of a report.
+        folder: an empty, private folder; reports are written into it only if they do not fit into `memory`.
+        rng: a sequential random generator.
+        memory: maximum size of the reports in memory, in bytes.
+        largest: maximum number of reports that are shuffled in memory at a time.
+        buckets: number of buckets, 2 to 256.
 
     Source: Rao 1961 (on paper, with tables of random digits).
 
@@ -115,13 +115,13 @@ _RELEASED: Final = 1 << 18
 
 
 class LocalCollection:
-    """A collection on this machine: `add` blocks of records, then read `blocks` of shuffled reports and dummies.
+    """A collection on this machine: `add` takes blocks of records, `blocks` yields shuffled reports and dummies.
 
     Args:
-        kernel: what happens to a record; with a key, records need numbers.
-        folder: a private, empty one for reports that do not fit into `memory` bytes.
-        rng: of the shuffle, and of the reports without a key; `secure()` unless given.
-        sampler: the shuffler, where it keeps a sample of the reports only.
+        kernel: randomizes the records; with a key, records need numbers.
+        folder: a private, empty folder for reports that do not fit into `memory` bytes.
+        rng: the randomness of the shuffle and, without a key, of the reports; `secure()` unless given.
+        sampler: the shuffler, if it keeps only a sample of the reports.
 
     >>> import tempfile
     >>> from hushuffle import RandomizedResponse, Scrambler
@@ -148,7 +148,7 @@ class LocalCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the codes of further people, shape (n,), and take their reports."""
+        """Randomize the values (codes, shape (n,)) of further people, and add their reports to the collection."""
         reports = self._kernel.reports(values, records=records, rng=self._rng)
         self._shuffle.add(reports if self._sampler is None else self._kept(self._sampler, reports, records))
         self.people += values.size
@@ -163,12 +163,12 @@ class LocalCollection:
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
         """Yield all reports, and the dummies of `shuffler`, in a uniformly random order; can be called once.
 
-        `dummy_key`: with a keyed kernel, a key of this batch alone, so that a repeated batch has the same dummies.
+        `dummy_key`: with a keyed kernel, a key for this batch only, so that a repeated batch has the same dummies.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         dummies, placed = shuffler.dummies, shuffler.placed
         if dummies and (self._kernel.key is None) != (dummy_key is None):
-            _checks.reject("dummy_key", "given exactly when the kernel has a key", "<the other>")
+            _checks.reject("dummy_key", "set if and only if the kernel has a key", "<the other>")
         kernel = replace(self._kernel, key=dummy_key)
         for start in range(0, dummies, _DUMMIES):
             count = min(_DUMMIES, dummies - start)
@@ -177,13 +177,13 @@ class LocalCollection:
 
 
 class OrderedCollection:
-    """A collection whose reports are released near a public order; all reports stay in memory, packed.
+    """A collection whose reports are released in an order near a public order; all packed reports stay in memory.
 
-    In addition to the reports, a release takes about 50 bytes per person.
+    A release takes the memory of all reports and about 50 bytes per person.
 
     Args:
-        kernel: what happens to a record; without a key.
-        rng: of the shuffle and of the reports; `secure()` unless given.
+        kernel: randomizes the records; it must have no key.
+        rng: the randomness of the shuffle and of the reports; `secure()` unless given.
 
     >>> from hushuffle import MallowsShuffle, RandomizedResponse
     >>> engine = OrderedCollection(Kernel(randomizer=RandomizedResponse(k=3, epsilon=1.0)))
@@ -199,7 +199,7 @@ class OrderedCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the codes of further people, shape (n,), and keep their reports in this order."""
+        """Randomize the values (codes, shape (n,)) of further people, and store their reports in this order."""
         self._held.append(self._kernel.reports(values, records=records, rng=self._rng))
         self.people += values.size
 

@@ -1,6 +1,6 @@
-"""The engine of a Spark cluster: it takes rows of a table and returns reports in the order of secret random keys.
+"""The Spark engine: it takes the rows of a table, and returns their reports sorted by secret random keys.
 
-Three steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); Spark groups the
+Steps: every record becomes a row with a random place and its report (`spark_tasks.Randomize`); Spark groups the
 rows by bucket, and each bucket is sorted by place (`spark_tasks.Pack`); this machine reads the reports, bucket after
 bucket, and writes them to a private file. The places are AES blocks under a key of this collection: without the key,
 all orders of the records are equally likely. Spark handles many rows packed into one value, since its cost per value
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _BLOCK: Final = 1 << 18  # items of the longer source at a time
 
 Source: TypeAlias = tuple[int, Callable[[int, int], Packed]]
-"""A source of items: their number, and a function that returns the next `count` items from number `start` on."""
+"""A source of items: their number, and a function that returns `count` items, beginning with item `start`."""
 
 
 def interleaved(first: Source, second: Source, *, rng: Randomness) -> Iterator[Packed]:
@@ -87,13 +87,13 @@ def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
 
 
 Progress = Callable[[int, int], None]
-"""Called with the number of records that have arrived on this machine, and the number of all records."""
+"""A function that shows progress: it takes the number of records on this machine, and the number of all records."""
 
 _BUCKET: Final = 1 << 25  # approximate bytes of rows that are sorted together
 
 
 class SparkCollection:
-    """A collection with Spark: `run` it, check the counts, then read `blocks` of shuffled reports.
+    """A collection with Spark: call `run`, check the counts, then read shuffled reports from `blocks`.
 
     A record is numbered by its id or, if the `reader` has no ids, by its position in the scan: file or part, then row.
     So without ids, `frame` must be the files as they were read; only columns may be left out.
@@ -101,11 +101,11 @@ class SparkCollection:
     Args:
         frame: rows with the column "value" and, if `reader` takes ids, "id".
         reader: turns rows into codes and ids.
-        kernel: with a key, always: tasks may be executed twice.
+        kernel: randomizes the records; it must have a key, since tasks may be executed twice.
         folder: a private folder for the reports, and for tags of the ledger.
-        mechanism: with ids: the `mechanism` of `record_tags.Tags`.
-        size: how much there is to read, in the unit of `reader`, and about how many records; counted by default.
-        rng: of the places of dummies, and of dummies without a key.
+        mechanism: with ids, the `mechanism` of `record_tags.Tags`.
+        size: the amount to read, in the unit of `reader`, and the approximate number of records; counted by default.
+        rng: the randomness of the positions of dummies, and of the dummies if there is no key.
     """
 
     def __init__(
@@ -155,14 +155,14 @@ class SparkCollection:
             raise DataError(message)
 
     def entries(self) -> Entries:
-        """Return the ledger's entries of the people, whose records have ids; can be called once."""
+        """Return the ledger's entries of the records, which must have ids; can be called only once."""
         assert self._sorter is not None
         return self._sorter.entries()
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
         """Yield all reports and the dummies of a shuffler in a uniformly random order.
 
-        `dummy_key`: a key of this batch alone, so that a repetition has the same dummies; None: fresh ones.
+        `dummy_key`: a key for this batch only, so that a repetition has the same dummies; None: fresh dummies.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         assert isinstance(self._kernel, Kernel)

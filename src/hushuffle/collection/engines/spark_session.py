@@ -1,4 +1,4 @@
-"""Spark itself: check that it is installed, start a session, and report its failures in plain words."""
+"""Check that Spark is installed, start a session, and report Spark's failures in plain words."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _HERE: Final = {
 
 @contextmanager
 def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield a session on the cluster `master` (local[2]: on this machine), stopped at the end; or an existing session.
+    """Yield a session on the cluster `master`, such as "local[2]" for this machine, and stop it at the end.
 
-    `settings` are settings of Spark; they take precedence over those of hushuffle.
+    An existing session is reused and not stopped. Spark's `settings` take precedence over those of hushuffle.
     """
     check_installed()
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
@@ -76,7 +76,7 @@ def check_installed() -> None:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Turn Spark's errors into a `DataError` in plain words; the original text goes to Spark's log."""
+    """Convert Spark's errors into a `DataError` in plain words; the original text remains in Spark's log."""
     from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
 
@@ -87,7 +87,7 @@ def plainly() -> Iterator[None]:
 
 
 def failure(error: Exception) -> DataError:
-    """Return the `DataError` for an error of Spark: its message quotes no value, only messages of hushuffle."""
+    """Return the `DataError` for an error of Spark; its message never contains private values."""
     text = str(error)
     messages = [
         line.partition("DataError: ")[2] for line in text.splitlines() if "hushuffle.errors.DataError: " in line

@@ -1,6 +1,6 @@
-"""The tasks of Spark's workers on batches of records, reports or rows: pure functions of the batch.
+"""The tasks of Spark's workers: pure functions of a batch of records, reports or rows.
 
-Spark may execute a task twice: after a failure, beside a slow one, or because it discarded a result. Every record
+Spark may execute a task twice: after a failure, while a slow copy is running, or after it lost a result. Every record
 becomes exactly one row, which is a function of the record and of secret keys alone. So a repeated execution returns the
 same rows, whatever the other records of its batch.
 """
@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 NAMELESS: Final = -4
 TWICE: Final = -5
 MARKS: Final = (MISSING, UNSEEN, OVERLAP, NAMELESS, TWICE)
-"""Why a record has no report. NAMELESS: it has no id; TWICE: another record has the same id."""
+"""Reasons why a record has no report. NAMELESS: it has no id. TWICE: another record has the same id."""
 
 VALUE: Final = "value"
 ID: Final = "id"
@@ -48,7 +48,7 @@ ID: Final = "id"
 
 BUCKET: Final = "bucket"
 SENT: Final = f"{BUCKET} int, places binary, reports binary, tags binary, counts binary"
-"""The columns of rows on the way to sorting, in Spark's notation; one value packs many rows of a bucket."""
+"""The schema, in Spark's notation, of rows that are sent to be sorted; one value packs many rows of a bucket."""
 
 PACKED: Final = "reports binary, tags binary, counts binary"
 """The columns of the rows in which reports reach the driver."""
@@ -65,7 +65,7 @@ _COUNTED: Final = 1 << 20  # reports counted at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Turns a batch of rows into codes (or marks below 0) and ids; `ColumnBatches` does the same with a part of a file.
+    """Turns a batch of rows into codes (or negative marks) and ids; `ColumnBatches` does the same with parts of a file.
 
     The private column is called "value"; the column of ids, if there are `ids`, is called "id".
     """
@@ -101,7 +101,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvReader(Reader):
-    """Reads whole CSV files as one machine would; each file is a row with its name ("path") and its bytes ("content").
+    """Reads complete CSV files in the workers; each row is a file, with its name ("path") and its bytes ("content").
 
     `columns` are the names of the private column and, if there are ids, of the column of ids. `names` gives the name of
     each file in messages.
@@ -126,15 +126,15 @@ class CsvReader(Reader):
 
 @dataclass(frozen=True, kw_only=True)
 class Randomize:
-    """Takes records; returns one row for each record with an answer: a place in the order, and a report.
+    """Returns one row for each record with an answer: its place in the secret order, and its report.
 
     The bucket of a row, out of `buckets`, and its place there are parts of an AES block. The block encrypts the
     record's number under a key of this collection alone. Without the key, the blocks of distinct numbers are
     indistinguishable from uniform words, and all orders are equally likely by symmetry. With a `mechanism` (see
     `record_tags.Tags`) each row also has the tags of its record.
 
-    Rows travel by bucket, many in one value, with counts: how much there was to read, how many records, and how many of
-    them have each of `MARKS`.
+    The rows of a bucket are packed into one value. Counts are sent with the rows: the amount read, the number of
+    records, and how many records have each of `MARKS`.
     """
 
     reader: Reader
@@ -174,7 +174,7 @@ class Randomize:
         held.counts += np.array([0, codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
 
     def places(self, records: Words) -> tuple[Integers, Words]:
-        """Return the bucket of each record, and its place there, shape (n,) both."""
+        """Return the bucket of each record, and its place inside the bucket, each of shape (n,)."""
         blocks = np.zeros((records.size, 2), dtype="<u8")
         blocks[:, 0] = records
         # ECB on blocks that never repeat is a pseudorandom permutation of them.
@@ -222,7 +222,7 @@ class _Held:
             self.size += len(grouped)
 
     def given(self) -> pa.RecordBatch:
-        """Return all waiting rows and remove them; counts go into the first bucket."""
+        """Return all waiting rows, with the counts in the first bucket's row, and remove them."""
         import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
 
         used = [bucket for bucket, parts in enumerate(self._rows["places"]) if parts or not bucket]
@@ -238,7 +238,7 @@ class _Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """Takes the rows of a bucket; returns reports and tags in the order of their places, and the sum of the counts."""
+    """Returns the reports and tags of one bucket in the order of their places, and the sum of the counts."""
 
     layout: ReportLayout
 
@@ -290,7 +290,7 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
     order = np.argsort(places)  # some places have equal highest bits
     same = places[order[1:]] == places[order[:-1]]
     if bool(same.any()) and not (tags.size and np.array_equal(tags[order[1:][same]], tags[order[:-1][same]])):
-        message = "two records drew the same place in the order, which is rare. Nothing was released: run it again."
+        message = "two records drew the same random place, which is rare. Nothing was released. Run it again."
         raise DataError(message)
     alone = ~(np.append(same, False) | np.insert(same, 0, False))
     return order[alone], int(np.count_nonzero(~alone))
@@ -298,9 +298,9 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Takes rows of reports; returns one row per partition: the number of reports, and the support of each value.
+    """Counts reports; returns one row per partition: the number of reports, and how many of them support each value.
 
-    The counts of partitions add up. A partition without a row has no reports.
+    Counts of several partitions can be added. A partition without a row has no reports.
     """
 
     counter: Mechanism
@@ -357,7 +357,7 @@ def partition() -> int:
 
 
 def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-    """Return the result of `work`, replacing errors of libraries: they may quote values, and Spark logs them."""
+    """Return the result of `work`; replace libraries' errors, which may quote values and which Spark would log."""
     try:
         return work(*args, **kwargs)
     except DataError as error:

@@ -21,8 +21,7 @@ from functools import cached_property
 from typing import Final
 
 from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket
-from hushuffle.curves.composed import ComposedCurve
-from hushuffle.curves.composition import Cache, total_pure, upper_delta, upper_epsilon
+from hushuffle.curves.composition import Cache, ComposedCurve, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve

@@ -207,12 +207,12 @@ class Halves(ReportLaw):
         return self._named([Fraction(1)] * min(_checks.integer("people", people, low=1), 3))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """The three likeliest people have the values of rows 1, 2, 3: each report is in the half of one of them."""
+        """Return the best guess's success if the three likeliest people have the values of rows 1, 2 and 3."""
         totals = [prior.likeliest(people)[1] for people in range(4)]
         return self._named([after - before for before, after in pairwise(totals)]), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return (eta, True), since half of the reports distinguish two values, as binary randomized response does."""
+        """Return the exact eta: half of the reports distinguish two values, as binary randomized response does."""
         return self.response.contraction()[0] / 2, True
 
     def _named(self, weights: list[Fraction]) -> Fraction:

@@ -310,7 +310,7 @@ class Hashed(ReportLaw):
         return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the only class of pairs; report classes: is the first, the second, a third value supported?
+        """Return the only class of pairs of values; a report's class states which of three values it supports.
 
         The blanket is a fresh hash function with a uniform bucket. If the family gives no probability that three
         values share a bucket, the classes distinguish only the two values of the pair.
@@ -359,7 +359,7 @@ class Hashed(ReportLaw):
         return self.response.named(prior, most=self.values), self.collision == 0
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return eta of the response on buckets times the probability that two values have different buckets."""
+        """Return the response's eta times the probability that two values are hashed to different buckets."""
         return (1 - self.collision) * self.response.contraction()[0], True
 
 

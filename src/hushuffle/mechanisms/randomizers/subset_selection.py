@@ -308,7 +308,7 @@ class Sets(ReportLaw):
         return Blanket.uniform(self.gamma, self.channel().matrix.shape[1])
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the only class of pairs; report classes: is the first, the second, a third value in the set?"""
+        """Return the only class of pairs of values; a report's class states which of three values its set contains."""
         held = min(self.k, 3)
         classes = [has for has in product((True, False), repeat=held) if 0 <= self.w - sum(has) <= self.k - held]
         share = [self._share(self.k - held, self.w - sum(has)) for has in classes]
@@ -350,14 +350,14 @@ class Sets(ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """In the worst case the likeliest people have different values; guess the likeliest whose value is in the set.
+        """Return the success of the best guess in the worst case, in which the likeliest people have different values.
 
-        If the likeliest person overall is the better guess, the adversary names that person.
+        The best guess is the likeliest person whose value is in the set, or the likeliest person overall.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return (eta, True), since only sets with exactly one of two values distinguish these values."""
+        """Return the exact eta, since only sets with exactly one of two values distinguish these values."""
         with_own, with_other = (part * (self.k - self.w) / (self.k - 1) for part in (self.own, self.beside))
         return (with_own - with_other) ** 2 / (with_own + with_other) if self.w < self.k else Fraction(0), True
 

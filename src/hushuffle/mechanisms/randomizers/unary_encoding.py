@@ -269,7 +269,7 @@ class OneHotReports(OneHot, ReportLaw):
         return (np.arange(1 << self.k) >> np.arange(self.k)[:, None] & 1).astype(np.bool_)
 
     def pairs(self) -> tuple[ValueLaws, ...]:
-        """Return the only class of pairs; report classes: is the first, the second, a third value's bit set?"""
+        """Return the only class of pairs of values; a report's class states which of three values' bits are set."""
         held = min(self.k, 3)
         bits = np.array(list(product((True, False), repeat=held))).T
         return (
@@ -302,14 +302,14 @@ class OneHotReports(OneHot, ReportLaw):
         return self._named([(Fraction(1), self._held(people))], Fraction(1))
 
     def bayes(self, prior: Prior) -> tuple[Fraction, bool]:
-        """In the worst case the likeliest people have different values; guess the likeliest whose bit is set.
+        """Return the success of the best guess in the worst case, in which the likeliest people have different values.
 
-        If the likeliest person overall is the better guess, the adversary names that person.
+        The best guess is the likeliest person whose bit is set, or the likeliest person overall.
         """
         return self._named(list(prior.blocks), prior.largest), True
 
     def contraction(self) -> tuple[Fraction, bool]:
-        """Return (eta, True), since only reports with exactly one of two values' bits set distinguish the values."""
+        """Return the exact eta, since only reports with exactly one of two values' bits set distinguish the values."""
         return (self.kept - self.raised) ** 2 / (self.inside + self.outside), True
 
     def _named(self, blocks: list[tuple[Fraction, int]], largest: Fraction) -> Fraction:

@@ -1,1 +1,1 @@
-"""The nodes that run a plan: their identities, their messages, and what an observer of the connections sees."""
+"""The nodes that run a plan, with their identities and messages, and a record of what an observer sees."""

@@ -23,7 +23,7 @@ from hushuffle.randomness import Randomness, secure
 
 
 class ComputeNode(Node):
-    """A target of one step; in a query with iterations, a target of every step.
+    """A compute node, which is the target of messages in one step, or in every step of a query with iterations.
 
     A batch counts once all of its messages have arrived. If a scrambler fails, its messages are dropped, and its batch
     is lost. If the connection of a source breaks, its messages are dropped, and count when the source sends all of them
@@ -71,7 +71,7 @@ class ComputeNode(Node):
         self._released = self.kept(".released") if self._task.rounds or self._task.noisy else None
 
     async def run(self) -> None:
-        """Serve each step until all messages have arrived or time is over, then send the sums to the result."""
+        """Accept each step's messages until all have arrived or time is over, then send the sums to the result node."""
         if self._told is not None and self._told.exists():
             self._journal.enter("done", before=True)
             return
@@ -102,7 +102,7 @@ class ComputeNode(Node):
         self._journal.enter("done")
 
     def forget(self) -> None:
-        """Delete batches that the result has. Released numbers stay: a new draw would have other noise."""
+        """Delete batches that the result node has. Keep released numbers, since a new draw would have other noise."""
         if self._batches is not None:
             self._batches.remove()
 
@@ -124,5 +124,5 @@ class ComputeNode(Node):
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:
-            message = f"{self.name} cannot store its release: a retry would draw other noise. Nothing was released."
+            message = f"{self.name} cannot store its release: a retry would draw new noise. Nothing was released."
             raise DataError(message)

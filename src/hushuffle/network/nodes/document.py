@@ -66,7 +66,7 @@ class Server(_Part):
 
 
 class Batch(_Part):
-    """The sources of one scrambler; `holders[slot]` is the node that sends for the source in place `slot`."""
+    """The sources of one scrambler; `holders[slot]` is the node that sends the message of source number `slot`."""
 
     scrambler: Name | None
     """Name of the scrambler; None if the sources send directly to the targets."""
@@ -158,7 +158,7 @@ class RunDocument(_Part):
         try:
             _ = self.starts
         except ValueError:
-            _wrong("start must be a moment such as 2026-05-01T10:00:00Z")
+            _wrong("start must be a time in UTC such as 2026-05-01T10:00:00Z")
         try:
             targets = self.query.targets
             for step in self.steps:
@@ -201,7 +201,7 @@ class RunDocument(_Part):
 
     @cached_property
     def drawn(self) -> str:
-        """SHA-256 of the run and all fields that determine targets: a change in a field draws new randomness."""
+        """SHA-256 of the run and all fields that determine targets; if a field changes, new randomness is drawn."""
         chosen = self.model_dump(include={"run", "plan", "people", "query", "steps"})
         return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
@@ -258,7 +258,7 @@ class RunDocument(_Part):
 
     @cached_property
     def places(self) -> dict[str, tuple[tuple[int, int, int], ...]]:
-        """For every holder, the step, batch and slot of each of its sources."""
+        """A mapping from each holder to the step, batch and slot of each of its sources."""
         by_holder: dict[str, list[tuple[int, int, int]]] = {}
         for number, step in enumerate(self.steps, start=1):
             for position, batch in enumerate(step.batches):
@@ -290,14 +290,14 @@ def read_document(path: Path) -> RunDocument:
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
         lines = [f"  {_place(one['loc'], one['type'])}: {one['msg']}" for one in error.errors()[:20]]
-        message = "\n".join([f"{path} is no document of a run:", *lines])
+        message = "\n".join([f"{path} is not the document of a run:", *lines])
         raise DataError(message) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
         message = f"{path} cannot be read: {reason or 'an error'}."
         raise DataError(message) from None
     if document.text != text:
-        message = f"{path} was changed or reformatted: all nodes must hold the same bytes. Copy the original."
+        message = f"{path} was changed or reformatted: all nodes need exactly the same file. Copy the original."
         raise DataError(message)
     return document
 
@@ -310,13 +310,13 @@ def _place(path: tuple[int | str, ...], kind: str) -> str:
 
 def _check_steps(query: Task, steps: tuple[Step, ...]) -> None:
     if query.steps not in (None, len(steps)):
-        _wrong(f"steps must be {query.steps}, as the query says")
+        _wrong(f"steps must be {query.steps}, as the query requires")
     if query.rounds and len({step.computes for step in steps}) > 1:
         _wrong("computes must be the same nodes in every iteration")
     if query.rounds and len({_everybody(step) for step in steps}) > 1:
         _wrong("holders must be the same in every iteration: each record takes part in all")
     if query.noisy and not all(step.only_on_purpose for step in steps):
-        _wrong(f"only_on_purpose must be true where {query.lost} are released with noise")
+        _wrong(f"only_on_purpose must be true if {query.lost} are released with noise")
 
 
 def _everybody(step: Step) -> tuple[str, ...]:

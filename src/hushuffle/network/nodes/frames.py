@@ -1,4 +1,4 @@
-"""The frames of a connection: messages of one size, and control frames of another, shorter size."""
+"""The frames of a connection: all messages have one size, and all control frames have a shorter size."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Kind(enum.IntEnum):
 
 
 class Reason(enum.IntEnum):
-    """The reason why a message was refused, or a batch was given up."""
+    """Reasons why a message is rejected, or a batch is abandoned."""
 
     NONE = 0
     CERTIFICATE = 1
@@ -109,7 +109,7 @@ class Layout:
     """The layout of the frames of one run: every message has `size` bytes, including header and seal.
 
     `digest`: SHA-256 of the run's document, 32 bytes. Each peer sends the digest first. A node with any other document
-    is refused, for example a node of an earlier run on the same hosts.
+    is rejected, for example a node of an earlier run on the same hosts.
 
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
@@ -145,7 +145,7 @@ class Layout:
         """Return how many bytes of a frame follow its first `HEAD` bytes."""
         version, kind, *_ = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
-            message = "these bytes are no frame of this protocol."
+            message = "these bytes are not a frame of this protocol."
             raise DataError(message)
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
@@ -156,7 +156,7 @@ class Layout:
             return Message(step, slot, target, rest)
         reason, *numbers = _REST.unpack(rest)
         if reason not in _REASONS:
-            message = "a control frame gives an unknown reason."
+            message = "a control frame has an unknown reason."
             raise DataError(message)
         return Control(Kind(kind), step, Reason(reason), tuple(numbers))
 

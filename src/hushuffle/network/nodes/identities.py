@@ -73,7 +73,7 @@ class Identity:
 
 
 def read_identity(name: str, *, certificate: Path, authority: Path, key: str, address: str | None = None) -> Identity:
-    """Return the identity in files; `key` is a path, or "env:NAME" for an environment variable with the PEM text."""
+    """Read an identity from files; `key` is a path, or "env:NAME" for an environment variable with the PEM text."""
     return Identity(
         name=name,
         certificate=_text(certificate),
@@ -129,7 +129,7 @@ class Authority:
         except Exception:  # noqa: BLE001 - each fault raises another exception
             fits = False
         if not fits or not isinstance(loaded, Ed25519PrivateKey):
-            message = "the authority's certificate and key cannot be used: damaged, or not a pair."
+            message = "the authority's certificate and key cannot be used: they are damaged, or do not belong together."
             raise DataError(message)
         authority._key, authority._certificate = loaded, own
         return authority

@@ -1,4 +1,4 @@
-"""`Intake`: the messages that one target accepts in one step; a batch counts once, once all of its messages arrived."""
+"""`Intake`: the messages that one target accepts in one step; a batch counts when all of its messages have arrived."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ class Intake:
 
     @property
     def counts(self) -> Counts:
-        """For each batch, its numbers of sources and messages at this target."""
+        """The number of sources and the number of messages of each batch at this target."""
         if not self._step.scrambled:
             return ((self.sources, self.messages),)
         return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
 
     def expects(self, peer: str, end: Control) -> bool:
-        """Return whether the batch of a sender may still count."""
+        """Return whether the batch of a sender can still be counted."""
         right = (end.kind, end.step) == (Kind.END, self._number)
         return right and peer in self._senders and peer not in self._ended and not self._closed
 
     def close(self) -> None:
-        """Accept no further messages: the step is being computed."""
+        """Accept no further messages, since the result of the step is computed now."""
         self._closed = True
 
     def most(self, peer: str) -> int:
@@ -112,7 +112,7 @@ class Intake:
         return Reason.NONE
 
     def broke(self, peer: str) -> None:
-        """Give up the batch of a scrambler whose connection broke, since a scrambler sends its batch only once."""
+        """Abandon the batch of a scrambler whose connection broke, since a scrambler sends its batch only once."""
         if self._step.scrambled and peer in self._senders:
             self._ends(peer)
 
@@ -122,7 +122,7 @@ class Intake:
             self.all_ended.set()
 
     def end(self, peer: str, end: Control, count: int, arrived: Arrived) -> Control:
-        """Count a complete batch that arrived in time, or mark the batch as lost; return the answer."""
+        """Count a complete batch that arrived in time, or mark the batch as lost; return the answer to the sender."""
         if peer in self._ended:
             if not self._step.scrambled and all(key in self._once for key in arrived):
                 # A source repeats its messages, because the first answer was lost.
@@ -174,7 +174,7 @@ async def take_batch(
     *,
     keep: Callable[[str, Control, list[bytes]], Awaitable[None]] | None = None,
 ) -> Control:
-    """Accept the messages of one sender for one step, and return the answer.
+    """Accept the messages of one sender for one step, and return the control frame that answers the sender.
 
     `messages`: the messages of one connection.
     `ends`: receives the frame that ends the messages, after the last message.
@@ -190,7 +190,7 @@ async def take_batch(
                 intake = intakes.get(message.step, intake)
             count += 1
             if count > intake.most(peer):
-                error = f"{peer} sends more messages than it has sources and dummies."
+                error = f"{peer} sends more messages than its sources and dummies allow."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             intake.open(message, arrived)
             sealed.append(message.sealed)

@@ -57,7 +57,7 @@ class Journal:
                 self.event("resumed", messages=resumed)
 
     def enter(self, state: str, **facts: Any) -> None:
-        """Enter another state, and write it to the log."""
+        """Change the node's state, and write the new state to the log."""
         self.state = state
         self.event(state, **facts)
 

@@ -59,13 +59,13 @@ async def listen(
 ) -> None:
     """Accept connections until cancelled, and pass each connection with a valid certificate to `handler`.
 
-    A peer without a certificate of the authority, or with a certificate that is expired or not yet valid, is refused
+    A peer without a certificate of the authority, or with a certificate that is expired or not yet valid, is rejected
     and counted. An error within a connection ends this connection, is counted by its reason, and is reported to the
     peer.
 
-    No peer can occupy all places. A silent stranger costs little more than an open file, and is closed when others
-    arrive: the longest silent first, strangers of the same address before all others. If a member without a connection
-    arrives, a member with several connections loses one.
+    No peer can occupy all connections. A silent stranger costs little more than an open file. Its connection is closed
+    if further peers arrive: first those of the same address as the new peer, the longest silent ones first. If a member
+    without a connection arrives, a member with several connections loses one of them.
     """
     loop = asyncio.get_running_loop()
     where.setblocking(False)  # noqa: FBT003 - the signature of `setblocking`
@@ -163,7 +163,7 @@ class _Strangers:
         await asyncio.sleep(_BREATH if self._sent_away % 4 == 0 else 0)
 
     def send_away(self, address: str | None = None) -> bool:
-        """Close the longest silent connection, of one address or of all; return whether there was one."""
+        """Close the longest silent connection, of one address or of all addresses; return whether one existed."""
         task = next((task for task, own in self._silent.items() if address in {None, own}), None)
         if task is None:
             return False
@@ -174,7 +174,7 @@ class _Strangers:
 
     @asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[float]:
-        """Wait for a handshake slot, and yield the number of seconds for the handshake."""
+        """Wait until a handshake may begin, and yield the number of seconds that it may take."""
         own = self._turns_of[address]
         crowded = own.locked() or self._turns.locked()
         async with own, self._turns:
@@ -191,7 +191,7 @@ class _Members:
         self._open: dict[Connection, None] = {}  # in the order of arrival
 
     async def serve(self, handler: Handler, connection: Connection) -> None:
-        """Wait for a place for a connection, and pass the connection to `handler`."""
+        """Wait until another connection is allowed, and pass the connection to `handler`."""
         self._of[connection.peer] += 1
         try:
             if self._of[connection.peer] > OF_ONE or self._waiting == MOST:

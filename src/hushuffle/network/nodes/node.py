@@ -1,4 +1,4 @@
-"""`Node`: the common part of all nodes: listen, refuse unknown peers, connect, wait, and stop."""
+"""`Node`: the base class of all nodes, which listens, rejects unknown peers, connects, waits, and stops."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Node:
         return self._journal
 
     def stop(self) -> None:
-        """Finish work in progress, and give up all other work."""
+        """Finish work in progress, and cancel all other work."""
         self._stop.set()
 
     async def _messages(self, connection: Connection, frames: list[Control]) -> AsyncIterator[Message]:
@@ -154,7 +154,7 @@ class Node:
         return None if self._state is None else self._state / f"{self._document.digest.hex()}-{self.name}{what}"
 
     async def keep(self, spool: Spool | None, records: Sequence[bytes]) -> bool:
-        """Store records, if there is a file for them; return whether the records are safe."""
+        """Store records, if there is a file for them; return whether they survive a kill of the node."""
         if spool is None or not records:
             return True
         try:
@@ -247,14 +247,14 @@ class Node:
 
 
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
-    """Refuse a node that has no part in a run, or whose seal key differs from the document's."""
+    """Raise an error if a node has no part in a run, or if its seal key differs from that in the document."""
     if not part or key.public.text != document.servers[identity.name].seal:
-        message = f"{identity.name} has no such part in this run, or its seal key is not the one in the document."
+        message = f"{identity.name} does not have this role in the run, or its seal key differs from the document."
         raise DataError(message)
 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:
-    """Return the state and counters of a node, queried under the node's own name."""
+    """Query a node under its own name, and return its state and counters."""
     connection = await connect(
         identity.name,
         document.servers[identity.name].place,

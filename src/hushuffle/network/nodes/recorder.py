@@ -1,4 +1,4 @@
-"""What an observer of the connections sees: sender, receiver and size of each TLS record, in order; no content."""
+"""Record what an observer of the connections sees: sender, receiver, size and order of TLS records, no content."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 
 _HEADER: Final = 5
-"""Bytes of the header of every TLS record, which is readable on the wire: type, version, length."""
+"""Number of bytes of the unencrypted header of every TLS record: type, version, length."""
 
 _BLOCK: Final = 1 << 16
 _TAG: Final = 17
-"""Bytes that TLS 1.3 adds to encrypted content: the inner type, and the tag."""
+"""Number of bytes that TLS 1.3 adds to encrypted content: the inner type and the tag."""
 
 
 @dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class Trace:
 
 
 def record_size(message: int) -> int:
-    """Return the bytes of the TLS 1.3 record that carries a message, without the record's header.
+    """Return the size, in bytes, of the TLS 1.3 record that carries a message, without the record's header.
 
     >>> record_size(1024)
     1041

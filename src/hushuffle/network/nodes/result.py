@@ -1,4 +1,4 @@
-"""The result node: combines the numbers of the compute nodes, and shows public results to all participants."""
+"""The result node, which combines the numbers of the compute nodes and sends public results to all participants."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _EACH_PART: Final = 256
 
 
 class RunFailedError(HushuffleError):
-    """A run ended without a result; the message names what was missing."""
+    """A run ended without a result; the message states what was missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepResult:
-    """The result of one step; `combined` is what the compute nodes computed from the records that arrived.
+    """The result of one step; `combined` joins the numbers that the compute nodes computed from arrived records.
 
     `planned`: expected sources. `sources`, `messages`: the sources and messages, including dummies, of complete
     batches. `lost_batches`: the number of batches that did not arrive. `people`: the number of people of the query,
@@ -65,7 +65,7 @@ class RunResult:
 
 
 class ResultNode(Node):
-    """The node that combines all numbers. It sees sums over groups of records, but no single record.
+    """The node that combines all numbers. This node sees sums over groups of records, but no single record.
 
     `state`: a private folder for the compute nodes' reports, sealed, in case the node is killed or the result cannot be
     written.
@@ -146,7 +146,7 @@ class ResultNode(Node):
         return self._keep(connection.peer, statement)
 
     def forget(self) -> None:
-        """Delete the stored reports: the result is written, or there is none."""
+        """Delete the stored reports, which are not needed once the result is written or the run has failed."""
         self._kept_parts.remove()
 
     def _keep(self, peer: str, statement: Told) -> Control:
@@ -195,7 +195,7 @@ class ResultNode(Node):
             where = f"iteration {stage[0]}: " if query.rounds else ""
             message = (
                 f"{where}{len(missing)} of {len(nodes)} compute nodes did not report ({names}), so their {query.lost} "
-                "are lost. Read their logs."
+                "are lost. Check their logs."
             )
             raise RunFailedError(message)
 
@@ -236,7 +236,7 @@ class KeptParts:
         ]
 
     async def add(self, peer: str, number: int, sealed: list[bytes]) -> bool:
-        """Store a report; return whether it is safe."""
+        """Store a report; return whether the report survives a kill of the node."""
         record = pack_batch(peer, number, 0, sealed)
         if await self._node.keep(self._spool, [record]):
             return True

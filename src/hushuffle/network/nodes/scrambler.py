@@ -1,4 +1,4 @@
-"""Scramblers: gather a batch of sealed messages, add dummies, and send all messages in random order, at most once."""
+"""A scrambler gathers a batch of sealed messages, adds dummies, and sends all messages once, in random order."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TOGETHER: Final = 16
 
 
 class Gathering:
-    """One batch while it is gathered: the message in each place, and whether further messages are accepted.
+    """A batch that is being gathered: the message of each source, and whether further messages are accepted.
 
-    `batch`: the batch, which lists the node that may fill each place.
+    `batch`: the batch, which lists the node that may send for each source.
     `targets`: the number of targets.
     """
 
@@ -76,9 +76,9 @@ class ScramblerNode(Node):
     """The scrambler of one or more batches.
 
     A batch is released when all of its sources have sent, or after `document.collect` seconds; with fewer than
-    `min_batch` sources it is never released. All places of one node count once. A batch is released once: messages that
-    are lost during a release stay lost, and are counted. Before the release, a batch is in memory (about 1,350 bytes
-    for a message of 1,024 bytes) and, sealed, in `state`; afterwards all of it is deleted.
+    `min_batch` sources it is never released. All sources of one node count once. A batch is released only once:
+    messages that are lost during a release stay lost, and are counted. Before the release, a batch is in memory (about
+    1,350 bytes for a message of 1,024 bytes) and, sealed, in `state`; afterwards it is deleted.
 
     `state`: a private folder for arrived messages and the list of released batches, which survives a kill. After a
         restart, unreleased messages are still available, and no batch is released a second time, which would reveal the

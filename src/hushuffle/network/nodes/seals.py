@@ -19,7 +19,7 @@ _LENGTH: Final = struct.Struct("<H")
 _NO_DATA: Final = 0xFFFF
 
 KEY: Final = 32
-"""Bytes of the one-time public key at the start of every seal."""
+"""Number of bytes of the one-time public key at the start of every seal."""
 OVERHEAD: Final = KEY + 16 + _LENGTH.size
 """Bytes that a seal adds to the content: a one-time public key, a tag, and the length of the content."""
 
@@ -82,7 +82,7 @@ class Seals:
         if length == _NO_DATA:
             return None
         if length is None or length > self.room:
-            message = "a sealed message is not of the size of this run."
+            message = "a sealed message does not have the size of this run's messages."
             raise DataError(message)
         return padded[_LENGTH.size : _LENGTH.size + length]
 

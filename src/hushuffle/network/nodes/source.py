@@ -34,7 +34,7 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Person:
-    """One person's record. `row`: its values; `record`: number of its randomness; `places`: (batch, slot) by step."""
+    """One person's record: `row` are its values, `record` numbers its randomness, `places` is (batch, slot) by step."""
 
     record: int
     places: Mapping[int, tuple[int, int]]
@@ -134,7 +134,7 @@ class SourceNode(Node):
     ) -> None:
         placed = [(step, *place) for one in people for step, place in one.places.items()]
         if sorted(placed) != sorted(document.places.get(identity.name, ())) or not placed:
-            message = f"the records of {identity.name} are not those that the run's document lists for it."
+            message = f"the records of {identity.name} differ from the run's document."
             raise DataError(message)
         super().__init__(document, identity, journal)
         self._people, self._key, self._folder = tuple(people), key, state

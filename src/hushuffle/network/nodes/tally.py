@@ -14,7 +14,7 @@ from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import RESULT, Batch, RunDocument, Step
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
-"""For each batch of a step, its sources and messages at one target; (0, 0) for a batch that did not arrive whole."""
+"""For each batch of a step, its numbers of sources and messages at one target; (0, 0) for an incomplete batch."""
 
 _EACH: Final = 16
 _HEAD: Final = struct.Struct("<Q")
@@ -88,9 +88,9 @@ class ToldCodec:
         return [whole[start : start + self.room] for start in range(0, len(whole), self.room)]
 
     def unpack(self, place: tuple[int, int], contents: Sequence[bytes]) -> Told:
-        """Return the report of a node; `place`: (step, node), with iterations the node's place in the first step.
+        """Return the report of a node; `place`: (step, node), of the first step in a query with iterations.
 
-        For a step that the run does not have, the numbers of the report are not decoded.
+        If the report names a step that the run does not have, its numbers are not decoded.
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
@@ -148,7 +148,7 @@ def _sources(step: Step, batch: Batch, pairs: Sequence[tuple[int, int]]) -> int:
     (most, least), who = (max(claimed), min(claimed)), f"the batch of {batch.scrambler}"
     if not least:
         whole = sum(sources > 0 for sources, _ in pairs)
-        _fail(step, f"{who} arrived whole at {whole} of {len(pairs)} compute nodes")
+        _fail(step, f"{who} is complete at {whole} of {len(pairs)} compute nodes")
     if most != least:
         _fail(step, f"{who} has {least:,} sources at one compute node, {most:,} at another")
     if messages != most + step.dummies:

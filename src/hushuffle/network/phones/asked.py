@@ -87,7 +87,7 @@ def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
 
 
 class PhoneHistogram(Histogram):
-    """Histogram of phones' records. A record holds the number of the interval in each column, 4 bytes each.
+    """Histogram of phones' records. A record contains the number of the interval in each column, 4 bytes each.
 
     >>> task = PhoneHistogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
     >>> records = task.pack(1, np.array([[2.0, 1.0], [0.0, 1.0]]))
@@ -104,12 +104,12 @@ class PhoneHistogram(Histogram):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message does not hold a record of this plan.")
+            refuse_content("a message is not a record of this plan.")
         intervals = np.frombuffer(content, dtype="<i4")
         if (intervals < 0).any() or (intervals >= self.sizes).any():
-            refuse_content("a message holds an interval that does not exist in its column.")
+            refuse_content("a message has an interval that does not exist in its column.")
         if self.own(step, intervals[None, :].astype(np.float64), None) != node:
-            refuse_content("a message holds a record of other cells than this target's.")
+            refuse_content("a message has a record of a cell that this target does not count.")
 
     def sample(self, step: int, node: int) -> bytes:
         del step

@@ -96,18 +96,18 @@ class Task:
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
 
     def challenge(self, step: int, name: str) -> bytes:
-        """Return the challenge of a token for a target in a step."""
+        """Return the challenge (RFC 9577) of a token for a target in a step."""
         context = hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
     def ticket_challenge(self, step: int) -> bytes:
-        """Return the challenge of a step's ticket; the first scrambler accepts one message for each ticket."""
+        """Return the challenge of a step's ticket (RFC 9577); the first scrambler accepts one message per ticket."""
         name = self.chain[0]["name"].encode()
         context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
     def path(self, what: str) -> str:
-        """Return the path that follows a service's address in requests for this task."""
+        """Return the path of a URL for requests about this task; it follows the address of a service."""
         return f"/tasks/{self.id.hex()}/{what}"
 
 
@@ -310,7 +310,7 @@ class Phone:
 
     The state file is written before the first byte is sent and determines all bytes that are sent, so a restarted phone
     sends the same bytes. `answers`: by default those in the state file, or those of the previous iteration. `limits`:
-    the owner's limits. `state`: a folder, which also holds the total privacy loss of its tasks. `moved`: the folder was
+    the owner's limits. `state`: a folder, which also has the total privacy loss of its tasks. `moved`: the folder was
     moved here, and the old folder no longer exists.
 
     Raises:
@@ -436,7 +436,7 @@ class Phone:
             yield part.number, there
 
     def following(self) -> bytes:
-        """Return the document of the next iteration from the result's service; TryAgainError: not published yet."""
+        """Return the document of the next iteration from the result's service, or raise TryAgainError."""
         url = self._task.document["result"]["url"].rstrip("/") + self._task.path("next")
         status, content = self._asking()(url, None, {})
         task = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))

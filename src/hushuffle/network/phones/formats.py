@@ -428,7 +428,7 @@ def pss_verify(number: int, message: bytes, signature: bytes) -> bool:
 
 
 class Blinded(NamedTuple):
-    """A blinded request for a token; to the issuer its bytes are uniform, whatever the token is for."""
+    """A blinded request for a token; its bytes are uniform for the issuer, independent of the token's purpose."""
 
     spki: bytes
     message: bytes

@@ -54,7 +54,7 @@ class ServiceKeys:
         """Return the keys in a file, or in an environment variable ("env:NAME").
 
         Raises:
-            DataError: other users may read the file, or it does not hold the keys of a service.
+            DataError: other users may read the file, or it does not contain the keys of a service.
         """
         try:
             table = json.loads(text_of_secret(where))
@@ -142,7 +142,7 @@ def public_of(folder: Path, name: str) -> dict[str, Any]:
     """Return the public keys of a service from NAME.public.json.
 
     Raises:
-        DataError: the file cannot be read, or holds no public keys.
+        DataError: the file cannot be read, or contains no public keys.
     """
     path = folder / f"{name}.public.json"
     try:

@@ -256,9 +256,9 @@ def settle(folder: str) -> None:
 class Total:
     """The total privacy loss of all tasks of one state folder; use it only while `alone` holds the folder's lock.
 
-    The file contains its own inode and device number, and a random word that a second file also contains. It has no
-    further hard link. Otherwise it is a copy, or an older state that was restored: two phones that continue from one
-    total would spend twice as much. `moved`: accept such a file.
+    The file contains its inode and device number, and a random word that a second file also contains; it has no further
+    hard link. A file without these properties is a copy or a restored older state, with which two phones could each
+    spend the remaining budget. `moved`: accept such a file.
 
     Raises:
         PhoneError: the file is missing although tasks were answered, is damaged, or is a copy.

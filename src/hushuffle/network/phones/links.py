@@ -22,7 +22,7 @@ _FAULTS: Final = {
     _OTHER_ADDRESS: "its certificate is for another address",
 }
 SOON: Final = 14
-"""Remaining days of validity below which a certificate is reported as trouble."""
+"""A certificate is reported as a fault if it is valid for fewer days than this."""
 
 
 def why_not(error: BaseException) -> str:
@@ -57,7 +57,7 @@ class Certificate:
         return (self.until - dt.datetime.now(dt.UTC)).days
 
     def covers(self, host: str) -> bool:
-        """Return whether the certificate covers a host, by its name or by its whole domain."""
+        """Return whether the certificate is valid for a host, by its name or by a wildcard for its domain."""
         return host in self.names or f"*.{host.partition('.')[2]}" in self.names
 
 
@@ -65,7 +65,7 @@ def certificate_in(path: Path) -> Certificate:
     """Return validity and names of the first certificate in a file.
 
     Raises:
-        DataError: the file holds no certificate, or the certificate has expired.
+        DataError: the file contains no certificate, or the certificate has expired.
     """
     try:
         certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]

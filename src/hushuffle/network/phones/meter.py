@@ -20,12 +20,13 @@ METRICS: Final = {
     "hushuffle_tasks": "Tasks that this service takes part in.",
 }
 """Every name in /metrics. Counts that would distinguish dummies from messages (tokens at a target) are left out."""
-_LABELS: Final = {
+LABELS: Final = {
     "hushuffle_requests_total": "outcome",
     "hushuffle_refused_total": "reason",
     "hushuffle_unreached_total": "cause",
     "hushuffle_batches_total": "what",
 }
+"""The label of each counter that has one."""
 
 
 class Meter:
@@ -46,7 +47,7 @@ class Meter:
         """Increase a counter; `what` is the middle of its name in `METRICS`."""
         name = f"hushuffle_{what}_total"
         assert name in METRICS
-        assert bool(label) == (name in _LABELS)
+        assert bool(label) == (name in LABELS)
         self._counts[name, label] += number
 
     def of(self, what: str, label: str = "") -> int:
@@ -69,10 +70,10 @@ class Meter:
             lines += [f"# HELP {name} {about}", f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"]
             if name == "hushuffle_tasks":
                 lines.append(f"{name} {self.tasks}")
-            elif name not in _LABELS:
+            elif name not in LABELS:
                 lines.append(f"{name} {self._counts[name, '']}")
             lines += [
-                f'{name}{{{_LABELS[name]}="{label}"}} {count}'
+                f'{name}{{{LABELS[name]}="{label}"}} {count}'
                 for (counter, label), count in sorted(self._counts.items())
                 if counter == name and label
             ]

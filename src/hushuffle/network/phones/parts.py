@@ -254,8 +254,8 @@ def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
 def _caution(document: TaskDocument) -> str:
     count = len(document.chain)
     if count == 1:
-        return "All messages went through one scrambler: it knows which message went to which target."
+        return "All messages passed only one scrambler, which knows the target of each message."
     return (
-        f"All messages went through {count} scramblers in a row. One of them must be honest: all together know which "
-        "message went to which target."
+        f"All messages passed {count} scramblers one after the other. One of them must be honest: together they know "
+        "which message went to which target."
     )

@@ -63,9 +63,9 @@ def questions(
 
 def _hidden(plan: Plan, cluster: Cluster) -> dict[str, Any]:
     if cluster.scrambler is None or cluster.sampling is None or cluster.min_batch is None:
-        refuse_task("it has no scramblers: give traffic.batch and traffic.dummies")
+        refuse_task("it has no scramblers: set traffic.batch and traffic.dummies")
     if cluster.scrambler.cap is not None:
-        refuse_task("traffic.capped = true requires that no one is missing, which cannot be known of phones")
+        refuse_task("traffic.capped = true requires that no phone is missing, which cannot be guaranteed")
     return {
         "name": cluster.name,
         "sigma": cluster.sampling.sigma,
@@ -208,7 +208,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
     if document.round is not None:
         different = other_round(document.round, specification, answerable.task)
         if different:
-            _refuse(f"{', '.join(different)} of the iteration are not those of its plan")
+            _refuse(f"{', '.join(different)} of the iteration differ from its plan")
         steps = steps[document.round.number - 1 :][:1]
     chain = chain_of(specification)
     if len(document.chain) != chain:
@@ -218,13 +218,13 @@ def check_task(document: TaskDocument) -> TaskPromise:
         different = [name for name, value in done.items() if wanted[name] != value]
         if different or len(step.targets) != answerable.task.targets:
             names = ", ".join(different) or "targets"
-            _refuse(f"{names} of the step {step.name!r} are not those of its plan")
+            _refuse(f"{names} of the step {step.name!r} differ from its plan")
     if (document.per_person, document.columns, document.values) != (
         answerable.per_person,
         answerable.columns,
         answerable.values,
     ):
-        _refuse("per_person, columns or values are not those of its plan")
+        _refuse("per_person, columns or values differ from its plan")
     promise = TaskPromise(specification=specification, task=answerable.task, plan=specification.plan(document.people))
     figures, delta = document.figures, specification.targets.delta
     stated = [math.inf if one is None else one for one in (figures.epsilon, figures.issuer)]
@@ -248,5 +248,5 @@ def after(document: TaskDocument, result: Mapping[str, Any]) -> TaskDocument | N
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"the task document does not match its plan: {why}. Nothing was done for it."
+    message = f"the task document does not match its plan: {why}. The service did nothing for it."
     raise DataError(message)

@@ -207,7 +207,7 @@ class Rehearsal:
                             result: dict[str, Any] = json.loads(await answer.read())
                             return result
                 await asyncio.sleep(0.1)
-        message = "the result has published nothing in time. Read the logs of the services."
+        message = "the result service published nothing in time. Check the logs of the services."
         raise RunFailedError(message)
 
     async def counters(self) -> dict[str, dict[str, int]]:

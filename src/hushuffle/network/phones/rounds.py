@@ -98,5 +98,5 @@ def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Seque
         }
         return TaskDocument.model_validate(document.model_dump() | changes)
     except (LookupError, TypeError, ValueError):
-        message = "no further iteration can start from the result of this iteration."
+        message = "the result of this iteration cannot start another iteration."
         raise DataError(message) from None

@@ -212,7 +212,7 @@ class Scrambler(Service):
                 gathering.older = True
                 has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed
                 why = (
-                    f"{has}, but this scrambler knows {gathering.batches:,}: its state is older than what it has sent. "
+                    f"{has}, but this scrambler knows {gathering.batches:,}: its state is older than its sent batches. "
                     "Nothing is sent for this step. Restore the newest state and start the scrambler again."
                 )
                 self.troubles[f"state of task {document.id.hex()}, step {number}"] = why
@@ -339,7 +339,7 @@ class Scrambler(Service):
     async def _pass_on(self, task: Task, hop: int, head: Head, place: int, messages: list[bytes], body: bytes) -> bytes:
         document, last = task.document, head.trail[-1] if head.trail else None
         if not head.closed and (last is None or last.sent != len(messages)):
-            self.meter.event("refused", reason="a batch has other messages than its sender says")
+            self.meter.event("refused", reason="a batch has other messages than its sender declares")
             raise Refused(400, "not a batch")
         answer, digest = receipt(body, self.secret.sign), hashlib.sha256(body).digest()
         onces = [message[:ONCE] for message in messages]

@@ -227,7 +227,7 @@ def about_certificate(service: Service) -> None:
     """Log how many days the certificate of a service is still valid, and report its faults.
 
     Raises:
-        DataError: the file holds no certificate, or the certificate has expired.
+        DataError: the file contains no certificate, or the certificate has expired.
     """
     settings = service.settings
     if settings.certificate is None:
@@ -241,7 +241,7 @@ def about_certificate(service: Service) -> None:
     for task in service.tasks.values():
         host = next((urlsplit(url).hostname for url in task.document.urls(service.name)), None)
         if host is not None and not certificate.covers(host):
-            service.troubles["certificate"] = f"it is not for {host}, the name that others reach this service by"
+            service.troubles["certificate"] = f"it is not for {host}, the host name of this service"
             service.meter.event("certificate", wrong=service.troubles["certificate"])
 
 

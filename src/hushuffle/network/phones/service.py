@@ -110,7 +110,7 @@ class Service:
                 if document.id in self.tasks or document.id in self._over:
                     continue
                 if document.round is not None and document.round.later:
-                    message = "it is a later iteration: services derive its document from the result of the one before."
+                    message = "it is a later iteration, whose document the services derive from the previous result."
                     raise DataError(message)
                 new.append(self._take_part(document))
             except HushuffleError as error:
@@ -275,7 +275,7 @@ class Service:
             self.meter.event("unexpected error", kind=type(error).__name__)
 
     def unreached(self, url: str, error: BaseException) -> None:
-        """Record at once that a link fails, and why; log each cause once."""
+        """Record that a connection to another service fails, and why; log each cause once."""
         where, why = _origin(url), why_not(error)
         self.meter.count("unreached", why)
         if self.troubles.get(where) != why:
@@ -288,7 +288,7 @@ class Service:
             self.meter.event("link works", to=_origin(url))
 
     def onwards(self, document: TaskDocument) -> Sequence[str]:
-        """Return the URLs of the services to which this service sends in a task."""
+        """Return the URLs of the services to which this service sends messages in a task."""
         del document
         return ()
 
@@ -303,7 +303,7 @@ class Service:
             await asyncio.sleep(_AGAIN[any(_origin(url) in self.troubles for url in urls)])
 
     async def insist(self, task: Task, work: Callable[[], Awaitable[None]], *, longer: float = 0.0) -> None:
-        """Repeat work until the disk accepts it; log each cause of failure once.
+        """Repeat a write until the disk accepts it; log each cause of failure once.
 
         Retries end `longer` seconds after the task.
         """

@@ -30,7 +30,7 @@ class ServiceSettings(File):
     state: Text = "state"
     """Private folder for the service's database, NAME.sqlite."""
     database: Text | None = None
-    """For an issuer: PostgreSQL database that several processes of this issuer share, as a libpq string or env:NAME."""
+    """For an issuer: PostgreSQL database that its processes share, as "postgresql://host/name" or env:NAME."""
     keys: Text | None = None
     """File that `hushuffle node keys` created, or env:NAME; a relay has no keys."""
     gateway: Text | None = None
@@ -40,15 +40,15 @@ class ServiceSettings(File):
     signers: Annotated[int, Field(ge=1, le=64)] = 1
     """For an issuer: number of processes that sign. A signature takes some milliseconds."""
     results: Text = "results"
-    """For the result: folder that receives one file for each task."""
+    """For the result: folder that receives ID.json for each task."""
     keep: Annotated[float, Field(ge=60, le=31_536_000)] = 604_800.0
     """Seconds from the end of a task to the deletion of its data; default: a week."""
     certificate: Text | None = None
-    """File with a certificate for TLS, if no proxy in front of the service ends TLS."""
+    """File with a certificate, if the service itself ends TLS (1.3) and not a proxy."""
     certificate_key: Text | None = None
     """File with the private key of the certificate."""
     connections: Annotated[int, Field(ge=1, le=100_000)] = 4096
-    """Largest number of open connections. For a new connection, a silent one is closed; otherwise the new one is."""
+    """Largest number of open connections. The oldest silent one of the address with the most makes room for another."""
     connections_each: Annotated[int, Field(ge=1)] | None = None
     """Largest number of open connections per address; default: half of `connections`. A proxy counts as one address."""
 
@@ -61,7 +61,7 @@ class ServiceSettings(File):
             )
         if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
             hint = "Create them with `hushuffle node keys NAME --role ROLE --out DIR`."
-            yield Problem(key="keys", rule="must be given for every role but a relay", value="nothing", hint=hint)
+            yield Problem(key="keys", rule="must be set for every role except a relay", value="nothing", hint=hint)
         for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
             if raw.get(key, 1) != 1 and role != owner:
                 yield Problem(key=key, rule=f"must be left out except for a {owner}", value=f"role {role!r}")
@@ -69,7 +69,7 @@ class ServiceSettings(File):
             hint = "Create them with `hushuffle node codes COUNT --out DIR`."
             yield Problem(key="codes", rule="must be given for an issuer", value="nothing", hint=hint)
         if ("certificate" in raw) != ("certificate_key" in raw):
-            yield Problem(key="certificate", rule="must be given with certificate_key, or neither", value="one of them")
+            yield Problem(key="certificate", rule="must be set together with certificate_key", value="one of them")
 
 
 _WORDS: Final = Vocabulary(sections={"": (ServiceSettings,)}, goes_with={})

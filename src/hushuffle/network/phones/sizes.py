@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 _MOST: Final = 20
-"""Largest number of batches held back. If `least` is nearly `batch`, a few messages may still remain at the end."""
+"""Largest number of batches that wait. If `least` is nearly `batch`, a few messages may remain at the end."""
 
 
 def held_back(batch: int, least: int) -> int:
     """Return how many messages must remain after a batch of `batch` messages is sent before the end.
 
     Every number of messages from this number on can be divided into batches of `least` to `batch` messages: k batches
-    hold k·least to k·batch messages, and if (k + 1)·least <= k·batch + 1, no number lies between the ranges of k and
-    of k + 1 batches. The result is 0 if `least` equals `batch`: then holding messages back does not help.
+    contain k·least to k·batch messages, and if (k + 1)·least <= k·batch + 1, no number lies between the ranges of k and
+    of k + 1 batches. The result is 0 if `least` equals `batch`, since holding messages back then does not help.
 
     >>> held_back(500, 400), held_back(8, 8), held_back(8, 1)
     (1600, 0, 0)

@@ -25,7 +25,7 @@ def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
     return Report(
         key="plan-phones",
         title=specification.title or run.plan.name,
-        question="What did phones and services compute together, and did every message come through?",
+        question="What did phones and services compute together, and did every message arrive?",
         answers=(*_sentences(run), *compared.answers),
         settings=(("task", run.document.id.hex()), *settings(specification, run.records)),
         findings=(promised(specification, run.plan, guarantee),),
@@ -60,8 +60,8 @@ def _coverage(run: PhoneRun) -> Table:
         key="coverage",
         title="Who came through",
         caption=(
-            "Phones expected, messages with a valid token, messages without, batches that were lost, and records that "
-            "reached the target of their group."
+            "Numbers of expected phones, messages with a valid token, messages without one, lost batches, and records "
+            "that reached the target of their group."
         ),
         columns=("step", "phones expected", "came through", "without a token", "batches lost", "records that arrived"),
         rows=tuple(rows),

@@ -61,7 +61,7 @@ class Issuer(_Part):
 
 
 class Group(_Part):
-    """One group of a column. An answer belongs to the group if all comparisons in one of the lists in `when` hold."""
+    """One group of a column. An answer belongs to the group if all comparisons in some list of `when` are true."""
 
     name: str
     when: Annotated[tuple[tuple[Clause, ...], ...], Field(min_length=1)]
@@ -112,7 +112,7 @@ class Round(_Part):
 
 
 class Figures(_Part):
-    """The plan's guarantee for one person: epsilon in nats at `delta`, rounded up; infinite figures are left out.
+    """The plan's guarantee for one person: epsilon in nats at `delta`, rounded up; infinite values are omitted.
 
     `epsilon`: against an adversary who observes all traffic and controls all scramblers but one. `issuer`: against the
     same adversary, who can also replace messages of other people with the issuer's help.
@@ -226,7 +226,7 @@ class TaskDocument(_Part):
         try:
             _ = self.starts
         except ValueError:
-            _wrong("start must be a moment such as 2026-05-01T10:00:00Z")
+            _wrong("start must be a time in UTC such as 2026-05-01T10:00:00Z")
         return self
 
     @cached_property
@@ -341,13 +341,13 @@ def _agree_round(iteration: Round, steps: Sequence[Step], values: int) -> None:
     if more or step.columns or len(step.targets) != len(iteration.centroids):
         _wrong("an iteration has one step without columns, with a target for each centroid")
     if {len(centroid) for centroid in iteration.centroids} != {values} or not values:
-        _wrong("centroids must have as many coordinates as there are values")
+        _wrong("centroids must have one coordinate for each value")
     if iteration.number > iteration.rounds or len(iteration.keys) != iteration.rounds:
         _wrong("number must be at most rounds, and the run must have keys for each iteration")
     if iteration.keys[iteration.number - 1] != (step.token_key, step.ticket_key):
         _wrong("token_key and ticket_key must be the keys of this iteration's number")
     if {iteration.run is not None, iteration.former is not None} != {iteration.later}:
-        _wrong("run and former must be given in all iterations but the first")
+        _wrong("run and former must be set in all iterations except the first")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
@@ -381,9 +381,9 @@ def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocumen
         document = TaskDocument.model_validate_json(data)
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, one['loc'])) or 'document'}: {one['msg']}" for one in error.errors()[:20]]
-        fail("\n".join([f"{called} is no document of a task:", *lines]))
+        fail("\n".join([f"{called} is not the document of a task:", *lines]))
     if document.content != data:
-        fail(f"{called} was reformatted: phones and services must hold the same bytes. Copy the original.")
+        fail(f"{called} was reformatted: phones and services need exactly the same file. Copy the original.")
     return document
 
 

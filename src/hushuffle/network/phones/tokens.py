@@ -39,7 +39,7 @@ except ImportError:
     power = pow
 
 REQUEST: Final = 259
-"""Bytes of a request for a token: its type, the last byte of the key's id, a number below the modulus."""
+"""Number of bytes of a token request: its type, the last byte of the key's id, and a number below the modulus."""
 _EXPONENT: Final = 65_537
 _MASK: Final = 64
 """Bits of the random multiples that are added to exponents."""
@@ -147,7 +147,7 @@ class IssuerKey:
         number = int.from_bytes(token_request[3:])
         right = len(token_request) == REQUEST and token_request[:3] == b"\x00\x02" + last
         if not right or not 0 < number < self.numbers.public_numbers.n:
-            message = "this is no request for a token of this issuer's key."
+            message = "this is not a request for a token of this issuer's key."
             raise DataError(message)
         return number
 

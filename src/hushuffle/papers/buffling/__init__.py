@@ -1,1 +1,1 @@
-"""Privacy of shuffled and flipped Bloom filters: the technical document of the package buffling."""
+"""Recompute the technical document of the package buffling: privacy of shuffled and flipped Bloom filters."""

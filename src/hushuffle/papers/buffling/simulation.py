@@ -1,4 +1,4 @@
-"""Parts II and III of the Bloom document: its simulated epsilons beside exact values, and its search for p."""
+"""Parts II and III of the Bloom document: simulated epsilons compared with exact values, and the search for p."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def several_filters(
     cases: Sequence[Case] = _CASES,
     draws: int = _DRAWS,
 ) -> Report:
-    """Return part III: simulated beside certified epsilons of several filters, and the p that follows from each.
+    """Return part III: simulated and certified epsilons of several filters, and the flip probability p from each.
 
-    `cases` are compared at given p; the p for epsilon = 1/2 is searched for each number of `filters`.
+    The epsilons of `cases` are compared at given p. For each number of `filters`, p is computed for epsilon = 1/2.
     """
     bits, delta = _MANY
     figures: list[tuple[Cell, ...]] = []
@@ -231,7 +231,7 @@ def several_filters(
 
 
 def figure(bits: int, ones: int, p: float, delta: float, *, sign: int) -> float:
-    """Return max(sign * q_delta(ln R), q_{1-delta}(ln R')), exactly; the sign is +1 as printed, -1 corrected.
+    """Return the exact epsilon max(sign * q_delta(ln R), q_{1-delta}(ln R')); sign is +1 as printed, -1 corrected.
 
     >>> round(figure(20, 0, 0.1, 0.01, sign=1), 2), round(figure(20, 0, 0.1, 0.01, sign=-1), 2)
     (1.02, 2.2)
@@ -259,7 +259,7 @@ def _filling(bits: int, ones: int, p: float) -> Floats:
 
 
 def searched(filters: int, bits: int, delta: float, epsilon: float, *, draws: int, seed: int) -> float:
-    """Return the flip probability that bisection finds from the simulated epsilon, with the same draws at every p."""
+    """Return the flip probability p from bisection of the simulated epsilon, with the same draws at every p."""
     low, high = 0.0, 0.5
     for _ in range(_STEPS):
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Beyond the Bloom paper's figure 3: enumerates all pairs of datasets with few columns of two filters."""
+"""Extend the Bloom paper's figure 3: enumerate all pairs of datasets with few columns of two filters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PUBLISHED: Final = 0b11
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Two datasets whose columns are `others` and one that is `before` or `after`; and their delta."""
+    """Two datasets with the columns `others` and one more column, `before` or `after`; and their delta."""
 
     others: tuple[int, ...]
     before: int
@@ -46,7 +46,7 @@ def worst_pairs(
     noises: Sequence[float] = (0.1, 0.25, 0.4),
     epsilons: Sequence[float] = (0.5, 1.0),
 ) -> Report:
-    """Return the paper's pair of datasets compared with the worst pair, by enumeration."""
+    """Return a comparison of the paper's pair of datasets with the worst pair, by enumeration."""
     cases = [(p, epsilon, m) for p in noises for epsilon in epsilons for m in sizes]
     rows: list[tuple[Cell, ...]] = []
     misses: list[tuple[float, str]] = []

@@ -19,7 +19,7 @@ _RIGHT: Final = "probability of a right guess"
 
 
 def against_people(request: Request) -> Report:
-    """Return figure 2: two values, the uninformed adversary's success rate against the number of people."""
+    """Return figure 2: the uninformed adversary's success rate against the number of people, for two values."""
     small, many = range(1, 51), sizes(1, 10**6, 4)
     request.tell("lines", 0.1)
     charts = (
@@ -93,7 +93,7 @@ def against_people(request: Request) -> Report:
 
 
 def strong_against_composition(request: Request) -> Report:
-    """Return figure 3: two values, 201 people, the strong adversary's success rate against the values of the others."""
+    """Return figure 3: the strong adversary's success rate against the other 200 people's values, for two values."""
     truths, held = (1.0, 0.99, 0.9, 0.8, 0.7, 0.6), list(range(0, _OTHERS + 1, 5))
     figures: dict[float, list[Bound]] = {}
     for place, p in enumerate(truths):
@@ -173,7 +173,7 @@ def strong_against_composition(request: Request) -> Report:
 
 
 def more_values(request: Request) -> Report:
-    """Return figure 4: 5 and 10 values, the uninformed adversary's success rate against the number of people."""
+    """Return figure 4: the uninformed adversary's success rate against the number of people, for 5 and 10 values."""
     truths, small = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
     charts, tables = [], []
     claims: list[Claim] = []
@@ -219,7 +219,7 @@ def more_values(request: Request) -> Report:
 
 
 def shuffle_alone(request: Request) -> Report:
-    """Return figure 5: success rate without noise against the number of people, for several numbers of values."""
+    """Return figure 5: the adversary's success rate without noise against people, for several numbers of values."""
     values, within, beyond = (2, 5, 10, 20, 50, 100), sizes(10, 1000, 8), sizes(10, 10**6, 3)
     figures = {}
     for place, k in enumerate(values):

@@ -1,4 +1,4 @@
-"""One deployment against adversaries who know none, some or all other values: beyond the paper's figures 2 to 4."""
+"""Extend the paper's figures 2 to 4: one deployment, and adversaries who know none, some or all other values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PEOPLE: Final = 201
 
 
 def by_knowledge(request: Request) -> Report:
-    """Return a deployment's success rates of adversaries against the number of other values that they know."""
+    """Return the study of adversaries' success rates against the number of other people's values that they know."""
     charts = []
     for place, (k, p) in enumerate(_CASES):
         request.tell(f"{k} values, p = {p:g}", place / (len(_CASES) + 1))

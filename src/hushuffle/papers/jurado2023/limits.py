@@ -1,4 +1,4 @@
-"""The accuracy of the paper's approximation for many people: figures 6 and 7."""
+"""Figures 6 and 7: the accuracy of the paper's approximation of the success rate for many people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAAB: Final = Citation(
 
 
 def shuffle_limit(request: Request) -> Report:
-    """Return figure 6: success rate with the shuffle alone, exact and by the approximation."""
+    """Return figure 6: the adversary's success rate with the shuffle alone, exact and by the approximation."""
     people = sizes(10, 1000, 8)
     request.tell("lines", 0.1)
     grid = {(k, n): _ratio(k, 1.0, n) for k in (*_VALUES, 1000) for n in sizes(10, 10**6, 2)}
@@ -87,7 +87,7 @@ def shuffle_limit(request: Request) -> Report:
 
 
 def noise_limit(request: Request) -> Report:
-    """Return figure 7: success rate with noise and shuffle, exact and by the approximation, for several p."""
+    """Return figure 7: the adversary's success rate with noise and shuffle, exact and approximate, for several p."""
     people, truths = sizes(10, 1000, 8), (0.8, 0.6)
     request.tell("lines", 0.1)
     ratios = {(k, p): [_ratio(k, p, n) for n in people] for k in _VALUES for p in truths}

@@ -27,7 +27,7 @@ _KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined b
 class Relation:
     """The paper's relation of two channels: "=", "equivalent", or "refined by" (the second channel leaks no more).
 
-    `where` and `quote` are the paper's place and words, `study` is the first figure that shows the relation.
+    `where` and `quote` are the place and the words in the paper. `study` is the first figure with this relation.
     """
 
     first: str
@@ -38,7 +38,7 @@ class Relation:
     study: str
 
     def holds(self, channels: Mapping[str, Channel]) -> bool:
-        """Return whether the relation holds, exactly: by the entries, or by a post-processing that is checked."""
+        """Return whether the relation is true, exactly: by comparing entries, or by a checked post-processing."""
         first, second = channels[self.first], channels[self.second]
         if self.how == "=":
             return first == second
@@ -209,7 +209,7 @@ def channels(n: int, k: int) -> dict[str, Channel]:
 
 
 def introduction(_request: Request) -> Report:
-    """Return the introduction's M and M': equally private against the strong adversary only."""
+    """Return the study of the introduction's mechanisms M and M', equally private only against the strong adversary."""
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for others in _OTHERS:
@@ -275,7 +275,7 @@ def introduction(_request: Request) -> Report:
 
 
 def mechanism(n: int, truth: Fraction, *, parity: bool) -> Channel:
-    """Return the channel of M, or of M' with `parity`: n input bits, one output bit.
+    """Return the channel of M (or of M', with `parity`), from n input bits to one output bit.
 
     >>> mechanism(2, Fraction(3, 4), parity=True).matrix[:, 0].tolist()  # 00, 01, 10, 11
     [Fraction(3, 4), Fraction(1, 4), Fraction(1, 4), Fraction(3, 4)]

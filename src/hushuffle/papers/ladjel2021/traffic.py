@@ -56,7 +56,7 @@ def as_printed(n: int, sigma: float, dummies: int, delta: float = DELTA) -> floa
 
 
 def meets(n: int, sigma: float, dummies: int, *, epsilon: float) -> bool:
-    """Return whether the certified delta at `epsilon` is at most 1e-4."""
+    """Return whether the certified delta of a scrambler at `epsilon` is at most 1e-4."""
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     law = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=dummies), n=n))
     return law.near(DELTA).upper(epsilon * (1 - 1e-6)) <= DELTA

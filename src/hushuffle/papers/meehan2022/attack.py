@@ -1,4 +1,4 @@
-"""Inference attack and learnability between no shuffle and the uniform shuffle (figures 4 and 8)."""
+"""Figures 4 and 8: inference attack and learnability, for shuffles between no shuffle and the uniform shuffle."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def twitch_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the graph: groups of the closest friends, then several alpha for groups of five."""
+    """Return the study of the friendship graph: groups of closest friends, then several alpha for groups of five."""
     case, close = twitch(request.folder("twitch_musae"), people=people)
     sized = []
     for size in sizes:
@@ -113,7 +113,7 @@ def adult_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the census: groups by age, groups of the next in age, and several alpha within one year."""
+    """Return the study of the census: groups by age, groups of nearest ages, and several alpha within one year."""
     case, age = adult(request.folder("adult"), people=people)
     line = stands(age)
     yearly = []
@@ -218,7 +218,7 @@ def _people(case: Case) -> str:
 def spans(
     steps: Sequence[Step], scores: Mapping[str, Score], basis: str, *, data: str, stand_in: str, repeats: str = ""
 ) -> tuple[Claim, ...]:
-    """Return the claims that the steps cover the range between no shuffle and the uniform shuffle."""
+    """Return claims that the shuffles of the steps cover the range between no shuffle and the uniform shuffle."""
     chosen = [each for each in steps if each.basis == basis]
     first, last = chosen[0], chosen[-1]
     intervals = []
@@ -309,7 +309,7 @@ def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
 
 
 def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
-    """Return a sentence on how far a larger alpha takes the learner back to no shuffle."""
+    """Return a sentence on how close a larger alpha brings the learner's error to that without a shuffle."""
     ways = ", ".join(
         f"{max(0.0, 1 - way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}" for each in steps
     )

@@ -1,4 +1,4 @@
-"""A de Finetti attack on shuffled reports (appendix A.3), with every belief by enumeration, and Properties 1 and 2."""
+"""A de Finetti attack on shuffled reports (appendix A.3), with beliefs by enumeration, and Properties 1 and 2."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _PRIORS: Final = (0.5, 0.1, 0.01, 1e-4, 1e-8)
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """The success of an attack: `right`, the share of values guessed right; `moved`, the largest change of a belief.
+    """The success of an attack: `right` is the share of right guesses, `moved` the largest change of a belief.
 
-    `moved` is the largest |ln| of the belief in one sender of a report, given the release, over that given the bag of
-    reports alone, in nats.
+    A belief is the probability that a person sent a report. `moved`, in nats, is the largest |ln| of the ratio of the
+    belief given the release to the belief given only the multiset of reports.
     """
 
     right: float
@@ -41,7 +41,7 @@ class Attack:
 
 
 def beliefs(_request: Request) -> Report:
-    """Return the attack at several alpha, for one group of all people and groups by class, and Property 1's bound."""
+    """Return the study of the attack at several alpha, for a group of all people and for groups by class."""
     n, half = len(CLASSES), len(CLASSES) // 2
     whole, parts = [list(range(n))], [list(range(half)), list(range(half, n))]
     reference, channel = list(range(n)), _channel()
@@ -147,7 +147,7 @@ def _largest(moved: Sequence[float]) -> float:
 
 
 def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
-    """Return the attacker's success against a Mallows shuffle around the order of the people, by enumeration.
+    """Return the attacker's success against a Mallows shuffle about the order of the people, by enumeration.
 
     >>> attack((0, 1), 0.0, np.eye(2)).moved  # a uniform shuffle says no more than the bag of reports
     0.0
@@ -169,10 +169,9 @@ def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
 
 
 def shift(theta: float, n: int, prior: float) -> float:
-    """Return how far ln of a belief moves at most, if only an order, with `prior`, and its reverse are possible.
+    """Return the largest change of ln of a belief, if only an order (probability `prior`) and its reverse are possible.
 
-    The release is the likeliest under one of them and the least likely under the other: it raises the belief in the one
-    and lowers the belief in the other.
+    The release is most likely under one order and least likely under the other: one belief rises, the other falls.
 
     >>> round(shift(0.1, 3, 0.5), 4), round(shift(0.1, 3, 1e-9), 4)
     (0.1612, 0.3)

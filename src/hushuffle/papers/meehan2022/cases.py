@@ -1,4 +1,4 @@
-"""The people of the order studies: census, friendship graph, crescents; with neighbourhoods and public features."""
+"""People of the order studies (census, friendship graph, crescents), with neighbourhoods and public features."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _ROWS: Final = 1000
 class Case:
     """People with one private value each: `values`, shape (n,), codes 0..k-1.
 
-    `near` gives each person's neighbourhood of radius r* (`within` describes it), `features` the public data of each
-    person that a learner uses, `privileged` the additional knowledge of the attacker.
+    `near` contains each person's neighbourhood of radius r* (`within` describes it), `features` the public data that a
+    learner uses, and `privileged` the additional knowledge of the attacker.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Case:
 
 
 def adult(folder: Path, *, people: int | None = None) -> tuple[Case, Floats]:
-    """Return the training half of the census (or its first `people`), and the ages of these people."""
+    """Return the people of the census training data (or the first `people`), and their ages."""
     frame = load_census(folder)
     frame = frame.filter(frame["split"] == "train").head(people or frame.height)
     age = frame["age"].to_numpy().astype(np.float64)
@@ -84,7 +84,7 @@ def next_in_line(line: Floats, size: int) -> Groups:
 
 
 def twitch(folder: Path, *, people: int | None = None) -> tuple[Case, csr_array]:
-    """Return the people of the German graph (or its first `people`), and the closeness of each pair of friends."""
+    """Return the people of the German graph (or the first `people`), and the closeness of each pair of friends."""
     graph = load_graph(folder, language="DE")
     if people is not None:
         edges = graph.edges[(graph.edges < people).all(axis=1)]
@@ -102,7 +102,7 @@ def twitch(folder: Path, *, people: int | None = None) -> tuple[Case, csr_array]
 
 
 def closeness(table: csr_array) -> csr_array:
-    """Return for each pair of friends 1 + the number of their common friends, shape (n, n)."""
+    """Return a matrix, shape (n, n): for each pair of friends, 1 + the number of their common friends."""
     rows = []
     for start in range(0, table.shape[0], _ROWS):
         block = table[start : start + _ROWS]
@@ -111,7 +111,7 @@ def closeness(table: csr_array) -> csr_array:
 
 
 def closest_friends(close: csr_array, size: int) -> Groups:
-    """Return for each person a group: the person and the `size` - 1 friends with the most common friends, at most.
+    """Return each person's group: the person, and up to `size` - 1 friends with the most common friends.
 
     >>> table = csr_array(np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]]))
     >>> [group.tolist() for group in map(closest_friends(table, 2).__getitem__, range(3))]
@@ -130,7 +130,7 @@ def closest_friends(close: csr_array, size: int) -> Groups:
 
 
 def syn(people: int, *, seed: int) -> tuple[Case, Floats, tuple[Floats, Integers]]:
-    """Return generated people, their places, and places and labels of as many people for testing."""
+    """Return generated people and their places, and places and labels of equally many people for testing."""
     trained, tested = crescents(people, seed=seed), crescents(people, seed=seed + 1)
     case = Case(
         name="Syn",

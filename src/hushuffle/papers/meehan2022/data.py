@@ -46,10 +46,10 @@ def load_census(folder: str | Path) -> pl.DataFrame:
     field and the full stop after the test set's incomes are removed.
 
     Args:
-        folder: holds adult.parquet, or adult.data and adult.test (each also .gz).
+        folder: contains adult.parquet, or adult.data and adult.test (each also .gz).
 
     Raises:
-        DataError: a file is missing or cannot be read; names file, record and column, never a value.
+        DataError: a file is missing or cannot be read; the message names file, record and column, but no value.
 
     Source: Kohavi, Becker 1996 (data).
 
@@ -91,7 +91,7 @@ def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SocialGraph:
-    """An undirected graph of n people: `edges`, shape (m, 2), people 0..n-1; `mature`, shape (n,), one bit each."""
+    """An undirected graph of people 0..n-1: `edges`, shape (m, 2); `mature`, shape (n,), one private bit per person."""
 
     name: str
     edges: npt.NDArray[np.int64] = field(repr=False)
@@ -104,7 +104,7 @@ class SocialGraph:
 
 
 def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
-    r"""Return the Twitch graph of one language: who follows whom (either way), and who streams mature content.
+    r"""Return the Twitch graph of one language: pairs of followers, and the people who stream mature content.
 
     Formats: edges.parquet (columns lang, src, dst) with targets.parquet (lang, new_id, mature); or the published
     musae_DE_edges.csv (from, to) with musae_DE_target.csv (new_id, mature), also without "musae_" in front. People
@@ -187,13 +187,13 @@ class Crescents:
 def crescents(n: int, *, seed: int = 1) -> Crescents:
     """Return n people with uniformly random labels; each person's point is uniform in its label's half of a crescent.
 
-    Crescents are half circles of radius 1, 0.3 thick, the lower one turned around and reaching into the upper one;
-    clusters are 4.5 apart.
+    Crescents are half circles of radius 1 and thickness 0.3; in each cluster the lower crescent is rotated and reaches
+    into the upper crescent. Clusters are 4.5 apart.
 
     Raises:
         InvalidInputError: n < 1.
 
-    Source: Meehan et al. 2022, figure 1 and section 5 (which give the picture, not the distribution: this one is ours).
+    Source: Meehan et al. 2022, figure 1 and section 5 (only a picture; the distribution is chosen here).
 
     >>> people = crescents(1000)
     >>> people.points.shape, np.unique(people.coarse(4)).tolist()
@@ -214,7 +214,7 @@ def crescents(n: int, *, seed: int = 1) -> Crescents:
 
 
 def coarse(labels: npt.ArrayLike, ways: int) -> npt.NDArray[np.int64]:
-    """Return labels 0..7 as 8, 4 or 2 classes.
+    """Return labels 0..7 merged into 8, 4 or 2 classes.
 
     Raises:
         InvalidInputError: another number of classes, or labels outside 0..7.

@@ -1,4 +1,4 @@
-"""The gain from the exact sensitivity at equal alpha, and the effect of group sizes."""
+"""How much the exact sensitivity improves accuracy at equal alpha, and the effect of group sizes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BEST: Final = "best"
 def exact_study(
     request: Request, *, repetitions: int = _REPETITIONS, trees: int = TREES, people: int | None = None
 ) -> Report:
-    """Return the comparison on the census, the friendship graph and generated people."""
+    """Return the comparison of exact and published sensitivity on the census, the graph and generated people."""
     blocks = [
         (case, [_pair(grouping, name) for grouping in groupings for name in grouping[2]])
         for case, groupings in (_ages(request, people), _graph(request, people), _plane(request, people))

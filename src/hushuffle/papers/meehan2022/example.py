@@ -137,7 +137,7 @@ def example(_request: Request) -> Report:
 
 
 def neighbours(person: int) -> tuple[int, ...]:
-    """Return the group of a person: itself and its neighbours.
+    """Return the group of a person: the person and the neighbours in the example's graph.
 
     >>> neighbours(4), neighbours(8)
     ((4, 5, 7), (3, 5, 8))
@@ -146,7 +146,7 @@ def neighbours(person: int) -> tuple[int, ...]:
 
 
 def is_breadth_first(people: Sequence[int]) -> bool:
-    """Return whether people are in the order in which their first visited neighbour was visited.
+    """Return whether the order is a breadth-first order: sorted by each person's first visited neighbour.
 
     >>> is_breadth_first(PRINTED), is_breadth_first((5, 2, 3, 8, 4, 7, 1, 6))
     (True, False)
@@ -159,7 +159,7 @@ def is_breadth_first(people: Sequence[int]) -> bool:
 
 
 def released(drawn_people: Sequence[int]) -> tuple[int, ...]:
-    """Return for the place of each person whose report it holds: z[reference[rank]] = y[drawn[rank]].
+    """Return for each person's place the person whose report is released there: z[reference[rank]] = y[drawn[rank]].
 
     >>> released(PRINTED)
     (1, 2, 3, 4, 5, 6, 7, 8)

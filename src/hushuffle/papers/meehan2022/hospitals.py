@@ -1,4 +1,4 @@
-"""Figure 4 (a, c) on generated hospitals: the paper's discharge records (PUDF) may not be shipped."""
+"""Figure 4 (a, c) on generated hospitals, since the paper's discharge records (PUDF) may not be shipped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _STAND_IN: Final = "Generated hospitals: the paper's records are not here, and i
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patients:
-    """n patients: `places` of their hospitals in km, shape (n, 2), and `amounts` paid; `methods` are private codes."""
+    """n patients: `places` of their hospitals in km, shape (n, 2), paid `amounts`, and private codes `methods`."""
 
     places: Floats
     amounts: Floats

@@ -31,17 +31,17 @@ _MOST: Final = 4000
 def smoothed_guess(points: npt.ArrayLike, released: npt.ArrayLike, *, k: int, seed: int = 1) -> Integers:
     """Return the most likely value at each person's place according to a Gaussian process, shape (n,).
 
-    Each value is an indicator over the plane; their common covariance is c exp(-d**2 / (2 l**2)) plus noise, with c, l
-    and the noise fitted by marginal likelihood. The guess is the value with the largest posterior mean.
+    Each value has an indicator function over the plane. All have the covariance c exp(-d**2 / (2 l**2)) plus noise,
+    with c, l and the noise fitted by marginal likelihood. The guess is the value with the largest posterior mean.
 
     Args:
         points: public places, shape (n, d), n at most 4,000.
         released: released values, shape (n,), codes 0..k-1.
         k: number of values.
-        seed: of the fit's restart.
+        seed: seed of the restart of the fit.
 
     Raises:
-        InvalidInputError: shapes that do not fit, codes outside, or too many people.
+        InvalidInputError: a shape does not fit, a code is out of range, or there are too many people.
         MissingDependencyError: scikit-learn is not installed.
 
     Source: C. E. Rasmussen, C. K. I. Williams 2006, chapter 2; Meehan et al. 2022, figure 1.

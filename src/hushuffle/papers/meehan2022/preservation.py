@@ -1,4 +1,4 @@
-"""The share of a subset that stays inside it, against alpha, the width of the groups and its size (figure 7)."""
+"""Figure 7: the share of a subset that stays in the subset, against alpha, group width and subset size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def preservation_study(
     alphas: Sequence[float] = _ALPHAS,
     widths: Sequence[int] = _WIDTHS,
 ) -> Report:
-    """Return eta at delta = 0.01 for subsets in the middle of `people`, from `samples` permutations each."""
+    """Return the study of eta at delta = 0.01, for subsets in the middle of `people`, from `samples` permutations."""
     settings = [(alpha, width) for width in _SWEPT for alpha in alphas] + [(ALPHA, width) for width in widths]
     settings = list(dict.fromkeys(settings))
     bounds: dict[tuple[float, int], dict[float, Bound]] = {}

@@ -53,8 +53,8 @@ class Measured:
 class Score:
     """The results of one shuffler over all repetitions.
 
-    `rho`: share of vulnerable people; `by_value`: the same among people with each value; `error`: lambda; `cleared`:
-    lambda if the learner removes the noise.
+    `rho`: share of vulnerable people; `by_value`: share of vulnerable people among the people with each value; `error`:
+    lambda; `cleared`: lambda if the learner removes the noise.
     """
 
     rho: Measured
@@ -99,7 +99,7 @@ def run(
 ) -> dict[str, Score]:
     """Return the results of each shuffler by name, on the same randomized reports in each repetition.
 
-    In each repetition a shuffler draws one permutation, and applies it to all the `draws`, as published.
+    In each repetition a shuffler draws one permutation and applies it to all `draws`, as in the paper.
     """
     randomizer = RandomizedResponse(k=case.k, epsilon=EPSILON)
     law = randomizer.law()
@@ -132,7 +132,7 @@ def _score(rows: Sequence[tuple[float, list[float], float, float]]) -> Score:
 
 
 def ends() -> dict[str, Shuffler]:
-    """Return the two shufflers between which order-private shuffles lie: no shuffle and the uniform shuffle."""
+    """Return the two extreme shufflers: no shuffle and the uniform shuffle."""
     return {LOCAL: NoShuffle(), UNIFORM: UniformShuffle()}
 
 
@@ -157,7 +157,7 @@ def sweep_chart(
     figure: Callable[[Score], Measured],
     x_log: bool = True,
 ) -> Chart:
-    """Return a chart of one `figure` of the scores against the parameter of the steps, a line for each basis."""
+    """Return a chart of one field (`figure`) of the scores against the parameter of the steps, a line per basis."""
     xs = sorted({each.x for each in steps})
     lines = [band(end, (xs[0], xs[-1]), [figure(scores[end])] * 2) for end in (LOCAL, UNIFORM)]
     for basis in dict.fromkeys(each.basis for each in steps):
@@ -176,7 +176,7 @@ def sweep_chart(
 
 
 def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
-    """Return a table of every score with the basis of its shuffler."""
+    """Return a table of every score with the type of sensitivity of its shuffler."""
     rows = [(end, "", "", "", "", *_cells(scores[end])) for end in (LOCAL, UNIFORM)]
     rows += [
         (
@@ -224,5 +224,5 @@ def settings(case: Case, *, repetitions: int, seed: int, trees: int = TREES) -> 
 
 
 def stands(values: Floats) -> Integers:
-    """Return the order of people on a line, by their values."""
+    """Return the order of people by their positions on a line."""
     return np.argsort(values, kind="stable").astype(np.int64)

@@ -1,4 +1,4 @@
-"""One randomized place of each person: the guarantee, the attack's success, and how well matchers separate people."""
+"""Each person sends one randomized place: the guarantees, the attack's success, and the divergence of scores."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _RESOLUTION: Final = 0.01
 class Attempt:
     """One mechanism at one epsilon: the guarantees for one report, and the results of the paper's attack.
 
-    Bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here`: I(U;Y) of these
-    people, whose places are given, `divergence`: the estimate of D(f_G || f_I), the paper's PSE, mean over the rounds,
-    with the interval of the last. Errors: `wrong` with `error`, its interval; `least`, a lower bound of
-    every error for any people, `least_here` for these people; `places` are the ranks of the right person in all rounds.
+    In bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here` (I(U;Y) for these
+    people's places), and `divergence`, the estimate of D(f_G || f_I) (the paper's PSE), the mean over all rounds;
+    `interval` is from the last round. Errors: `wrong`, with the interval `error`; `least` is a lower bound for any
+    people, and `least_here` for these people. `places` are the ranks of the true sender in all rounds.
     """
 
     mechanism: str
@@ -85,7 +85,7 @@ class Attempt:
 def attempts(
     request: Request, places: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
 ) -> list[Attempt]:
-    """Return the attempt of each mechanism at each epsilon: people send the first place of their second half."""
+    """Return the attack on each mechanism at each epsilon; people send the first place of their traces' second half."""
     scene = linkage.scene(places)
     profiles, coins = linkage.train(scene.training), reproducible(request.seed)
     results: list[Attempt] = []
@@ -158,7 +158,7 @@ def _attempt(
 def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
     """Return I(X;Y) in bits of symmetric randomized response if only these values occur, with these frequencies.
 
-    It is I(U;Y) if people's values are given: a report reveals no more about a person than the person's value.
+    The result is also I(U;Y) if each person's value is fixed, since a report depends only on the value.
 
     >>> from fractions import Fraction
     >>> round(information(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), np.array([0.5, 0.5])), 4)

@@ -1,4 +1,4 @@
-"""The same bound on identification by mechanism and by number of buckets (figures 4 and 12)."""
+"""Figures 4 and 12: mechanisms and numbers of buckets with the same bound on identification."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ def _printed(values: Sequence[float]) -> list[str]:
 
 
 def at_scale(randomizer: RandomizedResponse | LocalHashing) -> Protocol:
-    """Return the paper's protocol with this randomizer: its number of people, one report each."""
+    """Return the protocol with this randomizer and the paper's number of people, with one report each."""
     return Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=PEOPLE)
 
 
 def against_buckets(request: Request, *, n: int = PEOPLE, k: int = VALUES, sweep: Sequence[int] = _SWEEP) -> Report:
-    """Return figure 12: local hashing with more and more buckets at theta = 1/2, and randomized response."""
+    """Return figure 12: errors of randomized response, and of local hashing by number of buckets, at theta = 1/2."""
     return losses_by_buckets(zipf(n, k, EXPONENT, request.seed), sweep, request)
 
 
 def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Report:
-    """Return the losses of local hashing at each number of buckets in `sweep`, with theta = 1/2."""
+    """Return the squared errors of local hashing at each number of buckets in `sweep`, with theta = 1/2."""
     k = people.counts.size
     measured: list[tuple[int, Losses]] = []
     for position, g in enumerate(sweep):

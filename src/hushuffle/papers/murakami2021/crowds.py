@@ -1,4 +1,4 @@
-"""Crowds with known frequencies, and the errors of the estimates from one collection."""
+"""People with known frequencies of values, and the errors of the estimates from one collection."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
 class Losses:
     """Sums of squared errors of one run, over the top values and over all values, without and with the threshold.
 
-    `predicted` are the exact expectations of the first two; `shares` what is left of the top values above the
-    threshold.
+    `predicted` contains the exact expectations of `top` and `every`. `shares` contains the estimates of the top values;
+    estimates below the threshold are 0.
     """
 
     top: float

@@ -83,11 +83,11 @@ _LABELS: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Events:
-    """Traces of the people who are scored, drawn from `people` who have at least `at_least` events.
+    """Traces of the scored people, drawn from `people` people with at least `at_least` events.
 
-    `known`: numbers of events that an attacker with partial knowledge is tried with. `lacks`: what the paper has in
-    place of them, empty if they are as many as the paper's. `short`: whether longer traces were asked for than there
-    are. `source` says what they are, `where` the people are.
+    `known` lists the numbers of events that an attacker with partial knowledge knows. `lacks` describes the paper's
+    data if they differ, and is otherwise empty. `short`: the available traces are shorter than requested. `source`
+    describes the events, and `where` the people.
     """
 
     traces: Traces
@@ -121,7 +121,7 @@ Used = Events | Matcher
 
 
 def checkins(request: Request, *, long: bool = False) -> Events:
-    """Return the check-ins of people who have enough of them; with `long`, of people with long traces."""
+    """Return the check-ins of people who have enough check-ins; with `long`, of people with long traces."""
     original = request.original(_FOURSQUARE)
     folder = original or request.folder(DATA[0])
     traces = load_checkins(folder)
@@ -138,7 +138,7 @@ def checkins(request: Request, *, long: bool = False) -> Events:
 
 
 def visitors(request: Request) -> tuple[Traces, str] | None:
-    """Return the traces of all people whom the paper includes, and how they differ from the paper's; or None."""
+    """Return the traces of all people whom the paper includes, and the difference from the paper's; or None."""
     folder = request.original(_FOURSQUARE)
     if folder is None:
         return None
@@ -159,7 +159,7 @@ def _lacks(name: str, people: int) -> str:
 
 
 def ratings(request: Request, *, long: bool = False) -> Events:
-    """Return the movies that people liked, for all people with enough of them."""
+    """Return the movies that people rated highly, for all people with enough such ratings."""
     original = request.original(_MOVIELENS)
     folder = original or request.folder(DATA[1])
     order = "ratings of the same second are in order of the movie, as in the file"
@@ -209,7 +209,7 @@ def _events(
 
 
 def matrices(request: Request) -> list[Matcher]:
-    """Return the matchers of the face and of the finger, and of finger veins if they are given."""
+    """Return the matchers of face and fingerprint, and of finger veins if these data are available."""
     folder = request.original(_SCORES)
     if folder is None:
         return list(_nist(request, *_LABELS))
@@ -296,7 +296,7 @@ def settings(
     movies: Events | None = None,
     scores: Sequence[Matcher] = (),
 ) -> tuple[tuple[str, str], ...]:
-    """Return which data were used, and which data of the paper they replace."""
+    """Return settings that name the used data and the paper's data that they replace."""
     rows = [("location traces", places.source)]
     if movies is not None:
         rows.append(("ratings", movies.source))

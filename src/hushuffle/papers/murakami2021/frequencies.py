@@ -1,4 +1,4 @@
-"""Errors of frequency estimates at a guarantee of the paper, for synthetic and for real places."""
+"""Errors of frequency estimates at guarantees of the paper, for simulated and for real places."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 def against_epsilon(
     request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
 ) -> Report:
-    """Return figure 10: errors at each epsilon and at each guaranteed identification error, simulated check-ins."""
+    """Return figure 10 on simulated check-ins: errors by epsilon and by guaranteed identification error."""
     people = zipf(n, k, EXPONENT, request.seed)
     return errors(people, key=FIGURE_10, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED)
 
 
 def checkins(request: Request) -> Report:
-    """Return figure 10 on real check-ins: one per person in the paper's own data, else each check-in of one city."""
+    """Return figure 10 on real check-ins: one per person in the paper's data, else every check-in of one city."""
     own = visitors(request)
     if own is not None:
         traces, lacks = own
@@ -103,7 +103,7 @@ class Row:
 def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request, stand_in: str) -> Report:
     """Return the errors of randomized response and local hashing (g buckets) at each epsilon.
 
-    `stand_in` says how the people differ from the paper's.
+    `stand_in` describes how the people differ from the paper's people.
     """
     n, k = people.values.size, people.counts.size
     kinds: tuple[tuple[str, float, Mechanism], ...] = tuple(
@@ -176,7 +176,7 @@ def _table(rows: Sequence[Row]) -> Table:
 
 
 def promised(protocol: Protocol) -> tuple[float, float]:
-    """Return the identification error guaranteed by the published bounds, and by the exact Bayes error."""
+    """Return the identification errors that the published bounds and the exact Bayes error guarantee."""
     fano = pie.fano_error(pie.published_alpha(protocol).upper, protocol.n)
     return fano.lower, pie.bayes_error(protocol).lower
 
@@ -221,8 +221,8 @@ def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Cl
 def epsilon_for_loss(people: Crowd, loss: float) -> float:
     """Return the epsilon at which randomized response has this expected loss over the top values.
 
-    By (22) of the paper the loss is (T (k - 1) u**2 + (T + S (k - 2)) u) / n with u = 1/(e**epsilon - 1), for T values
-    that S of all people hold.
+    By (22) of the paper the loss is (T (k - 1) u**2 + (T + S (k - 2)) u) / n with u = 1/(e**epsilon - 1), for T top
+    values and the share S of people who have them.
 
     >>> round(epsilon_for_loss(zipf(1000, 50, 1.0, seed=1), 1e-3), 3)
     4.785

@@ -1,4 +1,4 @@
-"""How identifying traces without noise are, compared with a face and a fingerprint: the paper's figures 5 and 6."""
+"""The paper's figures 5 and 6: how identifying traces without noise are, compared with a face and a fingerprint."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _trends(measured: Sequence[Measured]) -> Chart:
 
 
 def compared(request: Request) -> Report:
-    """Return one chart of all sources: the attacker knows all events, or past events only."""
+    """Return one comparison of all sources, if the attacker knows all events or only past events."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     first = [matched(f"check-ins, first {m}, all known", _known_places(places, m)) for m in (1, 3)]
     past = [
@@ -280,7 +280,7 @@ def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
 
 
 def partial(request: Request) -> Report:
-    """Return figure 6: the attacker knows earlier check-ins only, or the first ratings."""
+    """Return figure 6: how identifying traces are if the attacker knows only earlier check-ins or the first ratings."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     sweeps = {"check-ins": places, "ratings": movies}
     sources = [

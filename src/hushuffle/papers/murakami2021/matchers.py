@@ -1,4 +1,4 @@
-"""Other matching algorithms on the same check-ins: cosine and TF-IDF beside the Markov model (section 3.1)."""
+"""Other matching algorithms on the same check-ins: cosine and TF-IDF, compared with the Markov model (section 3.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One randomized place of each person: bounds on bits and errors, beside an attack (the paper's figures 8 and 9)."""
+"""Figures 8 and 9: each person sends one randomized place; bounds on bits and errors, compared with an attack."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IMPROVED: Final = 1.5
 
 
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 8: upper bounds on PIE in bits, and the divergence of scores."""
+    """Return figure 8: upper bounds on PIE in bits, compared with the divergence of an attack's scores."""
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
@@ -169,7 +169,7 @@ def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
 
 
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 9: identification errors, and lower bounds on them."""
+    """Return figure 9: identification errors of an attack, compared with lower bounds."""
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(

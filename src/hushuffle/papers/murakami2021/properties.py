@@ -30,7 +30,7 @@ _BUCKETS: Final = (2, 4, 1024, 2**16, 10**6, 10**8)
 
 
 def axioms(request: Request) -> Report:
-    """Return alpha after random post-processing, and for hidden and public random choices of two mechanisms."""
+    """Return the study of alpha after random post-processing, and for hidden or public choices of two mechanisms."""
     plain = _response(_EPSILON)
     before = alpha(plain)
     rng = np.random.default_rng(request.seed)

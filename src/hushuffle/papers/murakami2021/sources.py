@@ -27,8 +27,8 @@ SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
 class ScoreMatrix:
     """Scores of n people, shape (n, n): `scores[i, j]` compares a probe of person i with the enrolment of person j.
 
-    Genuine scores are the diagonal, impostor scores the rest; higher is a better match. `left_out` people of the
-    file failed to enrol (or their probe failed) and are not among the n.
+    Genuine scores are on the diagonal; all others are impostor scores. Higher scores are better matches. `left_out`
+    counts people of the file whose enrolment or probe failed; they are not among the n people.
     """
 
     name: str
@@ -44,11 +44,11 @@ class ScoreMatrix:
 def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str, ScoreMatrix]:
     """Return the score matrices of a file by name.
 
-    Formats: a NumPy archive (.npz) of square matrices (other arrays in it are passed over), or text (.csv, .txt,
-    .dat): one row for each probe, separated by commas or spaces. `failed` is the mark of a comparison that did not
-    take place (None: there is no mark). A person whose row or column contains only marks failed to enrol. The row
-    and column of this person are left out, and `left_out` counts the person. A mark elsewhere is refused, since
-    leaving out only some comparisons of a person would bias the result.
+    Formats: a NumPy archive (.npz) of square matrices (other arrays are ignored), or text (.csv, .txt, .dat) with a
+    row for each probe, separated by commas or spaces. `failed` is the mark of a comparison that did not
+    take place (None: there is no mark). A person whose row or column contains only marks failed to enrol. The row and
+    column of this person are omitted, and `left_out` counts the person. A mark elsewhere is an error, since omitting
+    only some comparisons of a person would bias the result.
 
     Raises:
         DataError: the file does not exist, has no square matrices of finite numbers, or has single failed comparisons.
@@ -156,7 +156,7 @@ class Source:
         return len(self.scores)
 
     def detection(self) -> Detection:
-        """Return false accept rates against false reject rates."""
+        """Return the curve of false accept rates against false reject rates."""
         return detection_curve(linkage.genuine_scores(self.scores), linkage.impostor_scores(self.scores))
 
 
@@ -164,10 +164,10 @@ class Source:
 class Measured:
     """The measurements of a source.
 
-    `bits`: the estimate of D(f_G || f_I) for all n people; `interval` of the same, without an upper bound where the
-    estimate has not settled; `counts`: the estimate from merged cells, and merging can only lower D; `trend`: the
-    estimate for fewer people, up to the number that all compared sources have. `wrong`: how often the best score is
-    another person's.
+    `bits` is the estimate of D(f_G || f_I) for all n people, with `interval`, which has no upper bound if the estimate
+    still changes with n. `counts` is the estimate from merged cells; merging can only lower D. `trend` contains
+    estimates for fewer people, up to the number that all compared sources have. `wrong` is the share of people for whom
+    another person has the best score.
     """
 
     label: str
@@ -217,7 +217,7 @@ def _measure(source: Source, people: int, seed: int) -> Measured:
 
 
 def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Source:
-    """Return the source of Markov log-likelihoods of what people send, or of those divided by the number of events."""
+    """Return the source with Markov log-likelihoods of the sent events as scores, per event if requested."""
     scores = linkage.trace_scores(linkage.train(scene.training), scene.reported)
     if per_event:
         scores = scores / scene.reported.lengths[:, None]
@@ -292,7 +292,7 @@ def decided(
     reason: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim; on the paper's own data, a claim that does not hold is contradicted only if that is `sure`."""
+    """Return the claim with its verdict; on the paper's data, it is contradicted only if the result is `sure`."""
     decides = holds or stand_in or sure
     return claim(
         f"section 5.2, Figure {figure}",

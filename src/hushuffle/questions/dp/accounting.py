@@ -10,8 +10,7 @@ import numpy as np
 
 from hushuffle import _checks
 from hushuffle.curves.dominating import typical_loss
-from hushuffle.curves.exported import attained_laws, dominating_law
-from hushuffle.curves.imported import ImportedCurve
+from hushuffle.curves.loss_distributions import ImportedCurve, attained_laws, dominating_law
 from hushuffle.errors import MissingDependencyError, UnsupportedProtocolError
 from hushuffle.numerics.loss_sum import LossLattice
 from hushuffle.questions.dp.composition import Round, Rounds, curves_of

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 from hushuffle import _checks
 from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket, spread
-from hushuffle.curves.composed import ComposedCurve
+from hushuffle.curves.composition import ComposedCurve
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol

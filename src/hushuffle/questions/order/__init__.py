@@ -1,7 +1,7 @@
-"""Privacy of the order of release: links between people and records, if a shuffler moves records only a little.
+"""Privacy of the order of release: how well records can be linked to people if a shuffler moves records only a little.
 
 A group contains the people whose records must not be distinguished. A Mallows shuffle about a reference order ensures
-that exchanging records inside a group changes the probability of any release by a factor of at most e**alpha,
+that exchanging records inside a group changes the probability of any release by a factor of at most e**alpha, where
 alpha = theta * sensitivity. `kendall_sensitivity` is exact; `published_sensitivity` is the paper's bound.
 """
 

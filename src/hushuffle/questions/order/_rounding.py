@@ -12,7 +12,7 @@ _STEPS: Final = 4  # floats: math.exp and two operations after it are off by les
 
 
 def up(value: Fraction) -> float:
-    """Return the smallest float >= `value`, infinity beyond the largest.
+    """Return the smallest float >= `value`, or infinity if `value` is above the largest float.
 
     >>> Fraction(up(Fraction(1, 3))) >= Fraction(1, 3)
     True
@@ -25,7 +25,7 @@ def up(value: Fraction) -> float:
 
 
 def down(value: Fraction) -> float:
-    """Return the largest float <= `value`, for 0 <= value within the floats.
+    """Return the largest float <= `value`, for `value` from 0 to the largest float.
 
     >>> Fraction(down(Fraction(1, 3))) <= Fraction(1, 3)
     True
@@ -35,7 +35,7 @@ def down(value: Fraction) -> float:
 
 
 def raised(value: float) -> float:
-    """Return `value` >= 0 raised by a few floats, which covers the rounding errors in it.
+    """Return a float slightly above `value` >= 0, to allow for the rounding errors in `value`.
 
     >>> 0 < raised(1.0) - 1.0 < 1e-15
     True
@@ -46,7 +46,7 @@ def raised(value: float) -> float:
 
 
 def lowered(value: float) -> float:
-    """Return `value` >= 0 lowered by a few floats, which covers the rounding errors in it; at least 0.
+    """Return a float slightly below `value` >= 0 but at least 0, to allow for the rounding errors in `value`.
 
     >>> 0 < 1.0 - lowered(1.0) < 1e-15
     True

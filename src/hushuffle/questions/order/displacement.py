@@ -1,18 +1,18 @@
 """How far records move in a Mallows shuffle: the distribution of |tau(i) - i| for a random place i.
 
-Kendall, exactly: let a items be smaller and b larger than item i. That r smaller ones follow it and l larger ones
-precede it has probability
+Kendall's distance: a items are smaller and b items are larger than item i. The probability that r smaller items follow
+item i and l larger items precede item i is exactly
 
     q**(r + l + r l) [a over r] [b over l] [a - r + l]! [b - l + r]! / [a + b + 1]!
 
-with q-numbers [m] = (1 - q**m)/(1 - q), q = e**-theta: item i makes r + l inversions, the larger ones before it and the
-smaller ones after it r l among themselves, the choice of which ones the q-binomials, and the orders before and
-after item i the q-factorials. Item i then moves by l - r places. For n large and theta small between the two (1/n far
-below theta far below 1) the law tends to the logistic one of scale 1/theta, of mean distance 2 ln 2 / theta.
+with q-numbers [m] = (1 - q**m)/(1 - q), q = e**-theta. Item i takes part in r + l inversions; the l larger items before
+it and the r smaller items after it have r l inversions among themselves. The choice of these items gives the
+q-binomials; the orders before and after item i give the q-factorials. Item i then moves by l - r places. If theta is
+far below 1 and far above 1/n, the move is nearly logistic with scale 1/theta; its mean distance is 2 ln 2 / theta.
 
-Hamming: an item that is displaced is equally likely at each other place.
+Hamming distance: a displaced item is equally likely at each other place.
 
-Source: the formulas are argued above; Gnedin and Olshanski 2012 have the limit n = infinity; Diaconis and Graham 1977:
+Source: the argument above; Gnedin and Olshanski 2012 have the limit n = infinity; Diaconis and Graham 1977:
 inversions <= sum of |tau(i) - i| <= 2 inversions.
 """
 
@@ -51,9 +51,9 @@ _SOURCES: Final = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Displacement:
-    """The distribution of the number of places that a record moves: `law[d]` is the probability of d, shape (n,).
+    """The distribution of the number of places that a record moves: `law[d]`, shape (n,), is the probability of d.
 
-    `mean` is exact (up to a relative rounding of 1e-9), or a simulated interval; then the law is simulated, too.
+    `mean` is exact (up to a relative rounding of 1e-9), or a simulated interval; in this case `law` is simulated, too.
     """
 
     mean: Bound
@@ -84,19 +84,19 @@ def displacement(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> Displacement:
-    """Return the displacement of the records of n people in a Mallows shuffle; it is the same for every reference.
+    """Return how far the records of n people move in a Mallows shuffle; the result is the same for every reference.
 
-    Exact for Hamming, for theta = 0 and for up to 500 people; else simulated: every permutation shows n records, and
-    the interval of the mean is Student's, over `samples` permutations (an approximation), cut to what holds for
-    certain: between once and twice the expected number of inversions per record.
+    Exact for Hamming, for theta = 0 and for up to 500 people; otherwise simulated with `samples` permutations. The
+    simulated mean has an approximate Student interval. It is cut to the proven range, from the expected number of
+    inversions per record to twice this number.
 
     Args:
         n: number of people, >= 1.
         theta: dispersion, >= 0; math.inf is allowed.
         distance: "kendall" or "hamming".
-        samples: permutations, >= 2, where they are simulated.
-        confidence: of the interval, in (0, 1).
-        rng: `secure()` unless given.
+        samples: number of simulated permutations, >= 2.
+        confidence: confidence of the simulated interval, in (0, 1).
+        rng: source of randomness; default: `secure()`.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -119,7 +119,7 @@ def displacement(
 
 
 def mean_inversions(n: int, theta: float) -> float:
-    """Return the mean number of inversions (Kendall-Mallows): the sum over i of 1/(e**theta-1) - i/(e**(theta i)-1).
+    """Return the mean number of inversions of a Kendall-Mallows shuffle of n people.
 
     >>> mean_inversions(5, 0.0), round(mean_inversions(2, 1.0), 12) == round(1 / (1 + math.e), 12)
     (5.0, True)

@@ -1,8 +1,7 @@
 """Groups of people whose records must not be distinguished, computed from public data.
 
-Every function returns `Groups` in which person i's own group is `groups[groups.group_of[i]]` and contains
-person i. People with the same public data share one group, so memory is linear in the memberships of the
-different groups.
+Every function returns `Groups`. Person i's group is `groups[groups.group_of[i]]` and contains person i. People with
+the same public data share a group, so memory grows only with the total size of the different groups.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def radius_groups(coordinates: npt.ArrayLike, radius: npt.ArrayLike, *, metric: 
 def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "euclidean") -> Groups:
     """Return each person's group: the `size` nearest people, the person included.
 
-    Where several are equally far, which of them belong is arbitrary, but the same every time.
+    Ties between equally distant people are broken arbitrarily, but in the same way every time.
 
     Raises:
         InvalidInputError: size < 1 or above the number of people, or bad coordinates (as `radius_groups`).
@@ -129,7 +128,7 @@ def nearest_groups(coordinates: npt.ArrayLike, size: int, *, metric: Metric = "e
 def path_groups(edges: npt.ArrayLike, *, n: int, radius: int) -> Groups:
     """Return each person's group: the people at most `radius` steps from the person in an undirected graph.
 
-    `edges` has shape (m, 2) with people 0..n-1; repeated edges and loops do no harm.
+    `edges` has shape (m, 2) with people 0..n-1; repeated edges and loops have no effect.
 
     Raises:
         InvalidInputError: edges of another shape or outside 0..n-1, or radius < 0.

@@ -1,8 +1,8 @@
 """Consequences of alpha: how much odds can change, and how often an adversary can single out a household.
 
-alpha, in nats, is that of (alpha, groups)-order privacy: exchanging records inside a group changes the
-probability of any release by a factor of at most e**alpha. Post-processing keeps alpha. It does not protect the
-values themselves; the randomizer's epsilon does.
+Order privacy with alpha (nats) means: exchanging records inside a group changes the probability of any release by a
+factor of at most e**alpha. Post-processing does not increase alpha. Order privacy does not protect the values; the
+randomizer's epsilon does.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hushuffle.questions.order._rounding import MEEHAN, lowered, raised, up
 
 
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
-    """Return the range of the odds that x_i = a rather than b after the release: prior odds times e**-alpha..e**alpha.
+    """Return the range of the posterior odds of x_i = a against x_i = b: `prior_odds` times e**-alpha to e**alpha.
 
-    `prior_odds` are those of an adversary who knows every record outside i's group and the multiset of records inside
-    it; the release reveals the order. The values may depend on each other in any way.
+    `prior_odds` are an adversary's odds before the release. The adversary knows every record outside i's group and the
+    multiset of records inside it. The values may depend on each other in any way.
 
     Raises:
         InvalidInputError: alpha or prior_odds not finite or < 0.
@@ -46,7 +46,7 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
     Raises:
         InvalidInputError: alpha not finite or < 0, or prior outside [0, 1].
 
-    Source: Meehan et al. 2022, Theorem 4.1, a against everything else.
+    Source: Meehan et al. 2022, Theorem 4.1, for x_i = a against x_i != a.
 
     >>> import hushuffle as hs
     >>> print(hs.order.posterior_probability(1.0, prior=0.5))
@@ -63,14 +63,14 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
 
 
 def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -> Bound:
-    """Return an upper bound on the probability of finding the records of `wanted` people in a group of size `group`.
+    """Return an upper bound on the probability that an adversary locates the records of `wanted` people in a group.
 
-    An adversary who knows all values names as many places of the release as people are `wanted`, and wins if more
-    than half of those places hold records of these people. With r = `group`, k = `wanted` < r/2 and local
-    `epsilon`, Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
+    An adversary who knows all values names `wanted` places of the release. The adversary wins if more than half of them
+    contain records of these people. With group size r = `group`, k = `wanted` < r/2 and local epsilon `epsilon`,
+    Pr[lose] >= floor((r-k)/k) e**-(2k epsilon + alpha) Pr[win].
 
-    Only for shuffles that draw the order without looking at the records, as the Mallows shuffles do: sorting
-    the records has alpha = 0, and the inequality fails for it.
+    The order must be drawn independently of the records, as in Mallows shuffles. The inequality fails for sorting,
+    which has alpha = 0.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, epsilon < 0, or not 1 <= wanted < group/2.
@@ -92,9 +92,9 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
 
 
 def composed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the sum of `alphas`: the alpha of all releases together, with independent randomness and the same groups.
+    """Return the sum of `alphas`: an upper bound on alpha of several independent releases with the same groups.
 
-    An upper bound; attained when all are Mallows shuffles about one reference.
+    The bound is attained if all releases are Mallows shuffles about the same reference.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -110,7 +110,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def mixed_alpha(alphas: Iterable[float]) -> Bound:
-    """Return the largest of `alphas`: the alpha of one release chosen at random, all with the same groups.
+    """Return the largest of `alphas`: a bound on alpha of a randomly chosen release, if all have the same groups.
 
     Raises:
         InvalidInputError: no alpha, or one not finite or < 0.
@@ -126,10 +126,10 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
 
 
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:
-    """Return findings that explain `alpha` in plain sentences: belief about a value, and singling out a household.
+    """Return sentences about `alpha`: how much a belief can change, and how likely a household's records are located.
 
-    `group` is the size of the smallest group considered, `wanted` that of the household. A group too small for
-    Theorem 4.2 (wanted >= group/2) has no second sentence.
+    `group` is the size of the smallest group, and `wanted` is the size of the household. The second sentence is missing
+    if wanted >= group/2, since Theorem 4.2 then does not apply.
 
     Raises:
         InvalidInputError: as `posterior_probability` and `reidentification`.

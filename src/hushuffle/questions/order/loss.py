@@ -1,4 +1,4 @@
-"""The largest change of an adversary's odds about a value, by enumeration for a few people."""
+"""The largest change of an adversary's odds about a value, by enumeration of all orders of at most eight people."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Law = tuple[Integers, Floats]
 def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = "kendall") -> Law:
     """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
 
-    The first array, shape (n!, n), holds the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
-    is proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
+    The first array, shape (n!, n), contains the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
+    contains their probabilities, proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not
@@ -64,18 +64,17 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
 def inferential_loss(
     prior: npt.ArrayLike, *, channel: Channel, law: Law | None = None, group: Sequence[int] | None = None
 ) -> Bound:
-    """Return the largest change of an adversary's log odds of x_i = a against b by any release, in nats.
+    """Return the largest change of an adversary's log odds of x_i = a against x_i = b by any release, in nats.
 
-    `prior`, shape (k,) * n, is the joint distribution of the n values; `channel` (k inputs) is every client's
-    randomizer; `law` the distribution of the order, such as `mallows_law` (None: the people's order). With `group` the
-    adversary knows the records outside it and the multiset of records inside it, and the loss is that of its members:
-    the left side of Theorem 4.1. By enumeration, exact up to rounding errors below 1e-9.
-    Infinite where a release rules a value out.
+    `prior`, shape (k,) * n, is the joint distribution of the n values. `channel` (k inputs) is every client's
+    randomizer. `law` is the distribution of the order, such as `mallows_law`; None is the fixed order of the people.
+    With `group`, the adversary knows the records outside the group and the multiset inside it, and the loss is over its
+    members (left side of Theorem 4.1). The result is exact up to 1e-9; it is infinite if a release rules a value out.
 
     Raises:
-        InvalidInputError: prior not a law over n values of the channel's k inputs, a law of orders that does not
-            fit, or a group not within 0..n-1.
-        NumericalError: more than 2e8 numbers to go through.
+        InvalidInputError: `prior` is not a distribution over n values of the channel's k inputs, `law` does not
+            fit, or a member of `group` is outside 0..n-1.
+        NumericalError: the enumeration needs more than 2e8 numbers.
 
     Source: Meehan et al. 2022, Definition A.1 and Theorem 4.1.
 

@@ -1,9 +1,9 @@
-"""How many members' places a group loses in a Mallows shuffle: certified bounds on the tail probability.
+"""Certified bounds on the probability that a group loses many of its places to other people in a Mallows shuffle.
 
-The law is a mixture. F items are frozen, P(F = f) proportional to x**f / f!, x = e**theta - 1, f = 0..n, and the other
-r = n - f are permuted uniformly. Of the r free items s lie in the group, with a hypergeometric law, and the number of
-its places that go to others is hypergeometric again: s draws out of r, of which r - s lie outside. All terms are
-positive, so that nothing cancels.
+The number of lost places is a mixture. With x = e**theta - 1, F items are frozen, where P(F = f) is proportional to
+x**f / f!, f = 0..n. The other r = n - f items are permuted uniformly. Of these, s are in the group; s is
+hypergeometric. The number of lost places is hypergeometric again: s draws from r items, of which r - s are outside the
+group. All terms are positive, so no digits cancel.
 
 Source: docs/theory/order.md, Theorem 9 and Corollary 10.
 """
@@ -46,7 +46,7 @@ _TRACE: Final = 1e-18
 
 @dataclass(frozen=True, kw_only=True)
 class Losses:
-    """The distribution of the number of places that a group of `size` of n people loses; at most `most`."""
+    """Distribution of the number of places that a group of `size` out of n people loses, at most `most` places."""
 
     n: int
     size: int
@@ -54,7 +54,7 @@ class Losses:
     most: int
 
     def beyond(self, lost: int) -> tuple[float, float]:
-        """Return certified bounds on P(more than `lost` places are lost).
+        """Return certified bounds on the probability that the group loses more than `lost` places.
 
         >>> ends = Losses(n=2, size=1, theta=0.0, most=1).beyond(0)
         >>> ends[0] <= 0.5 <= ends[1]
@@ -140,19 +140,18 @@ def preservation(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return delta for each group: the probability that less than the fraction `eta` of the group is preserved.
+    """Return for each group the probability delta that less than the fraction `eta` of the group is preserved.
 
-    Certified for Hamming, and for Kendall at theta = 0 or infinity; else a Clopper-Pearson interval from `samples`
-    permutations, which serve all groups (each interval holds with `confidence` by itself).
+    Certified for Hamming, and for Kendall at theta = 0 or infinity. Otherwise it is a Clopper-Pearson interval from
+    `samples` permutations, the same for all groups; `confidence` is that of each single interval.
 
     Args:
-        shuffler: with its reference order of n people.
+        shuffler: a Mallows shuffle with its reference order of n people.
         groups: a list of integer arrays of people, an (offsets, members) pair, or `Groups`.
-        eta: share in [0, 1]. A `Fraction` is taken as it is; a float as the shortest decimal that reads back as it, so
-            that 0.8 of 5 is 4.
-        samples: number of permutations, >= 1, where they are simulated.
-        confidence: of each interval, in (0, 1).
-        rng: `secure()` unless given.
+        eta: share in [0, 1]. A float is read as the shortest decimal that gives the same float, so that 0.8 of 5 is 4.
+        samples: number of simulated permutations, >= 1.
+        confidence: confidence of each interval, in (0, 1).
+        rng: source of randomness; default: `secure()`.
 
     Raises:
         InvalidInputError: an argument out of range, or bad groups.
@@ -189,19 +188,19 @@ def preserved_share(
     confidence: float = 0.99,
     rng: Randomness | None = None,
 ) -> tuple[Bound, ...]:
-    """Return the largest eta for each group: the fraction preserved except with probability at most `delta`.
+    """Return for each group the largest eta: the fraction that is preserved except with probability at most `delta`.
 
-    Certified, or from simulation, as `preservation`. A simulated end is an order statistic of the preserved shares;
-    with fewer than about ln(2 / (1 - confidence)) / delta permutations the lower bound says no more than what any
+    Certified or simulated, as in `preservation`. Each simulated bound is an order statistic of the preserved shares.
+    With fewer than about ln(2 / (1 - confidence)) / delta permutations, the lower bound is the share that every
     permutation preserves.
 
     Args:
-        shuffler: with its reference order of n people.
+        shuffler: a Mallows shuffle with its reference order of n people.
         groups: a list of integer arrays of people, an (offsets, members) pair, or `Groups`.
         delta: in [0, 1).
-        samples: number of permutations, >= 1, where they are simulated.
-        confidence: of each interval, in (0, 1).
-        rng: `secure()` unless given.
+        samples: number of simulated permutations, >= 1.
+        confidence: confidence of each interval, in (0, 1).
+        rng: source of randomness; default: `secure()`.
 
     Raises:
         InvalidInputError: an argument out of range, or bad groups.

@@ -1,8 +1,8 @@
 """A public reference order of the people in which the members of each group have neighbouring ranks.
 
-Nearer ranks give a smaller sensitivity, and less noise for the same alpha. Finding the best order is
-NP-hard (Meehan et al. 2022, Theorem A.3); these are heuristics. The order enters the guarantee only through the
-sensitivity, so any order is safe as long as it is made from public data: groups and coordinates, never reports.
+Nearer ranks mean a smaller sensitivity, and less noise for the same alpha. Finding the best order is NP-hard
+(Meehan et al. 2022, Theorem A.3), so the methods are heuristics. Any order is safe if it is computed from public data
+(groups and coordinates, never reports), since the guarantee depends on it only through the sensitivity.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
     """Return an order of the people, shape (n,), `order[rank] = person`, that keeps groups together.
 
     `groups` is a list of integer arrays, an (offsets, members) tuple, or `Groups`; `coordinates`, shape (n, d) or
-    (n,), are the public places or numbers they were made from (for latitude and longitude `on_sphere` is safe
-    across the date line). All of it must be public. The methods:
+    (n,), are the places or numbers from which the groups were computed (for latitude and longitude, `on_sphere`
+    works across the date line). Both must be public. The methods:
 
-    - "bfs": breadth first from the largest group, as published. Who is linked: i and the members of i's group
-      where everybody has their own, otherwise the members of one group;
+    - "bfs": breadth first from the largest group, as published. In the graph, i is linked to the members of i's
+      group if every person has a group of their own; otherwise all members of a group are linked;
     - "rcm": reverse Cuthill-McKee on the same graph;
-    - "sweep": along the best of several straight lines through the coordinates, then repeatedly by the middle
-      of one's group's ranks (relaxation) while that helps;
-    - "best": the one with the smallest exact Kendall sensitivity of these, the first two relaxed as well.
+    - "sweep": along the best of several straight lines through the coordinates; then people are sorted by the
+      middle rank of their group, repeatedly while the sensitivity falls (relaxation);
+    - "best": the order with the smallest exact Kendall sensitivity of these three; the first two are relaxed, too.
 
     Every component of the graph is ordered. Deterministic.
 

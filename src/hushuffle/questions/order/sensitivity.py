@@ -34,7 +34,7 @@ DISTANCES: Final[tuple[Distance, ...]] = ("kendall", "hamming", "footrule", "spe
 def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
     """Return the exact sensitivity of Kendall's distance, the largest over all groups.
 
-    `reference`, shape (n,), says who stands at each rank: `reference[rank] = person`. `groups` is a list of
+    `reference`, shape (n,), lists the person at each rank: `reference[rank] = person`. `groups` is a list of
     integer arrays, an (offsets, members) tuple, or `Groups`.
 
     Raises:
@@ -62,9 +62,9 @@ def sensitivity(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dista
 
 
 def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Distance = "kendall") -> Integers:
-    """Return the exact sensitivity of each group, shape (g,): see the module for the formulas.
+    """Return the exact sensitivity of a distance for each group, shape (g,); the module's docstring has the formulas.
 
-    Time is that of sorting the memberships.
+    Sorting the memberships takes most of the time.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, `groups` is invalid, or `distance` is unknown.
@@ -90,7 +90,7 @@ def sensitivities(reference: npt.ArrayLike, groups: GroupsLike, *, distance: Dis
 
 
 def published_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
-    """Return the published w(w+1)/2, w the `width`: an upper bound of `kendall_sensitivity`, printed as equal to it.
+    """Return the published w(w+1)/2, w the `width`: an upper bound on `kendall_sensitivity`, printed as its value.
 
     Raises:
         InvalidInputError: `reference` is not a permutation of 0..n-1, or `groups` is invalid.
@@ -190,10 +190,10 @@ def _spread(rank: Integers, groups: Groups, *, squared: bool) -> Integers:
 def alpha_for_theta(
     theta: float, *, reference: npt.ArrayLike, groups: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
-    """Return alpha = theta * sensitivity in nats, for any groups: those that theta was chosen for, or others.
+    """Return alpha = theta * sensitivity in nats, for any groups, also if theta was chosen for other groups.
 
-    Exact (rounded up once). `theta` may be math.inf, which leaves the order as it is: alpha is infinite then,
-    unless every group is one person.
+    Exact (rounded up once). If theta is math.inf, no record moves, and alpha is infinite unless every group has one
+    person.
 
     Raises:
         InvalidInputError: theta < 0, or as `sensitivity`.
@@ -218,10 +218,10 @@ def alpha_for_theta(
 def theta_for_alpha(
     alpha: float, *, reference: npt.ArrayLike, groups: GroupsLike, distance: Distance = "kendall"
 ) -> float:
-    """Return the largest theta that keeps `alpha` nats for `groups`: alpha / sensitivity, rounded down.
+    """Return the largest theta that guarantees `alpha` nats for `groups`: alpha / sensitivity, rounded down.
 
     Raises:
-        InvalidInputError: alpha not finite or < 0, every group is one person (then any theta keeps alpha = 0), or
+        InvalidInputError: alpha not finite or < 0, every group has one person (then alpha = 0 for any theta), or
             as `sensitivity`.
 
     Source: Meehan et al. 2022, Algorithm 1, with the exact sensitivity; docs/theory/order.md, Theorem 5.
@@ -249,8 +249,8 @@ def alpha_for_groups(
 
     It is alpha * sensitivity(others) / sensitivity(groups).
 
-    Exact (rounded up once), with the exact sensitivity of both. If theta was alpha over the *published*
-    sensitivity, this says too much: use `alpha_for_theta`.
+    Exact (rounded up once), with the exact sensitivity of both. If theta was computed from the *published*
+    sensitivity, the result is too large: use `alpha_for_theta`.
 
     Raises:
         InvalidInputError: alpha not finite or < 0, every one of `groups` is one person, or as `sensitivity`.
@@ -276,8 +276,8 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
 
     For any prior belief and knowledge of an adversary, a release changes the probability that person i holds record j
     by a factor of at most e**alpha, in either direction. Exact
-    (rounded up once): for some belief the factor comes as near to e**alpha as one likes. It does not depend on
-    the reference.
+    (rounded up once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference
+    order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.

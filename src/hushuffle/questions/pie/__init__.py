@@ -1,13 +1,13 @@
 """Re-identification: personal information entropy (PIE).
 
-The re-identification adversary knows how values depend on persons (in the worst case exactly), sees a pseudonymised
-report by itself, and names its sender. Results in bits are mutual informations I(U;Y) between person U and report Y;
-errors are probabilities of naming the wrong person. A shuffler does not change these results, since it only makes the
-reports pseudonymous.
+The re-identification adversary knows how values depend on persons (in the worst case exactly), sees a single
+pseudonymised report, and names its sender. Results in bits are mutual informations I(U;Y) between person U and report
+Y; errors are probabilities of naming the wrong person. A shuffler does not change these results, since it only makes
+the reports pseudonymous.
 
 `alpha` and `bayes_error` are exact for randomized response, bounds for local hashing, and defined for any finite
-channel; `ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the published bounds. `calibrate` returns the
-noise that each of these proofs requires, and the resulting standard error.
+channel. `ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the published bounds. `calibrate` returns, for
+each of these bounds, the noise that meets a target error, and the resulting standard error.
 """
 
 from hushuffle.questions.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets

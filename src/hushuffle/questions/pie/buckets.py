@@ -32,7 +32,7 @@ def variance_by_buckets(
 ) -> npt.NDArray[np.float64]:
     """Return the variance of an estimated frequency for each number of buckets, at a fixed theta, shape (m,).
 
-    At a fixed theta, and so at a fixed bound on alpha, it falls with g, towards p (1-theta)/(n theta).
+    At a fixed theta, and so at a fixed bound on alpha, the variance falls towards p (1-theta)/(n theta) as g grows.
 
     Args:
         theta: the probability that the bucket is truthful, 0 < theta <= 1.
@@ -61,8 +61,8 @@ def best_hashing_for_theta(
 ) -> LocalHashing:
     """Return the local hashing of least variance at a fixed theta, with at most `largest` buckets.
 
-    As Theorem 4.8 says, as many as are allowed, up to what the collisions of a hash family make of it. About eight
-    numbers of buckets for each doubling are tried.
+    By Theorem 4.8 the best number of buckets is `largest`; collisions of the hash family can make a smaller number
+    better. The search tries about eight numbers of buckets per factor of two.
 
     Raises:
         InvalidInputError: an argument out of range.
@@ -82,11 +82,11 @@ def best_hashing_for_error(
 ) -> LocalHashing:
     """Return the local hashing of least variance with at least this Bayes error, for one report and a uniform prior.
 
-    Theorem 4.8 fixes theta. With the exact error fixed instead, j theta + 1 - theta <= n (1 - error) for
-    j = min(n, k, g), fewer buckets than people allow a larger theta, and with g <= n (1 - error) no noise is needed
-    at all: g buckets never distinguish more than g people. The best g depends on the `frequency` of the values of
-    interest: the noiseless hash is best for frequent values, many buckets are best for rare values. Without noise the
-    bucket is visible (epsilon_0 = math.inf), and only the choice among the about k/g values of the bucket is hidden.
+    Theorem 4.8 fixes theta. Here the exact error is fixed: j theta + 1 - theta <= n (1 - error) for j = min(n, k, g).
+    Fewer buckets than people allow a larger theta. If g <= n (1 - error), no noise is necessary, since g buckets
+    distinguish at most g people. A hash without noise is best for frequent values; many buckets are best for rare
+    values (see `frequency`). Without noise the bucket is visible (epsilon_0 = math.inf): only which of its about k/g
+    values is true stays hidden.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more.

@@ -1,4 +1,4 @@
-"""The least noise for a target Bayes error of re-identification, by each available proof."""
+"""The least noise with which each known proof guarantees a target Bayes error of re-identification."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from hushuffle.randomness import SCALE
 class Route:
     """One proof of a lower bound on the Bayes error, and the least noise for which it proves the target.
 
-    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is needed; None: this proof does not
-    reach the target with any noise); `protocol` has a randomizer with this epsilon.
+    `epsilon` is the largest epsilon_0 in nats (`math.inf`: no noise is necessary; None: no noise suffices for
+    this proof). `protocol` has a randomizer with this epsilon.
     """
 
     name: str
@@ -61,19 +61,19 @@ class Route:
 def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
     """Return the least noise for which each proof shows a Bayes error of at least `bayes_error`.
 
-    The routes, for one report and a uniform prior on the n people:
+    The proofs, for one report and a uniform prior on the n people:
 
-    1. exact Bayes error: `bayes_error` (for local hashing the bound by its buckets),
-    2. exact alpha* and Fano: `alpha`, `fano_error`,
-    3. the paper's bound for the mechanism and Fano: Theorem 4.2, for local hashing Theorem 4.4, else none,
-    4. the paper's bound for any local randomizer and Fano: Proposition 4.1.
+    1. the exact Bayes error: `bayes_error` (for local hashing, its bound by the number of buckets),
+    2. the exact alpha* and Fano's inequality: `alpha` and `fano_error`,
+    3. the paper's bound for the mechanism and Fano's inequality: Theorem 4.2, or Theorem 4.4 for local hashing,
+    4. the paper's bound for any local randomizer and Fano's inequality: Proposition 4.1.
 
-    All promise the same; the weaker the proof, the more noise it asks for: never less than the one before, but
-    that with few buckets Theorem 4.4 may be weaker than Proposition 4.1. The protocol's own epsilon is not used.
+    All proofs guarantee the same error. Each requires at least as much noise as the previous proof; an exception is
+    Theorem 4.4 with few buckets, which may require more than Proposition 4.1. The protocol's own epsilon is not used.
 
     Args:
-        protocol: randomized response, local hashing, or another mechanism with an epsilon that reports a dummy's
-            report unless it tells the value; number of people, and dummies, count for utility.
+        protocol: randomized response, local hashing, or another mechanism with an epsilon that reports either the
+            truth or a report distributed as a dummy. Its people and dummies determine the standard error.
         bayes_error: target probability that the best guess of a report's sender is wrong.
 
     Raises:
@@ -178,10 +178,10 @@ _CLOSE: Final = 1e-14
 
 
 def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = None) -> float:
-    """Return the largest epsilon_0 of k-ary randomized response whose exact `bayes_error` is at least this.
+    """Return the largest epsilon_0 of k-ary randomized response whose exact Bayes error is at least `bayes_error`.
 
-    In nats, rounded down; math.inf if no noise is needed: few values (or buckets) cannot tell many people apart.
-    With g, that of local hashing with g buckets whose lower bound of the error is at least this.
+    In nats, rounded down; math.inf if no noise is necessary, since few values (or buckets) do not identify many people.
+    With g, the result is for local hashing with g buckets and the lower bound on its Bayes error.
 
     Raises:
         InvalidInputError: an argument out of range, or an error of 1 - 1/n or more, which guessing at random beats.
@@ -207,8 +207,8 @@ def epsilon_for_error(bayes_error: float, *, n: int, k: int, g: int | None = Non
 def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None) -> float:
     """Return the largest epsilon_0 of k-ary randomized response whose exact `alpha` is at most `alpha_bits`.
 
-    In nats, rounded down; math.inf if no noise is needed. With g, that of local hashing with g buckets whose upper
-    bound of alpha is at most this.
+    In nats, rounded down; math.inf if no noise is necessary. With g, the result is for local hashing with g buckets
+    and the upper bound on its alpha.
 
     Raises:
         InvalidInputError: an argument out of range, or an alpha so small that theta < 2**-64.
@@ -231,10 +231,10 @@ def epsilon_for_alpha(alpha_bits: float, *, n: int, k: int, g: int | None = None
 
 
 def largest_epsilon(protocol: Protocol, meets: Callable[[ReportLaw], bool], **wanted: float) -> float:
-    """Return the largest epsilon_0 (rounded down) for which `meets` is True; it is True for all smaller ones.
+    """Return the largest epsilon_0 (rounded down) for which `meets` is True; it must be True for all smaller ones.
 
     Raises:
-        InvalidInputError: none does; the message names what was `wanted`.
+        InvalidInputError: `meets` is never True; the message contains `wanted`.
     """
 
     def there(epsilon: float) -> bool:

@@ -1,4 +1,4 @@
-"""How much reports reveal about their senders: one report, several of one person, and contraction of information."""
+"""Information that reports reveal about their senders: from one report, or from several reports of a person."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
 
 def alpha(protocol: Protocol) -> Bound:
-    """Return alpha* in bits: the most that a report can reveal about its sender, for the worst-case population.
+    """Return alpha* in bits: the most information that a report can reveal about its sender, over all populations.
 
-    alpha* = sup I(U;Y) over every joint law of person U (n people) and value X, every prior on U included: no
-    smaller alpha gives (U, alpha)-PIE privacy. By what the randomizer offers:
+    alpha* = sup I(U;Y) over all joint distributions of person U (n people) and value X. It is the smallest alpha for
+    which the randomizer has (U, alpha)-PIE privacy. The computation depends on the randomizer:
 
     - symmetric randomized response: mu log2(mu/a) + (j-1) nu log2(nu/a), j = min(n, k), a = (mu + (j-1) nu)/j.
       Exact; the float is the nearest one.
     - local hashing with g buckets: the same for the bucket, j = min(n, k, g). An upper bound, since in most hashes
       some values share a bucket; exact where none do (g at least the prime of the hash family).
-    - any other finite channel: between certified ends 1e-9 bits apart if n >= k. With fewer people than values the
-      best n rows are not looked for, and the capacity of all rows (and log2 n) is an upper bound.
+    - any other finite channel: a certified bracket of width 1e-9 bits if n >= k. With fewer people than values, the
+      smaller of the capacity of all rows and log2 n, an upper bound: the best n rows are not searched for.
 
-    The adversary knows how values depend on persons, sees the reports pseudonymised, each on its own, and wants to
-    know whose report one is. With `honest` people n counts these: all others reveal which reports are theirs. Every
-    shuffler is such a pseudonymisation. What the reports reveal jointly, about one person or by elimination, is another
-    question. Where only sums of one-hot vectors are released the figure is an upper bound.
+    The adversary knows how values depend on persons, sees a single pseudonymised report, and guesses its sender. If the
+    protocol has `honest` people, n counts only them, since all others reveal their reports. Every shuffler is such a
+    pseudonymisation. The result does not cover what several reports reveal jointly. If only sums of one-hot vectors are
+    released, the result is an upper bound.
 
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
@@ -62,8 +62,8 @@ def alpha(protocol: Protocol) -> Bound:
 def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, largest_prior: float | None = None) -> Bound:
     """Return the Bayes error: the smallest probability that an adversary names the wrong sender of a report.
 
-    The minimum over every law of values given persons of the error of the best classifier, for one report; a
-    concrete population can only do better (a larger error). It is one minus, with p_1 >= p_2 >= ... the prior:
+    The minimum is over all classifiers of one report and all distributions of values given persons; a given population
+    has at least this error. With the prior p_1 >= p_2 >= ..., the error is one minus
 
     - symmetric randomized response: mu p_1 + sum_(i=2..j) max(mu p_i, nu p_1) + (k-j) nu p_1, j = min(n, k); for a
       uniform prior [j mu + (k-j) nu]/n. Exact; the float is the nearest one.
@@ -72,14 +72,13 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
     - any other finite channel: p_1 sum_y max_x Q(y|x), and at most the sum of as many p_i as there are outputs.
       Exact (to 1e-15 for each row and column) for a uniform prior and n >= k, else a lower bound.
 
-    The adversary is that of `alpha`, who names the sender of a single report. n counts the honest people. No shuffler
-    changes the figure; where only sums of one-hot vectors leave it is a lower bound of the error.
+    The adversary is that of `alpha`; n counts the honest people. No shuffler changes the error. If only sums of one-hot
+    vectors are released, the result is a lower bound on the error.
 
     Args:
         protocol: what is collected and how.
-        prior: how likely each person is to be the sender before the report is seen, shape (n,), n those who
-            are honest; default uniform.
-        largest_prior: instead of `prior`, only its largest entry: the worst case over all priors below it.
+        prior: the prior probability that each of the n honest people is the sender, shape (n,); default: uniform.
+        largest_prior: an upper bound on the entries of the prior, instead of `prior`: the worst case is returned.
 
     Raises:
         InvalidInputError: `prior` is no distribution over n people, or `largest_prior` is outside [1/n, 1].
@@ -104,10 +103,10 @@ def bayes_error(protocol: Protocol, *, prior: npt.ArrayLike | None = None, large
 
 
 def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
-    """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` of one person reveal.
+    """Return min(t alpha*, log2 n) in bits: an upper bound on what t = `reports` reports of one person reveal.
 
-    The adversary knows that the t reports belong together. alpha* is the (upper bound of the) figure of `alpha`;
-    local hashing draws a new hash for every report.
+    The adversary knows that the t reports are of one person. alpha* is the result (or upper bound) of `alpha`. Local
+    hashing draws a new hash for every report.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -132,9 +131,9 @@ def composed_alpha(protocol: Protocol, *, reports: int) -> Bound:
 def composed_error(protocol: Protocol, *, reports: int, largest_prior: float | None = None) -> Bound:
     """Return 1 - min(1, C**t max p_U): a lower bound on the Bayes error from t = `reports` reports of one person.
 
-    C = sum_y max_x Q(y|x) over the rows that n people can hold: j mu + (k-j) nu, j = min(n, k), for randomized
-    response, the same with g for k and j = min(n, k, g) for local hashing. max p_U is 1/n, the uniform prior, unless
-    `largest_prior` gives it. Any dependence between the t values and the person.
+    C = sum_y max_x Q(y|x) over the rows that n people can have. For randomized response it is j mu + (k-j) nu with
+    j = min(n, k); for local hashing, the same with g for k and j = min(n, k, g). max p_U is `largest_prior`, or 1/n by
+    default (uniform prior). The bound holds for any dependence between the t values and the person.
 
     Raises:
         InvalidInputError: reports < 1, or largest_prior outside [1/n, 1].
@@ -171,13 +170,13 @@ ORDENTLICH_POLYANSKIY = Citation(
 def contraction(protocol: Protocol) -> Bound:
     """Return the contraction coefficient eta with I(U;Y) <= eta I(U;X) for one report (a number without unit).
 
-    By what the randomizer offers:
+    The formula depends on the randomizer:
 
     - symmetric randomized response: theta tanh(epsilon_0/2) = (mu-nu)**2/(mu+nu).
-    - local hashing: (1-c) times that of its bucket, c the probability that two values share a bucket.
+    - local hashing: (1-c) theta tanh(epsilon_0/2) of the bucket, with c the probability that two values share a bucket.
     - any other finite channel: 1 - sum_y min_x Q(y|x), an upper bound (Doeblin).
 
-    The first two are exact: the smallest such constant over all laws of (U, X), n >= 2; the float is the nearest one.
+    The first two are exact: the smallest eta that holds for all distributions of (U, X), n >= 2, as the nearest float.
 
     Raises:
         UnsupportedProtocolError: the randomizer offers none of these laws.
@@ -199,9 +198,9 @@ def contraction(protocol: Protocol) -> Bound:
 def contracted_alpha(protocol: Protocol, mutual_information: float, *, reports: int = 1) -> Bound:
     """Return (1 - (1-eta)**t) I(U;X) in bits: an upper bound on I(U;Y), given I(U;X).
 
-    `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently
-    randomized reports of one person it must be I(U; X_1..X_t), of all t values together: two correlated
-    values can each be independent of the person, and together identify it.
+    `mutual_information` is I(U;X) in bits, or an upper bound on it. For t = `reports` independently randomized
+    reports of one person it must be I(U; X_1..X_t) of all t values together: each of two correlated values can be
+    independent of the person although both together identify the person.
 
     Raises:
         InvalidInputError: mutual_information not finite and >= 0, or reports < 1.

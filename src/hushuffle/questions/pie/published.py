@@ -33,7 +33,7 @@ FANO = Citation(
 def ldp_alpha(protocol: Protocol) -> Bound:
     """Return min(eps log2 e, eps**2 log2 e, log2 n, log2 k) in bits, eps = epsilon_0: for any local randomizer.
 
-    Upper bound on alpha*; loose (`rr_alpha` and `alpha` use more of the mechanism).
+    An upper bound on alpha*; it is loose, since it uses only epsilon_0 (compare `rr_alpha` and `alpha`).
 
     Source: Murakami, Takahashi 2021, Proposition 4.1; Cuff, Yu 2016.
 
@@ -57,8 +57,8 @@ def ldp_alpha(protocol: Protocol) -> Bound:
 def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     """Return t theta log2 min(n, k) in bits, theta = mu - nu: an upper bound for randomized response.
 
-    On alpha* for t = `reports` = 1 (Theorem 4.2), and on what t independently randomized reports say together
-    (Theorem 4.3).
+    It bounds alpha* for t = `reports` = 1 (Theorem 4.2), and the joint information of t independently randomized
+    reports of one person (Theorem 4.3).
 
     Raises:
         InvalidInputError: reports < 1.
@@ -77,10 +77,10 @@ def rr_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return t theta_GLH log2 min(n, k) in bits, theta_GLH = mu - nu of the bucket: for local hashing.
+    """Return t theta_GLH log2 min(n, k) in bits, theta_GLH = mu - nu of the bucket: an upper bound for local hashing.
 
-    An upper bound on alpha* for t = `reports` = 1 (Theorem 4.4), and on what t reports, each with a hash of its
-    own, say together (Theorem 4.5).
+    It bounds alpha* for t = `reports` = 1 (Theorem 4.4), and the joint information of t reports of one person, each
+    with its own hash (Theorem 4.5).
 
     Raises:
         InvalidInputError: reports < 1.
@@ -102,7 +102,7 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
 
 
 def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
-    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, for t = `reports`.
+    """Return the smallest of the paper's bounds on alpha that apply to this randomizer, for t = `reports` per person.
 
     Raises:
         InvalidInputError: reports < 1.
@@ -137,15 +137,15 @@ def _theta_alpha(law: Symmetric, protocol: Protocol, reports: int, single: str, 
 
 
 def people_who_differ(protocol: Protocol) -> int:
-    """Return min(n, k): the largest number of different values of n honest people."""
+    """Return min(n, k): the largest number of different values that n honest people can have."""
     return min(protocol.secret.n, protocol.randomizer.inputs)
 
 
 def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None) -> Bound:
     """Return 1 - (alpha + 1)/log2(1/max p_U), or 0 if negative: a lower bound on the identification error.
 
-    `alpha_bits` bounds I(U;Y) in bits; max p_U is 1/n, the uniform prior, unless `largest_prior` gives it.
-    The paper's equation (11) has log2(max p_U), which is negative, and so the wrong sign.
+    `alpha_bits` bounds I(U;Y) in bits. max p_U is `largest_prior`, or 1/n by default (uniform prior). The paper's
+    equation (11) has log2(max p_U) in the denominator, which has the wrong sign.
 
     Raises:
         InvalidInputError: alpha_bits not finite and >= 0, n < 1, or largest_prior outside [1/n, 1].
@@ -168,11 +168,11 @@ def fano_error(alpha_bits: float, n: int, *, largest_prior: float | None = None)
 def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None = None) -> float:
     """Return the largest alpha in bits for which `fano_error` is at least `bayes_error`, rounded down.
 
-    (1 - bayes_error) log2(1/max p_U) - 1. The paper's example after Corollary 3.9 prints these limits in
+    The result is (1 - bayes_error) log2(1/max p_U) - 1. The paper's example after Corollary 3.9 prints these limits in
     nats (2.07 and 6.21) although its alpha is in bits.
 
     Raises:
-        InvalidInputError: an argument out of range, or an error that this bound cannot promise at any alpha.
+        InvalidInputError: an argument out of range, or an error that this bound does not reach at any alpha.
 
     Source: Murakami, Takahashi 2021, Corollary 3.9 (units corrected); docs/theory/identity.md, Theorem 6.
 

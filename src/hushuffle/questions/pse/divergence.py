@@ -1,4 +1,4 @@
-"""Estimates of the divergence behind personal identification system entropy, with intervals and trends by size."""
+"""Estimates of D(f_G || f_I), the limit of personal identification system entropy, with intervals and trends."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _MOST_ROUNDS: Final = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """The estimate at growing sizes: `bits[i]` is the mean over `draws[i]` disjoint samples of `sizes[i]` units.
+    """Estimates of the divergence by sample size: `bits[i]` is the mean of `draws[i]` samples of `sizes[i]` units.
 
-    A unit is a genuine score (with its share of the impostor scores), or a person of a score matrix. While
-    `bits` still moves, the last one is not the divergence.
+    Samples are disjoint. A unit is a genuine score (with its share of the impostor scores), or a person of a score
+    matrix. If `bits` still changes at the end, the last estimate has not reached the divergence.
     """
 
     sizes: tuple[int, ...]
@@ -67,28 +67,27 @@ def kl_divergence(
 ) -> Bound:
     """Return an interval for D(f_G || f_I) in bits, to which PSE = I(U;S) rises as the number of people grows.
 
-    `genuine` (n,) and `impostor` (m,) are scores drawn independently; of a matrix of scores use `from_matrix`,
-    for impostor scores of one person depend on each other. `knn_divergence` gives the estimate itself.
+    `genuine` (n,) and `impostor` (m,) are independent scores. For a matrix of scores use `from_matrix`, since impostor
+    scores of one person depend on each other. `knn_divergence` returns the estimate itself.
 
-    Its width is measured by subsampling without replacement: the scores are dealt into 8 disjoint parts (fewer below
-    200), several times; the estimates of the parts scatter as those of independent samples do, and the scatter is
-    rescaled to the full size by the square root of n. (A bootstrap with replacement would be wrong: it repeats
-    scores, at distance 0.) The bias shows as drift, estimate minus mean of the parts: the interval is longer by
-    twice the drift on the side towards which the estimate moves, which covers a bias that falls at least as the
-    fifth root of n. If the drift exceeds the half-width, the estimate has not settled, and that end is trivial
-    (infinity, or 0). In simulations of normal laws (D from 0.07 to 11.5 bits, n from 200 to 50,000) 95% intervals
-    held D in 91% to 100% of samples where the genuine law is not the wider one. Where it is, or where a density has a
-    pole, in 84% to 93%: the estimate is too low in the tails, and the interval too short by as much.
+    The width is from subsampling without replacement: the scores are split into 8 disjoint parts (fewer below n = 200),
+    several times. The scatter of the estimates of the parts is rescaled to the full size by the square root of n. (A
+    bootstrap with replacement would be wrong: it repeats scores, at distance 0.) The drift is the estimate minus the
+    mean over the parts. The interval is longer by twice the drift on the side towards which the estimate moves; this
+    covers a bias that falls at least as the fifth root of n. If the drift exceeds the half-width, this bound is trivial
+    (infinity, or 0). In simulations of normal distributions (D from 0.07 to 11.5 bits, n from 200 to 50,000), 95%
+    intervals contained D in 91% to 100% of samples if the genuine distribution is not the wider one. Otherwise, or if a
+    density has a pole, they contained D in 84% to 93%, since the estimate is too low in the tails.
 
     Args:
         genuine: scores of the same person, shape (n,); n at least 100.
         impostor: scores of different people, shape (m,).
-        k: which nearest neighbour.
-        resolution: None for scores with a density. For discrete or rounded scores their step: scores are rounded
-            to multiples of it and spread evenly between, which changes nothing if they are multiples already and
-            otherwise only lowers the divergence.
-        confidence: of the interval.
-        seed: for the parts and for the spreading.
+        k: the estimate uses the distance to the k-th nearest neighbour.
+        resolution: None for scores with a density; the step of discrete or rounded scores. Scores are rounded to
+            multiples of the step and spread evenly between them. This changes nothing if all scores are multiples of
+            the step; otherwise it only lowers the divergence.
+        confidence: confidence of the interval.
+        seed: seed for the parts and for the spreading.
 
     Raises:
         InvalidInputError: not finite numbers, too few of them, or an argument out of range.
@@ -116,9 +115,9 @@ def from_matrix(
 ) -> Bound:
     """Return an interval for D(f_G || f_I) in bits from a score matrix of all pairs of people, shape (n, n).
 
-    Genuine scores are the diagonal, impostor scores all others. All scores of a person depend on each other, so
-    the parts that measure the scatter (see `kl_divergence`) are groups of people, with the scores among them. The
-    interval covers the choice of people; not that of the matcher, nor of the sample that each person gave.
+    Genuine scores are on the diagonal; all other scores are impostor scores. All scores of a person depend on each
+    other, so the parts for the scatter (see `kl_divergence`) are groups of people, with the scores among them. The
+    interval covers the sampling of people, but not the choice of the matcher or the sample from each person.
 
     Raises:
         InvalidInputError: `scores` is not a square matrix of finite numbers for at least 100 people, or an argument is
@@ -145,10 +144,10 @@ def trend(
     resolution: float | None = None,
     seed: int = 1,
 ) -> Trend:
-    """Return the estimate for samples of N genuine scores and the same share of the impostor scores, N in `sizes`.
+    """Return estimates of D(f_G || f_I) from samples of N genuine scores with a share of impostor scores, N in `sizes`.
 
-    Each is the mean over disjoint samples, up to 20 of them. Where the laws hardly overlap, the estimate rises by
-    nearly a bit for each doubling of N and is a lower bound rather than an estimate.
+    Each estimate is the mean over at most 20 disjoint samples. If the distributions of genuine and impostor scores
+    hardly overlap, it rises by nearly a bit for each doubling of N; then it is a lower bound.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range.
@@ -169,7 +168,7 @@ def trend(
 def matrix_trend(
     scores: npt.ArrayLike, sizes: Iterable[int], *, k: int = 1, resolution: float | None = None, seed: int = 1
 ) -> Trend:
-    """Return the estimate for groups of N people, N in `sizes`, from a score matrix of all pairs of people.
+    """Return estimates of D(f_G || f_I) for groups of N people, N in `sizes`, from a score matrix of all pairs.
 
     Raises:
         InvalidInputError: sizes not ascending, fewer than two, or out of range; not a square matrix.

@@ -1,4 +1,4 @@
-"""Divergence of two lists of scores: by nearest neighbours, by counts of few values, or for normal distributions."""
+"""Divergence D(f_G || f_I) of two lists of scores: by nearest neighbours, from counts, or for normal distributions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _TIES: Final = (
 def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) -> float:
     """Return the k-nearest-neighbour estimate of D(f_G || f_I) in bits: a number, without interval.
 
-    mean_i log2(nu_i / rho_i) + log2(m / (n - 1)): rho_i is the distance of the genuine score x_i to its k-th
-    nearest of the other n - 1 genuine scores, nu_i to its k-th nearest of the m impostor scores. `genuine` has
-    shape (n,), `impostor` (m,). Time O((n + m) log(n + m)) for fixed k. It may be below 0. It converges to D as
-    n and m grow, from below where the two laws hardly overlap, and then slowly: see `trend`.
+    The estimate is mean_i log2(nu_i / rho_i) + log2(m / (n - 1)). rho_i is the distance of the genuine score x_i to the
+    k-th nearest of the other n - 1 genuine scores, nu_i to the k-th nearest of the m impostor scores. `genuine` has
+    shape (n,), `impostor` (m,). It may be negative, and converges to D as n and m grow. If the two distributions hardly
+    overlap, it converges slowly and from below (see `trend`). Time O((n + m) log(n + m)) for fixed k.
 
     Raises:
         InvalidInputError: not two lists of finite numbers with n > k and m >= k.
-        NumericalError: a distance is 0: scores repeat.
+        NumericalError: scores repeat, so that a distance is 0.
 
     Source: Wang, Kulkarni, Verdu 2009, equation (5); docs/theory/identity.md, Lemma 8.
 
@@ -48,7 +48,7 @@ def knn_divergence(genuine: npt.ArrayLike, impostor: npt.ArrayLike, k: int = 1) 
 
 
 def scores_of(name: str, values: npt.ArrayLike) -> Floats:
-    """Return `values` as a one-dimensional array of finite numbers; the message shows none of them."""
+    """Return `values` as a one-dimensional array of finite numbers; error messages contain no score."""
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         _checks.reject(name, "a one-dimensional array of finite numbers", f"<{array.dtype}, shape {array.shape}>")
@@ -56,7 +56,7 @@ def scores_of(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def sorted_divergence(genuine: Floats, impostor: Floats, k: int) -> float:
-    """Return the estimate from scores in ascending order."""
+    """Return the estimate of `knn_divergence` from scores in ascending order."""
     if genuine.size <= k or impostor.size < k:
         rule = f"more than k={k} genuine scores and at least as many impostor scores"
         _checks.reject("genuine, impostor", rule, f"<{genuine.size} and {impostor.size} scores>")
@@ -114,11 +114,11 @@ Counts = npt.NDArray[np.int64]
 
 
 def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, confidence: float = 0.95) -> Bound:
-    """Return an interval for D(f_G || f_I) in bits from how often each of K values was scored.
+    """Return an interval for D(f_G || f_I) in bits from the number of genuine and impostor scores of each of K values.
 
-    `genuine_counts[v]` and `impostor_counts[v]`, shape (K,), count value v among n and m independent scores. With
-    p and q the shares: sum p log p/q, less its bias (Miller, Madow) (K' - 1)/(2n) + (sum p/q - 1)/(2m) nats, K' the
-    values with p > 0; normal interval, with variance Var_p(log p/q)/n + Var_q(p/q)/m + (K' - 1)(1/n + 1/m)^2/2.
+    `genuine_counts[v]` and `impostor_counts[v]`, shape (K,), count value v among n and m independent scores; p and q
+    are the shares. The estimate is sum p log p/q, less its bias (Miller, Madow) (K' - 1)/(2n) + (sum p/q - 1)/(2m) nats
+    with K' values where p > 0. The normal interval has variance Var_p(log p/q)/n + Var_q(p/q)/m + (K'-1)(1/n+1/m)^2/2.
 
     Raises:
         InvalidInputError: not two lists of counts of one length, or nothing counted.
@@ -158,14 +158,14 @@ def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, co
 def score_counts(
     genuine: npt.ArrayLike, impostor: npt.ArrayLike, *, resolution: float = 1.0, least: int = 10
 ) -> tuple[Counts, Counts]:
-    """Count scores by value for `plug_in`: rounded to multiples of `resolution`, neighbours merged.
+    """Count genuine and impostor scores in cells, for `plug_in`; return the two arrays of counts.
 
-    From the lowest value up, values are merged until each cell holds at least `least` impostor scores; what is left
-    at the top joins the last cell. Rounding and merging only lower the divergence (data processing), by much if
-    most genuine scores are above every impostor score.
+    Scores are rounded to multiples of `resolution`. From the lowest value up, values are merged until each cell has at
+    least `least` impostor scores; the remaining values join the last cell. Rounding and merging only lower the
+    divergence (data processing), by much if most genuine scores are above every impostor score.
 
     Raises:
-        InvalidInputError: not lists of finite numbers, fewer than `least` impostor scores, or nothing genuine.
+        InvalidInputError: not lists of finite numbers, fewer than `least` impostor scores, or no genuine score.
 
     Source: docs/theory/identity.md, Lemma 8.
 
@@ -191,7 +191,7 @@ def score_counts(
 
 
 def gaussian_divergence(genuine: tuple[float, float], impostor: tuple[float, float]) -> float:
-    """Return D(N(a, s^2) || N(b, t^2)) in bits, each normal distribution given as (mean, standard deviation).
+    """Return D(N(a, s^2) || N(b, t^2)) in bits; the arguments are (a, s) and (b, t).
 
     Raises:
         InvalidInputError: a standard deviation is not finite and > 0.

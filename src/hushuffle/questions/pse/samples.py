@@ -1,4 +1,4 @@
-"""Samples of scores, as two independent lists or as a matrix of people, and their division into parts."""
+"""Samples of genuine and impostor scores, as two lists or as a matrix of people, and their division into parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sample(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lists(Sample):
-    """Two independent lists in ascending order; a part takes the same share of both."""
+    """Independent lists of genuine and impostor scores, each ascending; a part takes the same share of both lists."""
 
     genuine: Floats = field(repr=False)
     impostor: Floats = field(repr=False)
@@ -89,13 +89,13 @@ class People(Sample):
 def from_lists(
     genuine: npt.ArrayLike, impostor: npt.ArrayLike, resolution: float | None, rng: np.random.Generator
 ) -> Lists:
-    """Return the sample of two lists, after spreading the scores by `resolution`."""
+    """Return the sample from two lists of scores; `spread` treats discrete scores of step `resolution`."""
     ours, others = scores_of("genuine", genuine), scores_of("impostor", impostor)
     return Lists(genuine=np.sort(spread(ours, resolution, rng)), impostor=np.sort(spread(others, resolution, rng)))
 
 
 def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.Generator) -> People:
-    """Return the sample of a score matrix, after spreading the scores by `resolution`."""
+    """Return the sample from a score matrix; `spread` treats discrete scores of step `resolution`."""
     array = np.asarray(scores)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         _checks.reject("scores", "a square matrix", f"<shape {array.shape}>")
@@ -104,10 +104,10 @@ def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.
 
 
 def spread(scores: Floats, resolution: float | None, rng: np.random.Generator) -> Floats:
-    """Return the scores as they are, or rounded to multiples of `resolution` and spread evenly over their cells.
+    """Return the scores unchanged, or rounded to multiples of `resolution` and spread evenly over their cells.
 
-    The unit is then the resolution. Spreading loses nothing (rounding takes it back), so the divergence of what
-    is returned is exactly that of the rounded scores, which by data processing is at most that of the scores.
+    Spread scores are in units of `resolution`. Rounding inverts the spreading, so the divergence of the result is that
+    of the rounded scores. By data processing it is at most the divergence of the scores.
     """
     if resolution is None:
         return scores

@@ -1,9 +1,9 @@
 """Quantitative information flow: how well an adversary guesses one person's value.
 
-`vulnerability` is the probability of a right guess after the release, `prior` the one before;
-`iid_vulnerability` is for an adversary who knows the frequencies of the values. `max_load` is the combinatorics
-behind the uninformed adversary. For a few people the channels are available in exact rationals, with leakage,
-capacities, hyper-distributions and refinement (with a proof) for any prior and gain function.
+`vulnerability` is the probability of a right guess after the release, and `prior` is the probability before it.
+`iid_vulnerability` is for an adversary who knows the frequencies of the values. `max_load` contains the combinatorics
+for the uninformed adversary. For a few people, channels are available in exact rationals, with leakage, capacities,
+hyper-distributions and refinement (with a proof) for any prior and gain function.
 """
 
 from hushuffle.numerics.max_load import expected_max_load as max_load

@@ -1,15 +1,15 @@
 """Two values (k = 2): the exact vulnerability for any knowledge of the adversary, and its worst case.
 
-With f the pmf of the number of ones among the other reports, the target's two laws differ by
-theta (f(s-1) - f(s)). f is log-concave, so their total variation is theta max f and
+With f the pmf of the number of ones among the other reports, the release's distributions for the target's two values
+differ by theta (f(s-1) - f(s)). f is log-concave, so the total variation distance TV is theta max f, and
 
     V = (1 + TV)/2 = (1 + theta max_s f(s))/2.
 
-Worst case over y known ones. f's characteristic function has the same modulus
-(1 - 4 mu nu sin(t/2)**2)**(m/2) |cos(t/2)|**unknown for every y, so max f is at most its mean over
-t. When m and `unknown` are even that is attained at y = m/2, where the phase vanishes at the (whole)
-mean: half ones, half zeros is the worst case. Otherwise leave one known person out (whose report the
-adversary may be given) and one unknown: an upper bound, within about 1/m of the truth in V - 1/2.
+Worst case over y, the number of known ones. For every y, f's characteristic function has the same modulus
+(1 - 4 mu nu sin(t/2)**2)**(m/2) |cos(t/2)|**unknown, so max f is at most the mean of this over t. If m and `unknown`
+are even, y = m/2 attains the mean, since the phase vanishes at the (whole) mean number of ones: half ones, half zeros
+is the worst case. Otherwise one known person (whose report the adversary may be given) and one unknown person are left
+out: an upper bound, too large by about a share 1/m of V - 1/2.
 
 Source: docs/theory/guessing.md, Theorem 5; J. N. Darroch 1964.
 """
@@ -38,9 +38,9 @@ _TRIED: Final = 10_000
 
 
 def rates(knowledge: Knowledge) -> Rates:
-    """Return the rate G = (1 + max f)/2 for k = 2: exact, or a bracket for the worst case with m or `unknown` odd.
+    """Return the success rate G for truthful targets, for k = 2: exact, or a bracket (worst case, m or `unknown` odd).
 
-    Relative error below 1e-12 (1e-14 measured against exact rationals). Milliseconds at any n.
+    The relative error is below 1e-12 (1e-14 measured against exact rationals). It takes milliseconds at any n.
 
     >>> from fractions import Fraction
     >>> from hushuffle.questions.qif.knowledge import Knowledge

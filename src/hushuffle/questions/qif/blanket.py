@@ -1,17 +1,17 @@
 """Certified bounds for any number of values and people: the privacy blanket, and an adversary who ignores a count.
 
-Upper bound. Give the adversary the truthful reports of the known others, and which they are. Of the m known
-people M ~ Bin(m, gamma) sent a uniform report instead; with the `unknown` uniform reports and the target's
-own, N = M + unknown + 1 remain. A truthful target is then one of N exchangeable reports, uniform on the k
-values: to guess the fullest cell is best and right with probability E[max h]/N = V_S(N; k). Hence
-G <= E V_S(M + unknown + 1; k).
+Upper bound. Give the adversary the truthful reports of the known people, and whose they are. The other M ~ Bin(m,
+gamma) of the m known people sent a uniform report. With the `unknown` uniform reports and the target's report, N = M +
+unknown + 1 reports remain. A truthful target's report is then one of N exchangeable reports, uniform on the k values.
+The best guess is the most frequent value, right with probability E[max h]/N = V_S(N; k). Hence G <= E V_S(M + unknown +
+1; k).
 
-Lower bound. All known people hold one value c, and the adversary does not look at its count. The
-J ~ Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) other reports elsewhere are uniform over k - 1 values: a truthful
-target whose value is not c is guessed with probability V_S(J + 1; k-1). Hence
+Lower bound. All known people have the same value c, and the adversary ignores the count of c. The other people's
+J ~ Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) reports of other values are uniform over k - 1 values. A truthful target
+whose value is not c is guessed with probability V_S(J + 1; k-1). Hence
 G >= (1 - 1/k) E V_S(J + 1; k-1) in the worst case.
 
-V_S falls with N (one report less to look through), so bins are bounded by their ends.
+V_S falls as N grows, so its values at the first and last count of a bin bound it in the bin.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _MOST_BINS: Final = 96
 
 
 def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float:
-    """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...): a truthful target among N - 1 uniform reports.
+    """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...): the probability to guess a truthful target's value.
 
-    `tolerance` is the relative error allowed on top of rounding (see `expected_max_load`).
+    The N - 1 other reports are uniform. `tolerance` is the allowed relative error in addition to rounding.
 
     Raises:
         NumericalError: see `expected_max_load`.
@@ -53,9 +53,9 @@ def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float
 
 
 def upper_rate(knowledge: Knowledge) -> float:
-    """Return an upper bound on the rate G, V = nu + theta G, for all values of the m known people.
+    """Return an upper bound on the success rate G for truthful targets, for all values of the m known people.
 
-    Rounded up. The bins widen V - 1/k by less than 3e-3 of itself.
+    Rounded up. Binning of M raises V - 1/k by less than a relative 3e-3.
 
     Raises:
         NumericalError: see `expected_max_load`.
@@ -69,9 +69,9 @@ def upper_rate(knowledge: Knowledge) -> float:
 
 
 def lower_rate(knowledge: Knowledge) -> float:
-    """Return a lower bound on the rate G, V = nu + theta G, if the m known people all have the same value; k >= 3.
+    """Return a lower bound on the success rate G for truthful targets, if all m known people have one value; k >= 3.
 
-    Rounded down. The bins narrow V - 1/k by less than 1e-2 of itself.
+    Rounded down. Binning of J lowers V - 1/k by less than a relative 1e-2.
 
     Raises:
         NumericalError: see `expected_max_load`.
@@ -90,7 +90,7 @@ def lower_rate(knowledge: Knowledge) -> float:
 
 
 def bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, float]:
-    """Divide Bin(trials, chance) into bins; return their first and last counts, their masses, and the mass left out."""
+    """Divide Bin(trials, chance) into bins; return their first and last counts, their masses, and the omitted mass."""
     low, high = binomial.window(trials, chance, _LOG_TAIL)
     # The window spans about 18/sqrt(M) of V_S - 1/k. For few values a point takes longer, and the bound is wider.
     resolution = 4_500 if k < _FEW_VALUES else 30_000

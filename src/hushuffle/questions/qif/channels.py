@@ -1,8 +1,8 @@
 """The channels of Jurado et al. 2023 in exact rationals: noise, shuffle, their reduced forms and cascades.
 
-Datasets are tuples of n values 0..k-1 in lexicographic order, histograms tuples of k counts
-with the first value's count falling. Channels are labelled by them. Built entry by entry from the
-definitions, to check formulas and to teach: k**n datasets are too many beyond a handful of people.
+Inputs and outputs are datasets (tuples of n values 0..k-1, in lexicographic order) or histograms (tuples of k counts,
+in descending order of the first count). Every entry is computed from the definition, to check formulas and to teach.
+This works only for a few people, since there are k**n datasets.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def datasets(n: int, k: int) -> tuple[Dataset, ...]:
 
 
 def histograms(n: int, k: int) -> tuple[Dataset, ...]:
-    """Return all histograms of n people over k values, the first value's count falling.
+    """Return all histograms of n people over k values, in descending order of the first value's count.
 
     Raises:
         InvalidInputError: as `datasets`.
@@ -106,7 +106,7 @@ def reduced_shuffle(n: int, k: int) -> Channel:
 
 
 def reduced_noise(n: int, k: int, truth: Fraction) -> Channel:
-    """Return the reduced noise N^r from histograms to histograms, with equally likely datasets in each histogram.
+    """Return the reduced noise N^r from histograms to histograms; all datasets of a histogram are equally likely.
 
     Source: Jurado et al. 2023, Definition 23 and Table IV.
 
@@ -164,9 +164,9 @@ def noise_then_reduced_shuffle(n: int, k: int, truth: Fraction) -> Channel:
 
 
 def merge_proportional_columns(channel: Channel) -> Channel:
-    """Return the reduced form: zero columns dropped, columns that are multiples of each other added up.
+    """Return the reduced form of a channel, without zero columns and with the sum of columns that are proportional.
 
-    It leaks exactly as much for every prior and gain. A merged column keeps its first label.
+    It leaks exactly as much as the channel for every prior and gain. A merged column has its first label.
 
     Raises:
         InvalidInputError: the channel is not rational (proportional floats cannot be recognized).

@@ -1,4 +1,4 @@
-"""Priors, gain functions, and vulnerability before and after a channel's output; exact if entries are rational."""
+"""Priors, gain functions, and the vulnerability without and with a channel's output; exact for rational entries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
     A `Fraction` when every entry is rational, else a float.
 
     Args:
-        channel: from the secret to what the adversary observes.
+        channel: maps the secret to what the adversary observes.
         prior: a distribution over the channel's inputs, shape (inputs,).
         gain: gain of guess w when the secret is x, shape (guesses, inputs).
 
@@ -86,7 +86,7 @@ def uniform_prior(inputs: int) -> npt.NDArray[Any]:
 
 
 def identity_gain(inputs: int) -> npt.NDArray[Any]:
-    """Return the gain of guessing the secret itself: 1 if right, else 0, shape (inputs, inputs).
+    """Return the gain function that is 1 if the guess is the secret, else 0, shape (inputs, inputs).
 
     >>> import hushuffle as hs
     >>> hs.qif.identity_gain(2).tolist()
@@ -96,7 +96,7 @@ def identity_gain(inputs: int) -> npt.NDArray[Any]:
 
 
 def single_target_gain(n: int, k: int, *, target: int = 0) -> npt.NDArray[Any]:
-    """Return the gain of guessing the value of one person in a dataset: 1 if right, shape (k, k**n).
+    """Return the gain function that is 1 if a guess of one person's value in a dataset is right, shape (k, k**n).
 
     Columns are in the order of `channels.datasets(n, k)`.
 
@@ -146,7 +146,7 @@ GUESSES_LIMIT: Final = 65_536
 
 
 def tries_gain(inputs: int, tries: int) -> npt.NDArray[Any]:
-    """Return the gain of guessing `tries` secrets at once: 1 if one is right, shape (C(inputs, tries), inputs).
+    """Return the gain function that is 1 if one of `tries` guesses is right, shape (C(inputs, tries), inputs).
 
     Raises:
         InvalidInputError: `tries` is not from 1 to `inputs`, or more than `GUESSES_LIMIT` guesses.
@@ -202,10 +202,10 @@ def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[
     """Convert a gain function on one person's value to a gain function on datasets, shape (guesses, k**n).
 
     Args:
-        n: people.
-        k: values.
+        n: number of people.
+        k: number of values.
         gain: gain of guess w when the target's value is x, shape (guesses, k).
-        target: the person, 0 to n - 1.
+        target: number of the person whose value is guessed, 0 to n - 1.
 
     Raises:
         InvalidInputError: an argument out of range, or a gain whose shape does not fit.
@@ -227,7 +227,7 @@ def target_gain(n: int, k: int, gain: Table, *, target: int = 0) -> npt.NDArray[
 def iid_prior(n: int, frequencies: Numbers) -> npt.NDArray[Any]:
     """Return the prior under which each person independently has value x with probability frequencies[x], (k**n,).
 
-    In the order of `channels.datasets(n, k)`; `Fraction`s if the frequencies are.
+    Datasets are in the order of `channels.datasets(n, k)`. The result has `Fraction`s if the frequencies are fractions.
 
     Raises:
         InvalidInputError: `frequencies` is not a distribution, or there are too many datasets.

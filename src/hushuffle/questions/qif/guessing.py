@@ -1,8 +1,8 @@
 """The probability that an adversary guesses the target's value after the release.
 
 Every adversary here has a uniform prior over the k values of the target, observes the release and guesses
-once. A report under a symmetric law is the truth with probability theta and uniform otherwise, so after a
-shuffle V = nu + theta G, with G the rate at which a truthful target is guessed among the other reports.
+once. A symmetric randomizer reports the truth with probability theta and a uniform value otherwise. So after a
+shuffle V = nu + theta G, where G is the probability to guess the value of a target whose report is truthful.
 """
 
 from __future__ import annotations
@@ -44,31 +44,29 @@ _ROUNDING: Final = 2.0**-50
 def vulnerability(protocol: Protocol, *, adversary: Guesser | None = None) -> Bound:
     """Return the probability that `adversary` (default: `Uninformed()`) guesses the target's value.
 
-    Exact (relative error below 1e-12) without a shuffler, for the uninformed adversary, for two values
-    (but for the worst case over more than 100,000 known people with m or the number of unknown reports odd),
-    and for more values while the composition is small or all at one value. Otherwise the result is a certified bracket
-    of the excess V - 1/k. Its bounds differ by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` in all
-    cases tried with k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20; for a given large
-    composition with several values by a factor 3.3. A few seconds at most, up to n = 10**9.
-    Dummies are uniform reports, like those of people whose value is unknown; the adversary sees a random number of
-    them, and the figure is the mean over it. For another mechanism than randomized response: exact without a shuffler,
-    else a certified bracket where reports are sets (`SubsetSelection`), and an
-    upper bound for the rest.
+    The result V is exact (relative error below 1e-12) without a shuffler, for the uninformed adversary, for two values
+    (except for the worst case over more than 100,000 known people if m or the number of unknown reports is odd), and
+    for more values if few people are known or all known people have one value. Otherwise it is a certified bracket. In
+    all tested cases the bounds on V - 1/k differed by less than 25 % for `Strong()` and 51 % for `Informed(m=...)` with
+    k = 3, by 12 % and 16 % with k = 5, by 2 % and 3 % with k = 20, and by a factor 3.3 for large given histograms of
+    several values. The computation takes a few seconds at most, up to n = 10**9. Dummies are uniform reports; if their
+    number is random, V is the mean over it. For other mechanisms than randomized response V is exact without a
+    shuffler; with one it is a certified bracket if reports are sets (`SubsetSelection`), otherwise an upper bound.
 
     Args:
-        protocol: what is collected and how.
-        adversary: `Uninformed()`, `Strong(others=...)` or `Informed(m=..., known=...)`; without a histogram
-            of the known people it is the worst case over their values, given as the witness. With `honest` people the
-            known people are among these, and all others collude with the adversary.
+        protocol: the collection.
+        adversary: `Uninformed()`, `Strong(others=...)` or `Informed(m=..., known=...)`. Without a histogram of the
+            known people the result is the worst case over their values, given as the witness. If the protocol has
+            `honest` people, the known people are among these, and all others collude with the adversary.
 
     Returns:
         A `Bound` in probability.
 
     Raises:
         InvalidInputError: the adversary's histogram does not fit the protocol.
-        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order; or a
+        UnsupportedProtocolError: randomized response with a shuffler that reveals a noisy order; or a
             mechanism whose matrix is too large.
-        NumericalError: n is beyond what `expected_max_load` takes.
+        NumericalError: n is too large for `expected_max_load`.
 
     Source: Jurado et al. 2023, Theorems 17 and 19, Propositions 15, 20, 21, section V; docs/theory/guessing.md,
     Theorems 4 to 7.
@@ -102,14 +100,14 @@ def over_dummies(
     least: Callable[[Protocol], Bound] | None = None,
     floor: float | None = None,
 ) -> Bound:
-    """Return the mean success probability over a random number of dummies, which the adversary can count.
+    """Return the adversary's mean success probability over a random number of dummies, which the adversary can count.
 
     Args:
         protocol: with a random number of dummies.
-        figure: the probability with a fixed number.
-        least: where `figure` is a worst case, the probability of an adversary who knows the same composition for all
-            numbers, or less.
-        floor: the probability without a release (default: 1/k).
+        figure: returns the success probability for a protocol with a fixed number of dummies.
+        least: if `figure` is a worst case over known values, the success probability (or a lower bound on it) if the
+            known values are the same for all numbers of dummies.
+        floor: the success probability without a release (default: 1/k).
 
     Source: docs/theory/more-and-less.md, Theorem 10.
     """
@@ -151,7 +149,7 @@ def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
 
 
 def prior(protocol: Protocol) -> Bound:
-    """Return the probability 1/k of guessing the target's value without seeing the release.
+    """Return 1/k, the probability to guess the target's value without the release.
 
     Source: Jurado et al. 2023, Proposition 14.
 
@@ -165,9 +163,9 @@ def prior(protocol: Protocol) -> Bound:
 
 
 def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
-    """Return an upper bound on the probability of a right guess among k values, from a central guarantee alone.
+    """Return an upper bound on the probability of a right guess among k values, from any central guarantee.
 
-    The guarantee may be for several reports or rounds together; the adversary then sees all these reports.
+    The guarantee may be for several reports or rounds together, all of which the adversary then observes.
 
     Source: docs/theory/guessing.md, Theorem 13.
 
@@ -181,13 +179,13 @@ def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
 
 
 def asymptotic_vulnerability(protocol: Protocol) -> float:
-    """Return the approximation of Jurado et al. 2023 for the uninformed adversary after a shuffle. It is not a bound.
+    """Return an approximation of `vulnerability` for the uninformed adversary after a shuffle. It is not a bound.
 
-    nu + theta (1/k + sqrt(2 ln k/(N k))) with N reports in all, meant for N much larger than k ln k; for few
-    people it may exceed 1, and it errs on either side: by 14 % at N = k = 1000 without noise.
+    The approximation is nu + theta (1/k + sqrt(2 ln k/(N k))), for N reports with N much larger than k ln k. For few
+    people it may exceed 1. It can be too low or too high: its error is 14 % at N = k = 1000 without noise.
 
     Raises:
-        UnsupportedProtocolError: no symmetric law, or no uniform shuffle.
+        UnsupportedProtocolError: no symmetric randomizer, or no uniform shuffle.
 
     Source: Jurado et al. 2023, Theorem 22; Raab and Steger 1998.
 

@@ -69,24 +69,23 @@ def iid_vulnerability(
 ) -> Bound:
     """Return the probability that an adversary with an i.i.d. prior guesses the target's value after the release.
 
-    Exact (relative error below 1e-12) for two values, for equal frequencies, without a shuffler, and while
-    `ENTRIES_LIMIT` suffices (n up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Beyond, a
-    certified bracket: tight where one value is clearly the commonest (the guess is then that value), some 10 % of
-    V - 1/k and more where several are; or with `samples` an estimate from so many simulated releases, with
-    the interval of Maurer and Pontil cut to the bracket. Some milliseconds as a rule, seconds at 1,000 values.
-    An upper bound (`gain_vulnerability`) for other mechanisms than randomized response, and for unequal frequencies of
-    more than two values with dummies.
+    The result V is exact (relative error below 1e-12) for two values, for equal frequencies, without a shuffler, and
+    up to `ENTRIES_LIMIT` (n up to about 20,000 for k = 3, 200 for k = 4, 70 for k = 5, 13 for k = 10). Otherwise it is
+    a certified bracket: tight if one value is clearly the most frequent, some 10 % of V - 1/k or wider if several are.
+    With `samples` it is an estimate from this number of simulated releases, with the interval of Maurer and Pontil cut
+    to the bracket. It takes milliseconds, or seconds at 1,000 values. For other mechanisms than randomized response,
+    and for unequal frequencies of more than two values with dummies, it is an upper bound (`gain_vulnerability`).
 
     Args:
-        protocol: what is collected and how; dummies are uniform reports.
+        protocol: the collection; dummies are uniform reports.
         frequencies: probability of each value, shape (k,), sum 1.
-        samples: simulated releases when it is not exact, 0 for the bracket.
-        confidence: of the estimate's interval.
+        samples: number of simulated releases if the result is not exact; 0 returns the bracket.
+        confidence: confidence of the estimate's interval.
         rng: randomness of the simulation (default: `secure()`).
 
     Raises:
-        InvalidInputError: frequencies that are no distribution over the k values, or an argument out of range.
-        UnsupportedProtocolError: randomized response with a shuffler that keeps a noisy order, or a mechanism
+        InvalidInputError: `frequencies` is not a distribution over the k values, or an argument is out of range.
+        UnsupportedProtocolError: randomized response with a shuffler that reveals a noisy order, or a mechanism
             without a matrix and without a central guarantee.
         NumericalError: more than `VALUES_LIMIT` values with unequal frequencies, or too many reports.
 

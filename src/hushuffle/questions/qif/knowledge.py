@@ -1,4 +1,4 @@
-"""The adversary's knowledge about other people's values, in the form that all formulas use."""
+"""The adversary's knowledge about other people's values, as numbers of known and unknown reports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUESTION = "The vulnerability to a guess"
 class Knowledge:
     """The adversary knows the values of m other people; `unknown` further reports are uniform over the k values.
 
-    `known` counts the m values, shape (k,); None is the worst case over all of them. A person whose
-    value is uniform sends a uniform report, and so does a dummy: both are among the unknown.
+    `known` counts the m values, shape (k,); None is the worst case over all counts. `unknown` counts people whose value
+    is uniform for the adversary, and dummies, since both send uniform reports.
     """
 
     law: Symmetric
@@ -39,9 +39,9 @@ class Knowledge:
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Bounds on the rate G at which a truthful target is guessed, V = nu + theta G (equal bounds: exact).
+    """Bounds on G, the probability to guess the value of a truthful target, V = nu + theta G (equal bounds: exact).
 
-    `known`: counts by value of known people's values that attain the lower bound, if requested.
+    `known`: the counts of known people's values that attain the lower bound, if requested.
     """
 
     lower: float
@@ -50,7 +50,7 @@ class Rates:
 
 
 def symmetric_law(protocol: Protocol) -> Symmetric:
-    """Return mu, nu and k of the protocol's randomizer.
+    """Return k, the probability mu of the true value and the probability nu of each other value.
 
     Raises:
         UnsupportedProtocolError: the randomizer does not treat all values alike.
@@ -59,12 +59,12 @@ def symmetric_law(protocol: Protocol) -> Symmetric:
 
 
 def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
-    """Return the residual protocol against an adversary who colludes with all dishonest people, and its knowledge.
+    """Return the protocol among honest people only, and the adversary, who colludes with all dishonest people.
 
-    In the worst case, an adversary who knows m of the others knows m honest people, or all of them.
+    In the worst case, an adversary who knows m people knows m honest people, or all honest people.
 
     Raises:
-        InvalidInputError: more known people than others.
+        InvalidInputError: the adversary knows more people than there are other people.
     """
     honest = protocol.secret
     if honest is protocol or not isinstance(adversary, Guesser):
@@ -78,7 +78,7 @@ def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
 
     Raises:
         InvalidInputError: as `known_others`.
-        UnsupportedProtocolError: the randomizer has no symmetric law.
+        UnsupportedProtocolError: the randomizer is not symmetric.
     """
     law = symmetric_law(protocol)
     m, composition = known_others(protocol, adversary)
@@ -90,8 +90,8 @@ def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram
     """Return the number of other people whose values `adversary` knows, and the counts of these values if given.
 
     Raises:
-        InvalidInputError: not an adversary, more known people than others, or a histogram that
-            does not count them over the k values.
+        InvalidInputError: not an adversary, more known people than other people, or a histogram that
+            does not count the known people over the k values.
     """
     k, others = protocol.randomizer.inputs, protocol.n - 1
     if not isinstance(adversary, Guesser):

@@ -1,9 +1,9 @@
-"""Leakage of a channel for a given prior and gain function, its maxima (capacities), and posterior distributions.
+"""Leakage of a channel for a prior and a gain function, its maxima (capacities), and the posterior distributions.
 
-Figures of channels with rational entries are computed in exact rationals as far as they are rational, and
-rounded once. Those of float channels carry rounding errors below 1e-15 per input and output.
+For channels with rational entries, rational results are computed exactly and rounded once. For float channels, results
+have rounding errors below 1e-15 per input and output.
 
-A hyper-distribution lists the posteriors that a channel's outputs give, with their probabilities.
+A hyper-distribution lists the posteriors for a channel's outputs, with their probabilities.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ WORK_LIMIT: Final = 100_000_000
 
 
 def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
-    """Return posterior minus prior vulnerability: the gain that the output adds, in units of the gain.
+    """Return posterior minus prior vulnerability: how much the output raises the expected gain, in units of the gain.
 
-    Exact up to one rounding for rationals.
+    For rationals, the result is exact up to one rounding.
 
     Raises:
         InvalidInputError: `prior` is not a distribution, or the shapes do not fit.
@@ -52,7 +52,7 @@ def additive_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
 def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bound:
     """Return posterior divided by prior vulnerability: the factor by which the output multiplies the expected gain.
 
-    Exact up to one rounding for rationals. At most `bayes_capacity` if no gain is negative.
+    For rationals, exact up to one rounding. The result is at most `bayes_capacity` if no gain is negative.
 
     Raises:
         InvalidInputError: `prior` is not a distribution, the shapes do not fit, or the prior vulnerability is not > 0.
@@ -74,9 +74,9 @@ def multiplicative_leakage(channel: Channel, prior: Numbers, gain: Table) -> Bou
 
 
 def bayes_capacity(channel: Channel) -> Bound:
-    """Return sum_y max_x channel[x, y]: the largest multiplicative leakage, of any prior and non-negative gain.
+    """Return sum_y max_x channel[x, y]: the largest multiplicative leakage over all priors and non-negative gains.
 
-    Attained by guessing a uniform secret. Exact up to one rounding for rationals.
+    A uniform prior and `identity_gain` attain it. For rationals, the result is exact up to one rounding.
 
     Source: Braun, Chatzikokolakis, Palamidessi 2009; docs/theory/guessing.md, Theorem 9.
 
@@ -91,8 +91,8 @@ def bayes_capacity(channel: Channel) -> Bound:
 def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
     """Return the mutual information of secret and output, in bits.
 
-    A sum of terms >= 0, so that a small leakage keeps its digits: error below 1e-15 bits per input, and below
-    1e-13 of itself for rationals.
+    All summed terms are >= 0, so a small leakage is precise: the error is below 1e-15 bits per input, and the relative
+    error for rationals below 1e-13.
 
     Raises:
         InvalidInputError: `prior` is not a distribution over the inputs of `channel`.
@@ -121,12 +121,12 @@ def shannon_leakage(channel: Channel, prior: Numbers) -> Bound:
 def shannon_capacity(channel: Channel, *, tolerance: float = 1e-9) -> Bound:
     """Return the largest Shannon leakage over all priors, in bits, as a certified bracket.
 
-    Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output of
-    p). Both bounds are moved outward by the rounding of their sums. It stops when they differ by at most
-    `tolerance` bits, or at `WORK_LIMIT` with a wider, but certified bracket.
+    Every step of the Blahut-Arimoto algorithm has a prior p, and I(p) <= capacity <= max_x D(row x || output
+    distribution for p). Both bounds allow for rounding. The search stops if they differ by at most `tolerance` bits, or
+    after `WORK_LIMIT`; the bracket is then wider, but still certified.
 
     Args:
-        channel: the channel from the secret to what the adversary observes.
+        channel: maps the secret to what the adversary observes.
         tolerance: target width of the bracket in bits.
 
     Raises:
@@ -163,8 +163,8 @@ DIGITS: Final = 12
 class Hyper:
     """A distribution over posteriors: `outer[i]` is the probability of the posterior `inners[i]`.
 
-    Shapes (posteriors,) and (posteriors, inputs), `Fraction` objects or float64; the posteriors are different
-    and sorted, largest first entry first, so that equivalent channels give the same rational hyper-distribution.
+    The shapes are (posteriors,) and (posteriors, inputs); entries are `Fraction` objects or float64. The posteriors are
+    different and sorted by descending first entry, so equivalent channels have equal rational hyper-distributions.
     """
 
     outer: npt.NDArray[Any]
@@ -200,13 +200,13 @@ class Hyper:
 def hyper(prior: Numbers, channel: Channel) -> Hyper:
     """Return the hyper-distribution of `prior` after `channel`: its posteriors, with equal posteriors merged.
 
-    Exact if prior and channel are rational. In floats posteriors that agree to 12 decimals are merged into
-    their mean, so that the mean of all posteriors stays the prior; two that differ by rounding alone may
-    still be told apart, which changes no vulnerability.
+    Exact if prior and channel are rational. Float posteriors that agree to 12 decimals are merged into their
+    mean, so the mean of all posteriors is still the prior. Two posteriors that differ only by rounding errors may stay
+    separate; this changes no vulnerability.
 
     Args:
         prior: a distribution over the channel's inputs, shape (inputs,).
-        channel: from the secret to what the adversary observes.
+        channel: maps the secret to what the adversary observes.
 
     Raises:
         InvalidInputError: `prior` is not a distribution over the inputs of `channel`.
@@ -237,7 +237,7 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
 
 
 def parallel(first: Channel, second: Channel) -> Channel:
-    """Return the channel whose output is the pair of the two channels' outputs, independent given the input.
+    """Return the channel that runs both channels independently on the same input and outputs both results.
 
     Entry (x, (y, z)) is first[x, y] second[x, z]; exact if both are rational, else in floats.
 

@@ -1,16 +1,15 @@
 """Vulnerability for more than two values: exact if that can be evaluated, otherwise a certified bracket.
 
-Exact: an uninformed adversary, or no noise (the shuffle alone); all others at one value; few enough
-people for the torus. The worst case is exact when every composition (up to the names of the values)
-can be evaluated.
+Exact: an uninformed adversary; no noise (the shuffle alone); all other people have one value; or few enough people for
+`torus`. The worst case is exact if every composition (the counts of known values, up to their order) is exact.
 
-Upper bounds otherwise: the blanket; for a given composition also the people at its commonest value alone,
-since the adversary may be given the reports of the rest. Lower bounds: compositions that can be evaluated;
-an adversary that uses only the counts of a few values, of one at least: V >= (1 + theta max f)/k, f the
-distribution of that count among the others; for the worst case also the uninformed adversary (the worst case is
-not below the average), and all people at one value whose count is not used.
+Otherwise the upper bound is that of the privacy blanket. A given composition has a second one, from the people with
+its most frequent value: the adversary may be given the other people's reports. Lower bounds are those of exact
+compositions, and of an adversary that uses only the counts of one or more values: for one value,
+V >= (1 + theta max f)/k with f the distribution of its count among the others. The worst case has two more: the
+uninformed adversary, and all people with one value whose count is not used.
 
-The largest probability of a sum of independent Bernoulli trials, any number of them.
+`largest_probability` is the mode probability of a sum of independent Bernoulli trials, for any number of trials.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ Known = tuple[int, ...]
 
 
 def rates(knowledge: Knowledge) -> Rates:
-    """Return the rate G, V = nu + theta G, for k > 2: exact (relative error below 1e-12) or a certified bracket.
+    """Return G, the success rate for truthful targets, for k > 2 values: exact (error 1e-12) or a certified bracket.
 
     Raises:
-        NumericalError: n is beyond what `expected_max_load` takes.
+        NumericalError: n is too large for `expected_max_load`.
 
     Source: docs/theory/guessing.md, Theorem 7.
 
@@ -180,8 +179,8 @@ _ROWS: Final = 1 << 14
 def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> Floats:
     """Return max_s P(sum_g Bin(counts[r, g], chances[g]) = s), shape (rows,).
 
-    The mode lies within one of the mean, so two points of the pmf are enough; each is read from the
-    characteristic function by the trapezoidal rule: some tens of nodes, whatever the counts are.
+    The mode differs from the mean by less than 1, so two points of the pmf suffice. The trapezoidal rule computes each
+    point from the characteristic function with some tens of nodes, for any counts.
 
     Args:
         counts: Bernoulli trials by row and group, shape (rows, groups).

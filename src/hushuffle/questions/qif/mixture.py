@@ -1,7 +1,7 @@
 """Posteriors of an adversary who knows the frequencies of values, from one report and from shuffled reports.
 
-Every released report is one person's, and the target is each of them with the same probability. So after
-a shuffle the adversary's posterior is the mean of the posteriors that single reports would give,
+Every released report is equally likely to be the target's. So after a shuffle the adversary's posterior of the
+target's value is the mean of the posteriors from the single reports,
 
     Z_x = (1/n) sum_r h_r w[x, r],   w[x, r] = f_x Q(r|x)/q_r,   q_r = sum_x f_x Q(r|x),   h ~ Multinomial(n; q),
 
@@ -9,7 +9,7 @@ and the vulnerability is E max_x Z_x. E Z_x = f_x.
 
 Certified bounds on E max_x Z_x for mixtures with too many histograms to enumerate.
 
-Let 1 be the commonest value and Y_x = Z_x - Z_1, a sum of n independent steps of known distribution.
+Let 1 be the most frequent value and Y_x = Z_x - Z_1, a sum of n independent steps of known distribution.
 
 Lower bound: the larger of f_1 (guess without the release), an adversary that distinguishes only some reports
 (data processing), and one that guesses 1 or x: E max(Z_1, Z_x) = (f_1 + f_x + E|Y_x|)/2 with
@@ -50,7 +50,7 @@ _FARTHEST: Final = 400.0  # steps are at most 1, and e**400 is a float
 
 
 def lower_end(mixture: Mixture) -> float:
-    """Return a lower bound on E max_x Z_x, rounded down.
+    """Return a lower bound on the vulnerability E max_x Z_x of a mixture, rounded down.
 
     >>> import numpy as np
     >>> from fractions import Fraction
@@ -72,7 +72,7 @@ def lower_end(mixture: Mixture) -> float:
 
 
 def upper_end(mixture: Mixture) -> float:
-    """Return an upper bound on E max_x Z_x, rounded up; at most 1."""
+    """Return an upper bound on the vulnerability E max_x Z_x of a mixture, rounded up; at most 1."""
     first = int(np.argmax(mixture.frequencies))
     base = float(mixture.frequencies[first])
     if base == 1.0:
@@ -89,7 +89,7 @@ def upper_end(mixture: Mixture) -> float:
 
 
 def beyond(mixture: Mixture) -> tuple[float, float]:
-    """Return a level L, and an upper bound on E[max_x Y_x - L]_+ that is small relative to L."""
+    """Return a threshold L, and an upper bound on E[max_x Y_x - L]_+ that is small relative to L."""
     first = int(np.argmax(mixture.frequencies))
     steps = _differences(mixture, first)
     value, slope = _smallest(mixture, lambda s: float(logsumexp(_log_moments(mixture, steps, s))) / s)
@@ -153,7 +153,7 @@ _NEGLIGIBLE: Final = 1e-27  # of a histogram, of a few million
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mixture:
-    """`n` independent reports of distribution `reports`, shape (outputs,), and posteriors w, (values, outputs)."""
+    """`n` independent reports of distribution `reports`, shape (outputs,), and posteriors, shape (values, outputs)."""
 
     n: int
     frequencies: Floats
@@ -162,7 +162,7 @@ class Mixture:
 
     @classmethod
     def of(cls, law: Symmetric, n: int, frequencies: Floats) -> Self:
-        """Return the mixture of randomized response; without noise, only values with positive frequency."""
+        """Return the mixture for randomized response; without noise, it has only values with positive frequency."""
         frequencies = frequencies if law.lie else frequencies[frequencies > 0]
         joint = float(law.lie) * frequencies[:, None] + np.diag(float(law.theta) * frequencies)
         reports = joint.sum(axis=0)
@@ -176,7 +176,7 @@ class Mixture:
     def merged(self, singles: Sequence[int]) -> Self:
         """Return the mixture for an adversary that distinguishes only the reports in `singles` from the rest.
 
-        Of the other values' posteriors, which are then proportional, only the largest is kept.
+        The posteriors of the other values are then proportional; only the largest is retained.
         """
         rest = np.setdiff1d(np.arange(self.reports.size), singles)
         values = [*singles, int(rest[np.argmax(self.frequencies[rest])])]
@@ -199,9 +199,9 @@ class Mixture:
         return [binomial.window(self.n, float(chance), tail) for chance in np.sort(self.reports)[:-1]]
 
     def expected_best(self) -> float:
-        """Return E max_x Z_x over all histograms that matter. Relative error below `ACCURACY`.
+        """Return the vulnerability E max_x Z_x by enumeration of histograms; the relative error is below `ACCURACY`.
 
-        The histograms' law is a chain of binomials: one count after the other, the largest is what is left.
+        The counts of a histogram are drawn one after the other from binomials; the most probable report has the rest.
         """
         order = np.argsort(self.reports)
         reports = self.reports[order]
@@ -219,7 +219,7 @@ class Mixture:
         return min(1.0, float(mass @ means.max(axis=1)))
 
     def affordable_singles(self, limit: float) -> list[int]:
-        """Return the reports whose values have the highest posteriors there, as many as fit in `limit` entries."""
+        """Return the reports that best reveal their values, as many as `limit` on `entries` allows."""
         order = np.argsort(-self.posteriors.max(axis=0) * self.reports, kind="stable")
         chosen: list[int] = []
         for report in itertools.islice(order.tolist(), self.reports.size - 1):
@@ -230,7 +230,7 @@ class Mixture:
 
 
 def two_values(law: Symmetric, n: int, frequencies: Floats, dummies: int) -> float:
-    """Return sum_s max_x f_x P(s ones | target holds x) for k = 2 with uniform dummies, s within reach."""
+    """Return the vulnerability sum_s max_x f_x P(s ones | the target's value is x) for k = 2 with uniform dummies."""
     truth, lie = float(law.truth), float(law.lie)
     pmf = _window(n - 1, lie + float(law.theta) * float(frequencies[1]))
     if dummies:

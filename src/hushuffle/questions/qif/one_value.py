@@ -1,7 +1,7 @@
 """The strong adversary if all other people have the same value c: exact for almost any number of people.
 
-The others' histogram f is Multinomial(m; mu at c, nu elsewhere), and f(h - e_x) = p_x^{-1} h_x/n Mult(n; h)
-with n = m + 1, so the rate of a truthful target is G = (1/k) E[max_x h_x/(n p_x)], h ~ Mult(n; p).
+The histogram f of the other people's reports is Multinomial(m; mu at c, nu elsewhere). With n = m + 1,
+f(h - e_x) = p_x^{-1} h_x/n Mult(n; h). So G = (1/k) E[max_x h_x/(n p_x)], h ~ Mult(n; p), in V = nu + theta G.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _HARDLY_ANY: Final = 0.5
 
 
 def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> float:
-    """Return the rate G if the adversary knows that all m other people have the same value; nu > 0.
+    """Return the success rate G for truthful targets, if all m other people have the same known value; nu > 0.
 
-    `tolerance` is the relative error allowed on top of rounding (see `expected_max_load`).
+    `tolerance` is the allowed relative error in addition to rounding (see `expected_max_load`).
 
-    Relative error below 1e-12 (4e-14 measured: exact rationals; the three ways here and the torus agree).
+    The relative error is below 1e-12 (4e-14 measured against exact rationals, for each of the three methods).
 
     Raises:
-        NumericalError: m is too large for exact evaluation (see `expected_max_load`; 10**9 is not).
+        NumericalError: m is too large for exact evaluation, which is possible up to at least 10**9.
 
     Source: docs/theory/guessing.md, Theorem 6.
 
@@ -49,7 +49,7 @@ def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> f
 
 
 def classes(law: Symmetric) -> tuple[Cells, Cells]:
-    """Return the probabilities that a report of a person with value c is c, or one of the k - 1 other values."""
+    """Return the cells of a report of a person with value c: the value c, and the k - 1 other values."""
     return Cells(number=1, probability=law.truth), Cells(number=law.k - 1, probability=law.lie)
 
 

@@ -35,12 +35,12 @@ _LOG_TAIL: Final = -30.0
 def quick_vulnerability(protocol: Protocol, *, adversary: Guesser) -> Bound:
     """Return `vulnerability`, or a certified bracket of it if the exact value takes long to compute.
 
-    With k > 3 and no known value the bounds differ by a relative 2e-6. In the worst case over known people and
-    k > 2 values they differ by some 10 % of V - 1/k, for `Strong()`, little noise and few people by up to 55 %.
-    Some 10 to 50 ms up to n = 10**6.
+    With k > 3 and no known value, the bounds differ by a relative 2e-6. In the worst case over known values with k > 2,
+    they differ by some 10 % of V - 1/k; for `Strong()`, little noise and few people by up to 55 %. The computation
+    takes 10 to 50 ms up to n = 10**6.
 
     Raises:
-        HushuffleError: as `vulnerability`.
+        HushuffleError: as for `vulnerability`.
 
     Source: docs/theory/guessing.md, Theorem 7; Balle, Bell, Gascon, Nissim 2019 (the blanket).
 

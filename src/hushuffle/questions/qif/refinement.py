@@ -1,9 +1,9 @@
 """Decide whether one channel never leaks more than another, with a proof of the answer.
 
-`second` refines `first` if second = first R for some post-processing R; it then leaks no more for any prior
-and gain. A linear program computes the deficiency: the smallest distance of `second` from first R over all R, and (by
-duality) a gain function whose vulnerability is larger after `second` than after `first` by that distance. R and the
-gain function are evaluated again in exact rationals before a result is returned.
+`second` refines `first` if second = first R for some post-processing R; then `second` leaks at most as much as `first`
+for every prior and gain. A linear program computes the deficiency: the smallest distance of `second` from first R over
+all R, and (by duality) a gain function whose vulnerability is larger after `second` than after `first` by that
+distance. R and the gain function are evaluated again in exact rationals before a result is returned.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TOLERANCE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Separation:
-    """A prior and a gain function by which `second` leaks more than `first`, exactly by `gap` > 0.
+    """A prior and a gain function for which `second` has a larger posterior vulnerability than `first`, by `gap` > 0.
 
     `prior` is uniform, shape (inputs,); `gain` has values in [0, 1] and one guess for each output of `second`.
     """
@@ -62,14 +62,13 @@ class Separation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refinement:
-    """Whether `second` refines `first`, and the proof.
+    """The answer whether `second` refines `first`, with a proof.
 
-    `deficiency` is the smallest mean, over the inputs, of the total variation between rows of `second` and of
-    first R, over all R; equally, the largest posterior vulnerability that `second` gives beyond `first` under the
-    uniform prior, over all gains in [0, 1]. `post_processing` is an R within its upper bound, if `holds`;
-    `separation` proves the lower bound, if not. `exact` says that first R = second holds entry by entry in rationals,
-    or that the separation was evaluated in rationals for rational channels; otherwise the answer is within
-    the tolerance asked for.
+    `deficiency` is the minimum over all R of the total variation between rows of `second` and of first R, averaged over
+    the inputs. It equals the largest difference of posterior vulnerability between `second` and `first` under the
+    uniform prior, over all gains in [0, 1]. If `holds`, `post_processing` is an R that attains its upper bound; if not,
+    `separation` proves the lower bound. `exact`: first R = second was checked entry by entry in rationals, or
+    the separation was computed in rationals for rational channels. Otherwise the answer is within the tolerance.
     """
 
     holds: bool
@@ -85,8 +84,8 @@ class Refinement:
 def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) -> Refinement:
     """Return whether `second` is `first` followed by some post-processing R: first.cascade(R) = second.
 
-    Then, and only then, `second` leaks no more than `first` for every prior and gain (Jurado et al. 2023, Theorem 4).
-    For rational channels the answer is exact as a rule, and says so.
+    This holds if and only if `second` leaks at most as much as `first` for every prior and gain (Jurado et al. 2023,
+    Theorem 4). For rational channels the answer is usually exact (`exact` of the result).
 
     Args:
         first: the channel that is to be post-processed.
@@ -138,7 +137,7 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
 def equivalent(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) -> bool:
     """Return whether the channels leak the same for every prior and gain: each refines the other.
 
-    For rational channels by their reduced forms, exactly; otherwise by `refines` both ways.
+    For rational channels, the reduced forms decide exactly. For float channels, `refines` decides in both directions.
 
     Raises:
         InvalidInputError: as `refines`.

@@ -1,6 +1,6 @@
-"""The exact rate at which a truthful target is guessed among known and unknown others, for small problems.
+"""The exact probability to guess the value of a truthful target among known and unknown people, for small problems.
 
-With f the law of the others' histogram, P(h|x) = nu sum_r f(h - e_r) + theta f(h - e_x), so
+With f the distribution of the histogram of the other reports, P(h|x) = nu sum_r f(h - e_r) + theta f(h - e_x), so
 
     V = (1/k) sum_h max_x P(h|x) = nu + theta G,   G = (1/k) sum_h max_x f(h - e_x).
 
@@ -35,11 +35,11 @@ _LOG_TAIL: Final = 45.0
 
 
 def guess_rate(known: Sequence[int], unknown: int, law: Symmetric, *, axes: Sequence[int] | None = None) -> float:
-    """Return G for the others' known values, counted by value, shape (k,), and `unknown` uniform reports.
+    """Return the success rate G for truthful targets, given counts of known values and `unknown` uniform reports.
 
-    With `axes` the adversary reads the counts of these values only (at most k - 1 of them: one count
-    follows from the rest): a lower bound of G, and G itself for k - 1. They default to the k - 1 values with the
-    narrowest counts.
+    With `axes` the adversary uses only the counts of these values (at most k - 1 values, since one count follows from
+    the rest). The result is then a lower bound of G; it is G for k - 1 values. Default: the k - 1 values whose counts
+    vary least.
 
     Source: docs/theory/guessing.md, Lemma 3.
 
@@ -60,7 +60,7 @@ def guess_rate(known: Sequence[int], unknown: int, law: Symmetric, *, axes: Sequ
 
 
 def affordable_axes(known: Sequence[int], unknown: int, law: Symmetric, *, limit: float) -> list[int]:
-    """Return the values with the narrowest counts, as many as fit in `limit` torus cells, k - 1 at most."""
+    """Return the values whose counts vary least, at most k - 1 of them, as many as `limit` torus cells allow."""
     order, widths = _widths(known, unknown, law)
     axes: list[int] = []
     size = 1
@@ -73,7 +73,7 @@ def affordable_axes(known: Sequence[int], unknown: int, law: Symmetric, *, limit
 
 
 def cells(known: Sequence[int], unknown: int, law: Symmetric) -> float:
-    """Return the number of cells that the exact `guess_rate` needs, math.inf for more than `CELLS_LIMIT`."""
+    """Return the number of torus cells for the exact `guess_rate`, or math.inf if it exceeds `CELLS_LIMIT`."""
     if len(affordable_axes(known, unknown, law, limit=CELLS_LIMIT)) < law.k - 1:
         return math.inf
     order, widths = _widths(known, unknown, law)

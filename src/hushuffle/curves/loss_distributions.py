@@ -1,4 +1,4 @@
-"""Export of privacy loss distributions on a lattice to other accountants: a pessimistic and an optimistic one.
+"""Privacy loss distributions of other accountants: import as an upper bound, export of an upper and a lower bound.
 
 The pessimistic distribution composes the dominating pairs of all rounds. Its privacy curve is the same in both orders
 of the datasets. The optimistic distributions belong to explicit datasets, the same in all rounds, in both orders. The
@@ -10,14 +10,16 @@ Source: docs/theory/curves.md, Lemma 6.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import Laws, spread
+from hushuffle.curves.base import Laws, SearchedCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
-from hushuffle.curves.dominating import TabulatedCurve
+from hushuffle.curves.dominating import DOTS, TabulatedCurve
+from hushuffle.model import Bound, Witness
+from hushuffle.numerics.binomial import EPS
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
 _MARGIN: Final = 1e-11
@@ -79,3 +81,47 @@ def _added(parts: list[tuple[LossLattice, int]]) -> LossLattice:
     total = LossSum.of(parts, tilt=0.0)
     mass = np.maximum(total.tilted - total.noise, 0.0) * math.exp(total.log_scale) * (1 - total.relative)
     return LossLattice(step=parts[0][0].step, first=total.low, mass=mass)
+
+
+_NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
+"""Placeholder witness: the curve is an upper bound only, and no dataset is known that attains it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImportedCurve(SearchedCurve):
+    """Upper bound on delta: the larger divergence of the dominating pairs `directions`; the lower bound is 0.
+
+    >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
+    >>> round(ImportedCurve(directions=(coin,)).upper(0.0), 6)
+    0.47409
+    """
+
+    directions: tuple[LossLattice, ...]
+    sources = (DOTS,)
+    proof = "a pair of laws that dominates every pair of neighbours, as imported"
+
+    @property
+    def pure(self) -> float:
+        if any(law.infinity > 0 for law in self.directions):
+            return math.inf
+        return max(float(law.losses[law.mass > 0].max(initial=0.0)) for law in self.directions) * (1 + 8 * EPS)
+
+    def guess(self) -> float:
+        """Return four standard deviations of the privacy loss, the epsilon at which searches start."""
+        law = self.directions[0]
+        mean = float(law.mass @ law.losses)
+        return 4 * math.sqrt(float(law.mass @ (law.losses - mean) ** 2)) + 1e-9
+
+    def pure_bound(self) -> Bound:
+        return bracket(0.0, self.pure, unit="nats", sources=self.sources)
+
+    def upper(self, epsilon: float) -> float:
+        ends = []
+        for law in self.directions:
+            above = law.losses > epsilon * (1 - 8 * EPS)
+            inside = law.mass[above] @ np.maximum(-np.expm1(epsilon - law.losses[above]), 0.0)
+            ends.append((float(inside) + law.infinity) * (1 + EPS * (64 + law.mass.size)))
+        return min(max(ends), 1.0)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
+        return 0.0, _NOTHING

@@ -1,0 +1,243 @@
+"""A result: its findings with their certificates, and each place that repeats the figure of a finding."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from .certificate import MalformedError
+from .checks import CONTRADICTED, NOT_CHECKED, Row, check
+
+_NO_CERTIFICATE = "no certificate is written for this figure"
+_RULES = {"delta": "below", "people": "at least"}
+_QUESTIONS = {
+    "epsilon": ("central-dp",),
+    "delta": ("central-dp",),
+    "people": ("central-dp",),
+    "local_epsilon": ("local-dp",),
+    "reidentification": ("re-identification",),
+    "guessing": ("vulnerability", "membership"),
+    "standard_error": (),
+}
+_LARGEST = {"epsilon": 20.0, "local_epsilon": 20.0, "guessing": 0.99, "reidentification": 0.99}
+"""Larger limits do not limit privacy."""
+
+_CHARTS = ("privacy-against-people", "privacy-against-noise")
+
+Source = tuple[Mapping[str, Any], Row]
+"""The figure of a finding, and the result of its check."""
+
+
+def check_document(document: Any) -> Iterator[Row]:
+    """Yield a row for each figure of a result, or for each certificate of a list.
+
+    Raises:
+        MalformedError: `document` is neither a result nor a list of certificates, or a certificate is malformed.
+    """
+    if isinstance(document, Mapping) and "epsilon" in document:
+        document = [document]
+    if isinstance(document, list):
+        for place, given in enumerate(document):
+            yield check(given, question=f"certificate {place}")
+        return
+    findings = document.get("findings") if isinstance(document, Mapping) else None
+    if not isinstance(findings, list) or not all(isinstance(finding, Mapping) for finding in findings):
+        message = "This is no result of hushuffle: it has no list of findings."
+        raise MalformedError(message)
+    result = _Result(document)
+    for finding in findings:
+        yield result.finding(finding)
+    for places in (result.targets, result.statement, result.charts, result.columns):
+        yield from places()
+    if "statement" in document:
+        yield Row("other texts, tables and charts", NOT_CHECKED, "they are not compared with certificates")
+
+
+class _Result:
+    """Compares the places of a result with its findings; `finding` comes first, for each finding."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document, self.sources = document, list[Source]()
+        text = document.get("specification")
+        try:
+            specification = tomllib.loads(text) if isinstance(text, str) else {}
+        except (tomllib.TOMLDecodeError, RecursionError):
+            specification = None
+        self.readable, self.limits = specification is not None, _mapping(_mapping(specification).get("targets"))
+        self.people = _mapping(document.get("population")).get("n")
+
+    def finding(self, finding: Mapping[str, Any]) -> Row:
+        """Return the row of a finding: its figure is that of its certificate, and the certificate is right."""
+        question, given, bound = str(finding.get("question"))[:80], finding.get("certificate"), finding.get("bound")
+        figure = finding.get("shown") or bound
+        if given is None:
+            row = Row(question, NOT_CHECKED, _NO_CERTIFICATE)
+        elif not isinstance(given, Mapping):
+            message = "A certificate must be an object."
+            raise MalformedError(message)
+        elif not isinstance(bound, Mapping) or [bound.get("lower"), bound.get("upper")] != given.get("epsilon"):
+            row = Row(question, CONTRADICTED, "the figure is not the one that its certificate is about")
+        elif (other := self._other(bound, given)) is not None:
+            row = Row(question, CONTRADICTED, f"the certificate is not about this result: {other} differs")
+        elif figure != bound or not rounds(finding.get("sentence"), bound):
+            row = Row(question, CONTRADICTED, "the finding shows another figure than its bound")
+        else:
+            row = check(given, question=question)
+        self.sources.append((_mapping(figure), row))
+        return row
+
+    def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+        """Return the name of a field in which a result and its certificate differ; None if they agree."""
+        if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
+            return "the unit or the kind of the figure"
+        if self.people is not None and self.people != given.get("n"):
+            return "the number of people"
+        if not self.readable:
+            return "the specification, which is no TOML,"
+        if given.get("release") == "shuffled" and "delta" in self.limits:
+            return None if _number(self.limits["delta"]) == _number(given.get("delta")) else "delta"
+        return None
+
+    def _strongest(self, questions: tuple[str, ...]) -> Source | None:
+        """Return the finding with the largest upper bound among these questions; None without a finding."""
+        sources = [(figure, row) for figure, row in self.sources if row.question in questions]
+        return max(sources, key=lambda source: _number(source[0].get("upper")) or 0.0, default=None)
+
+    def targets(self) -> Iterator[Row]:
+        """Yield a row for each target: its figure, limit, and pass or fail; and a row if the status is wrong."""
+        verdict = _mapping(self.document.get("verdict"))
+        targets = _mappings(verdict.get("targets"))
+        for target in targets:
+            yield self._target(str(target.get("key"))[:80], target)
+        for key in _QUESTIONS:
+            if key in self.limits and key not in [target.get("key") for target in targets]:
+                yield Row(f"target {key}", CONTRADICTED, "the specification has this target, the verdict does not")
+        met = all(target.get("met") is True for target in targets)
+        status = status_of(targets, _mappings(_mapping(self.document.get("statement")).get("assumptions")))
+        if targets and [verdict.get("met"), verdict.get("status")] != [met, status]:
+            yield Row("verdict", CONTRADICTED, "its status does not follow from its targets and assumptions")
+
+    def _target(self, key: str, target: Mapping[str, Any]) -> Row:
+        place, rule, figure = f"target {key}", _RULES.get(key, "at most"), target.get("got")
+        asked, people = _number(target.get("asked")), _number(self.people)
+        limit = _number(self.limits.get(key)) if key != "delta" else 1 / people if people else None
+        if target.get("rule") != rule or asked is None or limit not in (None, asked):
+            return Row(place, CONTRADICTED, "its limit is not that of the specification")
+        if [target.get("met"), target.get("word")] != passes(rule, asked, figure):
+            return Row(place, CONTRADICTED, "pass or fail does not follow from the figure and the limit")
+        if figure is None:
+            return Row(place, NOT_CHECKED, "there is no figure")
+        source = self._strongest(_QUESTIONS.get(key, ()))
+        exact = people if key == "people" else _number(self.limits.get(key)) if key == "delta" else None
+        if key in ("delta", "people") and source is not None:  # the certificate holds for these
+            figure = {end: _number(figure.get(end)) for end in ("lower", "upper")}
+            source = None if exact is None else ({"lower": exact, "upper": exact}, source[1])
+        return _repeat(place, figure, source)
+
+    def statement(self) -> Iterator[Row]:
+        """Yield a row for each case of the statement, and a row for its claim if there is a certificate."""
+        central, statement = self._strongest(("central-dp",)), _mapping(self.document.get("statement"))
+        for scenario in _mappings(statement.get("scenarios")):
+            place, figure = f"case {str(scenario.get('key'))[:80]}", scenario.get("central")
+            if scenario.get("key") == "as-planned":
+                yield _repeat(place, figure, central)
+            elif figure is not None:
+                yield Row(place, NOT_CHECKED, "no certificate is written for this case")
+        if central is not None and central[1].verdict != NOT_CHECKED and statement:
+            yield _repeat("claim", central[0] if rounds(statement.get("claim"), central[0]) else None, central)
+
+    def charts(self) -> Iterator[Row]:
+        """Yield a row for each chart of the certified figure: its point of this deployment."""
+        central = self._strongest(("central-dp",))
+        for chart in _mappings(self.document.get("charts")):
+            series = _mappings(chart.get("series"))
+            if central is None or central[1].verdict == NOT_CHECKED or chart.get("key") not in _CHARTS or not series:
+                continue
+            for x, lower, upper in zip(*(_list(series[0].get(key)) for key in ("x", "lower", "upper")), strict=False):
+                if x == chart.get("here"):
+                    yield _repeat(f"chart {chart['key']}", {"lower": lower, "upper": upper}, central)
+
+    def columns(self) -> Iterator[Row]:
+        """Yield a row for each line of the table of columns."""
+        sources = [source for source in self.sources if source[1].question == "central-dp-of-a-column"]
+        for table in _mappings(self.document.get("tables")):
+            names = _list(table.get("columns"))
+            if table.get("key") == "columns" and "central epsilon" in names:
+                for cells, source in zip_longest(_list(table.get("rows")), sources):
+                    cell = dict(zip(map(str, names), _list(cells), strict=False)).get("central epsilon")
+                    yield _repeat("table columns", cell, source)
+
+
+def _repeat(place: str, figure: Any, source: Source | None) -> Row:
+    """Return the row of a place that repeats the figure of a finding."""
+    if source is None:
+        return Row(place, NOT_CHECKED, _NO_CERTIFICATE)
+    keys = {"lower", "upper"} | ({"kind", "unit"} & _mapping(figure).keys())
+    if not isinstance(figure, Mapping) or any(figure.get(key) != source[0].get(key) for key in keys):
+        return Row(place, CONTRADICTED, f"the figure is not that of {source[1].question}")
+    return Row(place, source[1].verdict, source[1].reason)
+
+
+def passes(rule: str, asked: float, figure: Any) -> list[Any]:
+    """Return whether a target is met by a figure, and the word for it."""
+    if figure is None:
+        return [None, "not known"]
+    lower, upper = (_number(_mapping(figure).get(end)) for end in ("lower", "upper"))
+    if lower is None or upper is None:
+        return []
+    if rule == "at least":
+        met, open_end = lower >= asked, upper >= asked
+    else:
+        met, open_end = upper < asked or (rule == "at most" and upper == asked), lower <= asked
+    return [met, "pass" if met else "not shown" if open_end and lower < upper else "fail"]
+
+
+def status_of(targets: list[Mapping[str, Any]], assumptions: list[Mapping[str, Any]]) -> str:
+    """Return the status of a verdict that follows from its targets and assumptions."""
+    limits = [(_LARGEST.get(str(target.get("key"))), _number(target.get("asked"))) for target in targets]
+    if not all(target.get("met") is True for target in targets):
+        return "not met"
+    if not any(
+        largest and asked is not None and (asked <= largest if largest > 1 else asked < largest)
+        for largest, asked in limits
+    ):
+        return "no privacy limit"
+    return "met" if all(assumption.get("vouched") for assumption in assumptions) else "not confirmed"
+
+
+def rounds(sentence: Any, bound: Mapping[str, Any]) -> bool:
+    """Return whether each epsilon and factor in a sentence is the upper bound, rounded up to four digits."""
+    upper = _number(bound.get("upper"))
+    if upper is None or not isinstance(sentence, str):
+        return True
+    factor = math.exp(min(upper, 700.0))
+    for pattern, value in ((r"epsilon = (\d[\d.,e-]*)", upper), (r"a factor (\d[\d.,e+]*)", factor)):
+        for text in re.findall(pattern, sentence):
+            shown = _number(text.rstrip(".,").replace(",", ""))
+            if shown is None or not value * (1 - 1e-12) <= shown <= value * 1.001 + 1e-12:
+                return False
+    return True
+
+
+def _number(value: Any) -> float | None:
+    """Return a number of a document as a float, also the text infinity; None: it is none."""
+    try:
+        return None if isinstance(value, bool) or value is None else float(value)
+    except (OverflowError, TypeError, ValueError):
+        return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [entry for entry in _list(value) if isinstance(entry, Mapping)]

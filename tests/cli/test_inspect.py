@@ -54,8 +54,8 @@ def test_the_owner_sees_what_is_there(folder: Path, capsys: pytest.CaptureFixtur
     flat = " ".join(shown.split())
     assert "people.csv: 3,000 records, 6 columns shown. It seems to be windows-1252, with semicolons between" in flat
     assert (
-        "user: 193 of 193 values occur more than once, 15.5 rows each on average. If the column identifies the person of each row, these "
-        "3,000 rows belong to 193 people."
+        "user: 193 of 193 values occur more than once, 15.5 rows each on average. If the column "
+        "identifies the person of each row, these 3,000 rows belong to 193 people."
     ) in flat
     assert "key: every record has a different value" in flat
     assert "town: 1 values differ from others by spaces or capital letters alone: trim and casefold." in flat
@@ -242,7 +242,8 @@ def test_ids_that_occur_twice_are_counted(folder: Path, capsys: pytest.CaptureFi
     assert "12,101 1.02" in shown
     assert (
         "Patient-Nr: 260 of 12,101 values occur more than once, 1.02 rows each on average. If the column identifies "
-        "the person of each row, these 12,361 rows belong to 12,101 people. 100 values differ from others only by spaces, capital letters or how "
+        "the person of each row, these 12,361 rows belong to 12,101 people. 100 values differ from others only by "
+        "spaces, capital letters or how "
         "a number is written: as ids they are rejected, because they may identify the same people."
     ) in shown
     assert '# person = "Patient-Nr"' in shown

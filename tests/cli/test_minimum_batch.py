@@ -107,7 +107,7 @@ def test_rounds_and_several_reports_need_larger_batches(capsys: pytest.CaptureFi
         (["--k", "1", *OPTIONS[2:]], "--k must be an integer from 2 to 65536, got 1."),
         ([*OPTIONS[:2], "--local-epsilon", "-1", *OPTIONS[4:]], "--local-epsilon must be > 0"),
         ([*OPTIONS[:6], "--delta", "2"], "`delta` must be in (0, 1), got delta=2.0."),
-        ([*OPTIONS[:2], "--local-epsilon", "inf", *OPTIONS[4:]], "Without noise no crowd protects"),
+        ([*OPTIONS[:2], "--local-epsilon", "inf", *OPTIONS[4:]], "Without noise, no number of people protects"),
         ([*OPTIONS, "--rounds", "0"], "`rounds` must be"),
     ],
 )

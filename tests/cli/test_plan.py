@@ -239,7 +239,7 @@ def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
         assert "pass --network" in capsys.readouterr().err
     assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
-    assert "has no guarantee, so it runs on no people's data" in capsys.readouterr().err
+    assert "has no guarantee: it runs on no people's data" in capsys.readouterr().err
     assert not Path("hushuffle-out").exists()
 
 

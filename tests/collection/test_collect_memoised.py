@@ -185,9 +185,7 @@ def test_ids_written_in_another_way_are_noticed(folder: Path) -> None:
     rows = rows.with_columns(("person " + pl.col("user")).alias("user"))
     rows.write_csv(folder / "week-2.csv")
     rows.write_csv(folder / "week-3.csv")
-    with pytest.raises(
-        DataError, match=r"No person has sent the same report in all 3 rounds so far.* write ids as"
-    ):
+    with pytest.raises(DataError, match=r"No person has sent the same report in all 3 rounds so far.* write ids as"):
         run(folder, 3)
     assert not (folder / "out-3").exists()
 

@@ -93,7 +93,7 @@ def test_a_key_repeats_the_sums(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["local-hashing", "subset-selection"])
 def test_what_cannot_be_added_up_is_a_problem_of_the_file(kind: str) -> None:
-    with pytest.raises(SpecificationError, match=rf'shuffler.kind: must be a shuffler that supports reports of kind "{kind}"'):
+    with pytest.raises(SpecificationError, match=rf'kind: must be a shuffler that supports reports of kind "{kind}"'):
         survey(f'{{ kind = "{kind}", epsilon = 1.0 }}', "{ n = 900, k = 9 }")
 
 

@@ -129,7 +129,7 @@ def test_the_count_is_of_the_whole_file_also_where_it_is_read_in_parts(
     ("more", "problem"),
     [
         ('categories = ["a", "b"]\nbins = [0, 1, 2]', "population.bins: must be left out beside categories"),
-        ("", 'population.categories: must be given, got nothing. Alternatives are categories_file, bins, or kind = "number".'),
+        ("", 'categories: must be given, got nothing. Alternatives are categories_file, bins, or kind = "number".'),
         (
             'categories_file = "no.txt"',
             'population.categories_file: must be a file of labels, got "no.txt". no.txt does ',

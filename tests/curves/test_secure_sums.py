@@ -297,7 +297,7 @@ def test_no_report_leaves() -> None:
     survey = summed(encoding(3, 2.0), 4)
     with pytest.raises(UnsupportedProtocolError, match=r"releases no reports. Use `protocol.sums\(values\)`"):
         survey.collect([0, 1, 2, 2])
-    with pytest.raises(UnsupportedProtocolError, match="SecureAggregation takes no dummies"):
+    with pytest.raises(UnsupportedProtocolError, match="SecureAggregation supports no dummies"):
         hs.dp.calibrate(survey, parameter="dummies", epsilon=0.1, delta=1e-6)
     with pytest.raises(InvalidInputError, match="`values` must be n = 4 values"):
         survey.sums([0, 1])

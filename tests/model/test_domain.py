@@ -33,7 +33,7 @@ def test_unseen_values_are_counted_not_shown() -> None:
     with pytest.raises(InvalidInputError, match=r"<2 of 3 values unseen>. The labels are no, yes.$") as caught:
         Domain(labels=("no", "yes")).encode(["private answer", "no", "another"])
     assert "private" not in str(caught.value)
-    with pytest.raises(InvalidInputError, match=r"Labels are 0, 1, 2, 3, 4, 5, 6, 7, ...\.$"):
+    with pytest.raises(InvalidInputError, match=r"The labels are 0, 1, 2, 3, 4, 5, 6, 7, ...\.$"):
         Domain.of_size(9).encode(["9"])
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushuffle.numerics.linear import solve
+from hushuffle.numerics.exact import solve
 
 Equations = list[tuple[dict[int, Fraction], Fraction]]
 

@@ -175,7 +175,7 @@ def test_words() -> None:
     held = claim("Figure 1", "A.", yes, "B.", quote="a", data="9 people.", stand_in="Another city.")
     assert (held.verdict, held.data) == ("holds on other data", "9 people. Another city.")
     assert claim("Figure 1", "A.", None, "B.", quote="a", reason="Too few.").verdict == "not testable"
-    reason = "The line has too few points to support or refute the claim."
+    reason = "The curve has too few points to confirm or contradict the claim."
     assert claim("Figure 1", "A.", falling([2.0]), "B.", quote="a").reason == reason
     with pytest.raises(InvalidInputError, match="must be one of confirmed"):
         Claim(place="", quote="", sentence="", ours="", verdict="sort of")  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def test_grouping_sets_that_do_not_fit(changes: dict[str, Any], message: str) ->
         ({"functions": ()}, "`functions` must be among count, sum"),
         ({"functions": ("median",)}, "`functions` must be among count, sum"),
         ({"values": ("x", "x")}, "`values` must be different columns"),
-        ({"values": ()}, "`values` must be given for sums"),
+        ({"values": ()}, "`values` must be set for sums"),
         ({"partitions": 5}, "`partitions` must be an integer from 1 to 4"),
     ],
 )

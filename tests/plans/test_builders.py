@@ -125,7 +125,7 @@ def test_centroids_travel_back_through_the_scramblers() -> None:
     ("changes", "message"),
     [
         ({"variant": "open"}, "`variant` must be one of private-centroids"),
-        ({"variant": "private-centroids"}, "`noise` must be given for private centroids"),
+        ({"variant": "private-centroids"}, "`noise` must be set if and only if centroids are private"),
         ({"variant": "hidden", "noise": NOISE}, "`noise` must be set if and only if centroids are private"),
         ({"variant": "hidden", "centroids": 1}, "`centroids` must be an integer >= 2"),
         ({"variant": "hidden", "iterations": 0}, "`iterations` must be an integer >= 1"),

@@ -99,8 +99,8 @@ def test_nothing_is_released_without_noise_but_whole_steps() -> None:
     ("change", "message"),
     [
         ({"functions": ("min",)}, "functions.*count, sum or avg"),
-        ({"ranges": ()}, "ranges.*given for x"),
-        ({"ranges": ((0.0, 1.0), None)}, "ranges.*given for y"),
+        ({"ranges": ()}, "ranges.*set for x"),
+        ({"ranges": ((0.0, 1.0), None)}, "ranges.*set for y"),
         ({"ranges": ((0.0, 1.0), (0.0, 1e200))}, "ranges.*1e-100 to 1e"),
     ],
 )

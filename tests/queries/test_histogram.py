@@ -193,7 +193,11 @@ def test_impossible_counts_are_refused(count: float) -> None:
         ("partitions = 5", "partitions = 13", "query.partitions: must be at most the 12 cells, got 13"),
         ("high = 90", "high = -1", "query.columns.age: must have low < high"),
         ("{ low = 15, high = 35, intervals = 4 }", '["a", "b"]', "query.columns.bmi: must be a table"),
-        ("generated = { people = 400 }", 'generated = { people = 400 }\ndata = "a.csv"', "must have either data or gen"),
+        (
+            "generated = { people = 400 }",
+            'generated = { people = 400 }\ndata = "a.csv"',
+            "must have either data or gen",
+        ),
         (
             "partitions = 5",
             "partitions = 5\nvalues = [1]",

@@ -90,7 +90,9 @@ def test_scramblers_one_after_the_other() -> None:
     assert shown.rows == tuple((f"{row.honest} of 2", row.curious, row.active) for row in rows)
     finding = analysis.study.findings[0]
     assert finding.bound == rows[1].curious
-    assert finding.adversary == "An adversary who observes all traffic and controls all scramblers of a cascade except one"
+    assert finding.adversary == (
+        "An adversary who observes all traffic and controls all scramblers of a cascade except one"
+    )
     said = " ".join(analysis.study.answers)
     for figure in (rows[0].curious, rows[1].active, rows[2].curious):
         assert str(figure) in said

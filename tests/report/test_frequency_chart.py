@@ -25,7 +25,7 @@ def test_a_picture_of_its_own() -> None:
     assert picture.count("http") == 1  # the name of the format; nothing is fetched
     shown = texts(picture)
     assert "Smokes <often> & much" in shown
-    assert shown[1:3] == ["1,000 people; estimate and 90% interval; the number of", "people follows the colon"]
+    assert shown[1:3] == ["1,000 people; estimate and 90% interval; the number of", "people is after the colon"]
     assert {"label 0: 0", "label 1: 333", "label 2: 667", "Second"} < set(shown)
     identifiers = [one.attrib["id"] for one in ET.fromstring(picture).iter() if "id" in one.attrib]  # noqa: S314
     assert len(set(identifiers)) == len(identifiers)

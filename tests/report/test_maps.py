@@ -60,9 +60,9 @@ def test_points_stand_where_they_belong() -> None:
 
 def test_many_points_are_thinned_and_that_is_said() -> None:
     made = drawn(point_map(panel(points=maps.POINTS_PER_PANEL + 5)))
-    assert "At most 10,000 points" in made.remark
+    assert "Each picture shows at most 10,000 points" in made.remark
     many = drawn(point_map(*[panel(points=8000)] * 10))
-    assert "At most 6,000 points" in many.remark
+    assert "shows at most 6,000 points" in many.remark
     assert sum(len(svg) for _, svg in many.panels) < 1_000_000
 
 

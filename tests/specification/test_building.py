@@ -161,8 +161,8 @@ def test_scramblers_with_a_random_number_of_dummies(dummies: str) -> None:
         ),
         (
             '{ kind = "geometric", mean = 1e8 }',
-            "shuffler.dummies: must be a distribution with at most 1,048,576 possible numbers, got a table. Use a narrower "
-            "distribution: the number of dummies protects, the variance does not.",
+            "shuffler.dummies: must be a distribution with at most 1,048,576 possible numbers, got a table. Use a "
+            "narrower distribution: the number of dummies protects, the variance does not.",
         ),
         (
             '{ kind = "own", numbers = [1, 1], probabilities = [0.5, 0.5] }',

@@ -164,11 +164,13 @@ def test_all_problems_at_once_with_their_keys() -> None:
         ),
         (
             TOP.replace('{ data = "people.csv" }', "3") + FIRST,
-            'population: must be a table with data, got 3. Set it, for example population = { data = "people.parquet" }.',
+            "population: must be a table with data, got 3. "
+            'Set it, for example population = { data = "people.parquet" }.',
         ),
         (
             TOP.replace('population = { data = "people.csv" }\n', "") + FIRST,
-            'population: must be a table with data, got nothing. Set it, for example population = { data = "people.parquet" }.',
+            "population: must be a table with data, got nothing. "
+            'Set it, for example population = { data = "people.parquet" }.',
         ),
         (
             TOP.replace('data = "people.csv"', 'data = "people.csv", n = 3') + FIRST,

@@ -58,7 +58,7 @@ def test_bounds_must_stand_in_the_file() -> None:
     [
         (
             'n = 9, kind = "number", low = 1, high = 1, levels = 3',
-            "population.high: must be above low = 1, by a finite",
+            "population.high: must be above low = 1, with a finite",
         ),
         ('n = 9, kind = "number", low = nan, high = 1, levels = 3', "population.low: must be finite, got nan"),
         ('n = 9, kind = "number", low = 0, high = inf, levels = 3', "population.high: must be finite, got inf"),

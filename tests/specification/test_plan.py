@@ -151,7 +151,7 @@ def test_every_problem_at_once() -> None:
     [
         (
             SETS.replace("partitions = 20", "partitions = 21"),
-            "query.partitions: must be at most the 20 groups of the smallest grouping set, got 21.",
+            "query.partitions: must be at most 20, the number of groups of the smallest grouping set, got 21.",
         ),
         (SETS + 'values = ["x", "x"]\n', "query.values: must be different columns, got x, x."),
         (SETS + 'values = ["x"]\nranges = { y = [0, 1] }\n', "query.ranges: must be of columns in values, got y."),
@@ -201,7 +201,7 @@ def test_one_problem(text: str, problem: str) -> None:
 
 def test_capped_needs_scramblers() -> None:
     assert problems(SETS + TRAFFIC + "capped = true\n" + TARGETS) == [
-        "traffic.capped: must be false without scramblers, got true. Give batch and dummies."
+        "traffic.capped: must be false without scramblers, got true. Set batch and dummies."
     ]
 
 
@@ -214,7 +214,9 @@ def test_tables_of_the_wrong_type_are_problems_not_crashes(broken: str) -> None:
 
 def test_what_does_not_fit_so_many_people_is_a_problem_of_the_file() -> None:
     spec = parse_plan(SETS + TRAFFIC + "batch = 300\ndummies = 5\ncapped = true\n" + TARGETS)
-    with pytest.raises(SpecificationError, match=r"for 1,001 people: 1 problem\n  traffic.batch: must be of one size"):
+    with pytest.raises(
+        SpecificationError, match=r"for 1,001 people: 1 problem\n  traffic.batch: must be equal for all"
+    ):
         spec.plan(1001)
     one = parse_plan(SETS + 'per_person = "one"\n' + TRAFFIC + TARGETS)
     with pytest.raises(SpecificationError, match=r"people: must be an integer >= 2, got 1"):
@@ -225,7 +227,7 @@ def test_the_model_itself_keeps_the_rules() -> None:
     raw: dict[str, Any] = tomllib.loads(SETS + TRAFFIC + TARGETS)
     assert PlanSpecification.model_validate(raw).plain()["query"]["partitions"] == 20
     raw["query"]["partitions"] = 21
-    with pytest.raises(ValidationError, match="must be at most the 20 groups"):
+    with pytest.raises(ValidationError, match="must be at most 20, the number of groups"):
         PlanSpecification.model_validate(raw)
 
 
@@ -247,10 +249,10 @@ def test_the_plan_of_the_guide_loads() -> None:
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        ("min_batch = 5\n", "traffic.min_batch: must be left out without scramblers, got 5. Give batch and dummies."),
+        ("min_batch = 5\n", "traffic.min_batch: must be left out without scramblers, got 5. Set batch and dummies."),
         ("batch = 20\nmin_batch = 21\n", "traffic.min_batch: must be at most batch = 20, got 21."),
         ("batch = 20\nmin_batch = 0\n", "traffic.min_batch: must be greater than or equal to 1, got 0."),
-        ("scramblers = 2\n", "traffic.scramblers: must be 1 without dummies and batch, got 2. Give batch and dummies."),
+        ("scramblers = 2\n", "traffic.scramblers: must be 1 without dummies and batch, got 2. Set batch and dummies."),
         (
             "batch = 100\ncapped = true\nscramblers = 2\n",
             "traffic.scramblers: must be 1 under a cap, got 2. Only the last scrambler knows the targets.",

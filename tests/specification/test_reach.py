@@ -107,7 +107,7 @@ def test_nobody(folder: Path) -> None:
 
 def test_messages_show_no_identifier_and_no_key(folder: Path) -> None:
     pl.DataFrame({"id": [0.123456, 2.5]}).write_parquet(folder / "web.parquet")
-    with pytest.raises(DataError, match="Cast them to text") as caught:
+    with pytest.raises(DataError, match="Convert them to text") as caught:
         met(folder)
     assert "0.123456" not in str(caught.value)
     (folder / "reach.key").write_text(KEY[:-2], encoding="ascii")

@@ -115,9 +115,8 @@ def test_every_problem_at_once() -> None:
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
         f'randomizer.epsilon: is not a known key, got "x". It goes with kind = {WITH_EPSILON}.',
-        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "augmented", '
-        '"secure-aggregation", '
-        '"mallows" or "none", got nothing.',
+        'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
+        '"secure-aggregation" or "uniform", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, but not implemented yet.',
         'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
@@ -151,9 +150,8 @@ def test_tables_that_are_empty() -> None:
     assert problems("population = {}\nrandomizer = {}\nshuffler = {}\nadversaries = [3, {}]\ntargets = {}\n") == [
         f"population: {POPULATIONS}, got a table.",
         f"randomizer.kind: must be {KINDS}, got nothing.",
-        'shuffler.kind: must be "uniform", "scrambler", "blanket-messages", "fakes-per-value", "augmented", '
-        '"secure-aggregation", '
-        '"mallows" or "none", got nothing.',
+        'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
+        '"secure-aggregation" or "uniform", got nothing.',
         "adversaries[0]: must be a table, got 3.",
         'adversaries[1].kind: must be "uninformed", "strong", "informed", "linker" or "order", got nothing.',
         "targets.delta: must be given, got nothing.",

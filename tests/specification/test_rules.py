@@ -69,8 +69,9 @@ def problems(text: str) -> list[str]:
             DATA.format('categories = "from-data"'),
             [
                 (
-                    "population.categories: must be chosen before the collection, since categories from the data reveal "
-                    'that records have them, got "from-data". To allow it nevertheless, set allow_categories_from_data = true.'
+                    "population.categories: must be chosen before the collection, since categories from the data "
+                    'reveal that records have them, got "from-data". '
+                    "To allow it nevertheless, set allow_categories_from_data = true."
                 )
             ],
         ),
@@ -158,7 +159,8 @@ def test_the_number_of_categories_counts_missing_ones() -> None:
             '{ kind = "strong" }, { kind = "informed", m = 100 }',
             [
                 (
-                    "adversaries[1].m: must be <= n - 1 = 99, got 100. The adversary can know at most the n - 1 other people."
+                    "adversaries[1].m: must be <= n - 1 = 99, got 100. "
+                    "The adversary can know at most the n - 1 other people."
                 )
             ],
         ),
@@ -166,7 +168,8 @@ def test_the_number_of_categories_counts_missing_ones() -> None:
         (
             "",
             [
-                "adversaries: must be at least one, got none. Remove the key for the default: uninformed, strong and linker."
+                "adversaries: must be at least one, got none. "
+                "Remove the key for the default: uninformed, strong and linker."
             ],
         ),
     ],
@@ -275,7 +278,8 @@ KEPT = "rounds = 12\nmemoised = true\n"
             KEPT + "changes = 12\n",
             "k = 4",
             [
-                "changes: must be below rounds = 12, got 12. Between the rounds, a value can change at most rounds - 1 times."
+                "changes: must be below rounds = 12, got 12. "
+                "Between the rounds, a value can change at most rounds - 1 times."
             ],
         ),
         (
@@ -351,7 +355,7 @@ def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffl
             ["shuffler.kind: must be another for over 1,000,000,000"],
         ),
         (10**9, 'kind = "fakes-per-value", p = 0.71', []),
-        (10**9, 'kind = "fakes-per-value", p = 0.72', ["shuffler.p: must be at most 0.715: 1,000,000,000 people send"]),
+        (10**9, 'kind = "fakes-per-value", p = 0.72', ["shuffler.p: must be at most 0.715: 1,000,000,000 people may"]),
     ],
 )
 def test_people_send_as_many_messages_as_there_are_laws_for(n: int, shuffler: str, expected: list[str]) -> None:

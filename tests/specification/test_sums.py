@@ -30,7 +30,7 @@ def test_both_kinds_of_files_are_told_apart() -> None:
     assert isinstance(load_deployment(EXAMPLES / "sum.toml"), SumSpecification)
     assert isinstance(load_deployment(EXAMPLES / "minutes.toml"), Collection)
     assert not is_sum("no TOML [")
-    hint = "A file with [sum] is for hushuffle assess, audit, calibrate, compare and collect"
+    hint = r"A file with \[sum\] is for hushuffle assess, audit, calibrate, compare and collect"
     with pytest.raises(SpecificationError, match=hint):
         load_collection(EXAMPLES / "sum.toml")
 
@@ -65,7 +65,7 @@ def test_everything_wrong_is_said(old: str, new: str, word: str) -> None:
         ("levels = 11", "levels = 16384", 1000, None),
         ("epsilon = 1.0", "epsilon = 1e-5", 1000, "population.levels: must be so few"),
         ("", "", 1, "population.n: must be an integer from 2"),
-        ("delta = 1e-6", "delta = 1e-6, honest = 0.001", 1000, "sum.honest: must be so large"),
+        ("delta = 1e-6", "delta = 1e-6, honest = 0.001", 1000, "sum.honest: must be large enough"),
     ],
 )
 def test_what_no_protocol_does_is_a_problem_of_its_key(old: str, new: str, people: int, word: str | None) -> None:

@@ -60,8 +60,8 @@ def test_a_question_without_an_answer_is_refused_once(kind: str) -> None:
         read(answering(text, "?"))
     (problem,) = refused.value.problems
     assert str(problem) == (
-        'population.person: must be the column that identifies the person of each row, or "none", got "?". With "none" every row is '
-        "another person's. `hushuffle inspect` lists columns that may say it."
+        'population.person: must be the column that identifies the person of each row, or "none", got "?". '
+        'With "none", each row is a different person. `hushuffle inspect` lists columns with repeated values.'
     )
 
 
@@ -98,7 +98,7 @@ def test_several_columns_are_of_one_row_of_each_person(place: str) -> None:
         text = COLUMNS.replace('column = "smokes"', 'column = "smokes"\nperson = "none"')
     with pytest.raises(SpecificationError) as refused:
         parse_collection(text)
-    assert 'is said by person = "none" in [population].' in str(refused.value)
+    assert 'set person = "none" in [population].' in str(refused.value)
 
 
 IDS = [f"u{row % 60}" for row in range(300)]

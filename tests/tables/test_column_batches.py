@@ -113,7 +113,7 @@ def test_sources_that_cannot_be_read(folder: Path) -> None:
     (folder / "broken.parquet").write_bytes(b"PAR1 no")
     (folder / "ragged.csv").write_text("answer,name\nyes,a\nno,b,c\n", encoding="utf-8")
     for sources, message in (
-        (["in/a.csv", "in/../in/a.csv"], "is there twice"),
+        (["in/a.csv", "in/../in/a.csv"], "is given twice"),
         (["empty"], "without files of these kinds"),
         (["absent.csv"], "absent.csv does not exist"),
         (["broken.parquet"], "not a readable Parquet file"),
@@ -124,7 +124,7 @@ def test_sources_that_cannot_be_read(folder: Path) -> None:
         read(opened(folder, ["ragged.csv"]))
     with pytest.raises(DataError, match="has no column 'reply'"):
         ColumnBatches(["in/a.csv"], column="reply", answers=Answers.of(YES_NO, "refuse"), base_folder=folder)
-    with pytest.raises(InvalidInputError, match="list the categories"):
+    with pytest.raises(InvalidInputError, match="List the categories"):
         opened(folder, ["in/a.csv"], "from-data")
 
 

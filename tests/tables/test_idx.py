@@ -44,11 +44,11 @@ def test_every_type_of_number_is_read(tmp_path: Path, code: int, kind: str) -> N
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no IDX file"),
-        (b"\0\0\x08", "no IDX file"),
-        (b"\1\0\x08\1\0\0\0\0", "no IDX file"),
-        (b"\0\0\x07\1\0\0\0\0", "no IDX file"),
-        (b"\0\0\x08\2\0\0\0\0", "no IDX file"),
+        (b"", "not an IDX file"),
+        (b"\0\0\x08", "not an IDX file"),
+        (b"\1\0\x08\1\0\0\0\0", "not an IDX file"),
+        (b"\0\0\x07\1\0\0\0\0", "not an IDX file"),
+        (b"\0\0\x08\2\0\0\0\0", "not an IDX file"),
         (LABELS[:-1], "has 1 bytes of values, but its header declares 2"),
         (LABELS + b"\0", "has 3 bytes of values, but its header declares 2"),
         (gzip.compress(LABELS, mtime=0)[:-9], "cannot be read"),
@@ -80,7 +80,7 @@ def test_missing_files(tmp_path: Path) -> None:
 )
 def test_images_and_labels_that_do_not_fit(tmp_path: Path, images: bytes, labels: bytes) -> None:
     write(tmp_path, images, labels)
-    with pytest.raises(DataError, match="do not fit"):
+    with pytest.raises(DataError, match="do not match"):
         load_digits(tmp_path)
 
 

@@ -33,7 +33,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
     [
         ("m.csv", b"0.5,0.5\n0.1,x\n", r"m\.csv, line 2: write numbers, separated by commas, without a header"),
         ("m.csv", b"0.5,0.5\n\n0.1\n", r"m\.csv, line 3: 1 numbers, but 2 in the first line"),
-        ("m.csv", b"\xff\xfe\x00", r"m\.csv is no text"),
+        ("m.csv", b"\xff\xfe\x00", r"m\.csv is not text"),
         ("m.csv", b'"' + b"a" * 200_000, r"m\.csv is not a CSV file of numbers"),
         ("m.npy", b"nonsense", r"m\.npy is not a NumPy file of numbers"),
         ("m.npy", b"", r"m\.npy is not a NumPy file of numbers"),
@@ -42,7 +42,7 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
         ("m.csv", b"", r"m\.csv must have a row for each of two or more values, and has 0"),
         ("m.csv", b"0.5,0.5\n", r"m\.csv must have a row for each of two or more values, and has 1"),
         ("m.csv", b"0.5,0.5\n34.5,61\n", r"m\.csv, row 2: a number is not a probability from 0 to 1"),
-        ("m.csv", b"0.5,0.5\nnan,1\n", r"m\.csv, row 2: a number is no probability"),
+        ("m.csv", b"0.5,0.5\nnan,1\n", r"m\.csv, row 2: a number is not a probability"),
         ("m.csv", b"0.5,0.5\n0.3,0.6\n", r"m\.csv, row 2: the probabilities do not sum to 1\. Rows are values"),
         ("m.csv", b"0.5,0.5\n0.3333333,0.6666666\n", r"m\.csv, row 2: .* Save it in double precision"),
         ("m.csv", (b"0," * 10_000 + b"1\n") * 2, r"m\.csv must have at most 20,000 numbers, and has 2 rows of 10,001"),
@@ -91,5 +91,5 @@ def test_a_header_that_is_no_python_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "m.npy", np.eye(2))
     content = (tmp_path / "m.npy").read_bytes()
     (tmp_path / "m.npy").write_bytes(content.replace(b"}     ", b"} 9 ( "))
-    with pytest.raises(DataError, match="no NumPy file of numbers"):
+    with pytest.raises(DataError, match="not a NumPy file of numbers"):
         load_matrix("m.npy", base_folder=tmp_path)

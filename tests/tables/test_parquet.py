@@ -190,7 +190,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_python_without_polars(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(DataError, match="does not find Polars"):
+    with pytest.raises(DataError, match="Polars cannot be imported"):
         list(rows(table))
 
 

@@ -122,7 +122,7 @@ def test_edges_that_join_nobody(tmp_path: Path) -> None:
         load_edges("edges.csv", n=2, names=np.array(["a", "a"]), base_folder=tmp_path)
     with pytest.raises(DataError, match="must have two columns"):
         load_edges("one.csv", n=2, base_folder=tmp_path)
-    with pytest.raises(DataError, match="an end of an edge is missing"):
+    with pytest.raises(DataError, match="a person of an edge is missing"):
         load_edges("gap.csv", n=2, base_folder=tmp_path)
 
 

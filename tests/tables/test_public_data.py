@@ -237,9 +237,9 @@ def test_scores_of_a_text(tmp_path: Path, text: str) -> None:
     [
         ("", "must be square"),
         ("1 2 3\n4 5 6\n", r"must be square, of numbers, for at least 2 people \(shape \(2, 3\)\)"),
-        (f"1 2\n3 {PRIVATE}\n", "line 2 holds something that is no number"),
+        (f"1 2\n3 {PRIVATE}\n", "line 2 has an entry that is not a number"),
         ("1 2\n3\n", "line 2 has 1 numbers, those before it 2"),
-        ("1 nan\n3 4\n", "row 1 .* holds a score that is not finite"),
+        ("1 nan\n3 4\n", "row 1 .* has a score that is not finite"),
         ("-1 -1\n3 4\n", "fewer than 2 people are enrolled"),
         ("1 2 3\n4 5 6\n7 -1 9\n", "row 3 .* holds -1, the mark of a failure, among other scores"),
     ],
@@ -252,7 +252,7 @@ def test_damaged_scores(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_files_that_are_no_scores(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="is not a file"):
         load_scores(tmp_path)
     for name, message in (
         ("a.npz", "cannot be read as a NumPy archive"),

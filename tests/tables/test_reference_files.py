@@ -47,7 +47,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a NumPy file with an array, or it is empty"):
         load_reference(tmp_path / "order.bin", n=3)
     (tmp_path / "order.npy").write_bytes(b"something else")
-    with pytest.raises(DataError, match="is no NumPy file"):
+    with pytest.raises(DataError, match="is not a NumPy file"):
         load_reference(tmp_path / "order.npy", n=3)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         load_reference(tmp_path, n=3)
@@ -58,5 +58,5 @@ def test_a_header_that_is_no_python_is_said_to_be_so(tmp_path: Path) -> None:
     np.save(path, np.arange(5))
     content = path.read_bytes()
     path.write_bytes(content.replace(b"'fortran_order': False", b"'fortran_order': (((((").replace(b"}", b" "))
-    with pytest.raises(DataError, match="no NumPy file"):
+    with pytest.raises(DataError, match="not a NumPy file"):
         load_reference(path, n=5)

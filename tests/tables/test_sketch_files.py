@@ -64,18 +64,18 @@ def test_files_that_are_no_filters(tmp_path: Path) -> None:
     path = tmp_path / "some.npz"
     with pytest.raises(DataError, match=r"some.npz does not exist"):
         load_filter(path)
-    with pytest.raises(DataError, match=r"ends in \.npz"):
+    with pytest.raises(DataError, match=r"must end in \.npz"):
         load_filter(tmp_path / "some.csv")
     for content in (b"", b"text", b"PK\x03\x04 cut off"):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="cut off or damaged"):
+        with pytest.raises(DataError, match="truncated or damaged"):
             load_filter(path)
     np.savez(path, other=np.zeros(1))
-    with pytest.raises(DataError, match="cut off or damaged"):
+    with pytest.raises(DataError, match="truncated or damaged"):
         load_filter(path)
     np.save(tmp_path / "array.npy", np.zeros(1))
     (tmp_path / "array.npy").replace(path)
-    with pytest.raises(DataError, match="cut off or damaged"):
+    with pytest.raises(DataError, match="truncated or damaged"):
         load_filter(path)
 
 
@@ -100,7 +100,7 @@ def test_a_damaged_bit_is_noticed(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) - 700] ^= 1  # within the packed bits
     path.write_bytes(bytes(content))
-    with pytest.raises(DataError, match="cut off or damaged"):
+    with pytest.raises(DataError, match="truncated or damaged"):
         load_filter(path)
 
 

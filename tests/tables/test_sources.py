@@ -76,7 +76,7 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
             "(number of columns: 2). Its first line must hold the names",
         ),
         ("id;x\n1;SECRET\n", "its fields are not separated by commas."),
-        ("x,y,x\nno,SECRET,no\n", "column 'x' is there twice"),
+        ("x,y,x\nno,SECRET,no\n", "column 'x' occurs twice"),
         ("x,name\nno,Smith, SECRET\n", "a row has more fields than the first line has names"),
         ("x,y,z\nno,SECRET,no\nno,SECRET,no,no\n", "a row has more fields than the first line has names"),
         ('x\nno\n"SECRET\nno\n', "a quotation mark is never closed"),

@@ -169,7 +169,7 @@ def test_a_folder_is_no_file_of_labels(tmp_path: Path) -> None:
 def test_too_many_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushuffle.tables.label_files._MOST", 2)
     (tmp_path / "a.txt").write_text("a\nb\nc\n", encoding="utf-8")
-    with pytest.raises(DataError, match="holds 3 labels; 2 are the most"):
+    with pytest.raises(DataError, match="holds 3 labels, but at most 2 are allowed"):
         load_labels_file("a.txt", base_folder=tmp_path)
 
 

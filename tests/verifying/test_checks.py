@@ -184,7 +184,7 @@ def test_a_malformed_certificate_is_one_clear_error(key: str, value: object) -> 
     with pytest.raises(MalformedError) as error:
         answered(given)
     assert str(error.value).count("\n") == 0
-    assert str(error.value).startswith("In a certificate")
+    assert str(error.value).startswith("The certificate is invalid")
 
 
 @pytest.mark.parametrize(

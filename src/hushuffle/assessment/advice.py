@@ -13,7 +13,7 @@ import tomli_w
 
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, rounded
 from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.questions.dp.calibration import MOST_PEOPLE
 
 _NEAREST: Final = 2

@@ -18,7 +18,7 @@ from hushuffle.assessment.targets import GUESSES
 from hushuffle.assessment.trials import error_with, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers.settings import Setting
+from hushuffle.mechanisms.settings import Setting
 from hushuffle.model import Bound, Target, number
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess

@@ -24,7 +24,7 @@ from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw
 from hushuffle.mechanisms.randomizers.processing import averages_to_dummies, is_processing
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Progress, Unanswered, silent
 from hushuffle.model.explorer import Axis, Device, Explorer

@@ -165,7 +165,7 @@ def has_messages_to_choose(specification: Specification) -> bool:
     Raises:
         SpecificationError: the shuffler adds dummies of each value, whose distribution is fixed.
     """
-    chosen = specification.shuffler.calibrated
+    chosen = specification.shuffler.declared().calibrated
     if chosen == "nothing":
         hint = "pure_epsilon already sets the guarantee, so there is nothing to search. Run assess instead."
         unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)

@@ -148,8 +148,8 @@ def _threats(
         who = f"The shuffler, run by {names.shuffler}," if names.shuffler else "The shuffler (set statement.shuffler)"
         hidden = "the order of release" if reveals is Reveals.NOISY_ORDER else "who sent which report"
         yield f"{who} is trusted to hide {hidden}. It sees every report as the device sent it."
-        if specification.shuffler.trusted_with:
-            yield specification.shuffler.trusted_with
+        if specification.shuffler.declared().trusted_with:
+            yield specification.shuffler.declared().trusted_with
     if local is not None and reveals is not Reveals.SENDERS:
         times = factor(local.upper)
         left = "answers are practically readable"

@@ -10,7 +10,7 @@ from typing import Final
 
 from hushuffle.assessment.sums import of_rounds, sum_targets
 from hushuffle.errors import InvalidInputError
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix, people_needed
 from hushuffle.model import Bound, Population, Target
 from hushuffle.model.number_grid import LARGEST

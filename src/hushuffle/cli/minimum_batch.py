@@ -162,7 +162,7 @@ def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
     from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
 
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    hint = "Use more noise, or allow a larger epsilon." if noisy else "Without noise no crowd protects."
+    hint = "Use more noise, or allow a larger epsilon." if noisy else "Without noise, no number of people protects."
     if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
         hint = "The shuffler's dummies protect equally for any batch size: run assess for the epsilon."
     unfit("targets.epsilon", "must be a value that some number of people achieves", f"{epsilon:g}", hint)

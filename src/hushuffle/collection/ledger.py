@@ -47,7 +47,7 @@ _SPARSE: Final = 4096  # records are looked up singly if the other file has this
 
 _OPTIONAL: Final = ("deployment", "ids")
 _NORMAL: Final = "normal form"
-"""The name of the rule in `hushuffle.tables.ids` that decides whether two ids are equal."""
+"""The name of the rule in `hushuffle.tables.people` that decides whether two ids are equal."""
 
 
 @dataclass(frozen=True, kw_only=True)

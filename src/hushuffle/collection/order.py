@@ -50,7 +50,7 @@ def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
         seen[block] = True
     missing = n - int(np.count_nonzero(seen))
     if missing:
-        fail(f"{path} is not an order of all records: {missing:,} records are missing, and others occur twice.")
+        fail(f"{path} is not an order of all records: {missing:,} do not occur, and others occur twice.")
     return order
 
 

@@ -23,8 +23,8 @@ from hushuffle._checks import fail
 from hushuffle.files.buckets import Buckets
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
 from hushuffle.files.secret_keys import damaged, derived, fingerprint, key_folder, state_folder
-from hushuffle.tables.ids import normal_ids
 from hushuffle.tables.parquet import UnreadableFile, read_parquet
+from hushuffle.tables.people import normal_ids
 
 Words = npt.NDArray[np.uint64]
 _PAIR_TYPE: Final = np.dtype(("<u8", (2,)))
@@ -45,8 +45,8 @@ _TWICE: Final = (
 def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
     """Return a number for each id (text), shape (n,); all spellings of an id have the same number, in every file.
 
-    `hushuffle.tables.ids` defines the spellings. Integers below 2**63 are their own numbers. Other text gets 63 bits of
-    a keyed digest, with the highest bit set; two of n digests are equal with probability at most n**2 / 2**64.
+    `hushuffle.tables.people` defines the spellings. Integers below 2**63 are their own numbers. Other text gets 63 bits
+    of a keyed digest, with the highest bit set; two of n digests are equal with probability at most n**2 / 2**64.
 
     >>> record_numbers(pl.Series(["7", "0", " 007"]), key=bytes(32)).tolist()
     [7, 0, 7]

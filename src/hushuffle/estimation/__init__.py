@@ -9,8 +9,7 @@ from hushuffle.estimation.frequency import (
     standard_errors_at,
 )
 from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
-from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain
-from hushuffle.estimation.refusals import refused
+from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain, refused
 
 __all__ = [
     "HeavyHitters",

@@ -166,7 +166,9 @@ def planned(
     flip = float(randomizer.flip)
     released = per_bit([[1 - flip, flip], [flip, 1 - flip]], truth)
     chosen = _publishers(publishers, width)
-    return _answer(_named(question), released, chosen, width=width, flip=flip, hashes=hashes)
+    if question not in QUESTIONS:
+        _checks.reject("question", f"one of {', '.join(QUESTIONS)}", question)
+    return _answer(question, released, chosen, width=width, flip=flip, hashes=hashes)
 
 
 def _ask(
@@ -257,9 +259,3 @@ def _publishers(publishers: Sequence[int] | None, width: int) -> tuple[int, ...]
 
 def _hashes(hashes: int) -> int:
     return _checks.integer("hashes", hashes, low=1, high=MOST_HASHES)
-
-
-def _named(question: Question) -> Question:
-    if question not in QUESTIONS:
-        _checks.reject("question", f"one of {', '.join(QUESTIONS)}", question)
-    return question

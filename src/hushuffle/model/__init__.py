@@ -1,7 +1,6 @@
 """Value classes that all packages of this library use; they are frozen, and validate their keyword-only fields."""
 
 from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
-from hushuffle.model.certificate import Certificate
 from hushuffle.model.channel import Channel
 from hushuffle.model.citation import Citation
 from hushuffle.model.claim import VERDICTS, Claim, Verdict
@@ -11,7 +10,7 @@ from hushuffle.model.number_grid import NumberGrid
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
 from hushuffle.model.progress import Progress, silent
 from hushuffle.model.release import Estimate, Histogram, Transcript
-from hushuffle.model.report import Cell, Finding, Population, Report, Table, Unanswered, Utility, Warned
+from hushuffle.model.report import Cell, Certificate, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.statement import Anonymity, Assumption, Headline, Scenario, Statement, Status, Target, Translation
 from hushuffle.model.traces import Traces
 

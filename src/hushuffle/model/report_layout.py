@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +34,9 @@ class ReportLayout:
     @property
     def dtype(self) -> np.dtype[np.void]:
         """The type of one packed report: the smallest unsigned integer for each column."""
-        return np.dtype([(name, np.min_scalar_type(limit - 1)) for name, limit in self._columns()])
+        return np.dtype(
+            [(name, np.min_scalar_type(limit - 1)) for name, limit in zip(self.names, self.limits, strict=True)]
+        )
 
     @property
     def bits(self) -> float:
@@ -63,6 +64,3 @@ class ReportLayout:
     def columns(self, packed: Packed) -> dict[str, npt.NDArray[np.unsignedinteger]]:
         """Return the columns by name, each of shape (n,)."""
         return {name: np.ascontiguousarray(packed[name]) for name in self.names}
-
-    def _columns(self) -> Iterator[tuple[str, int]]:
-        yield from zip(self.names, self.limits, strict=True)

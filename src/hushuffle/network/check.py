@@ -12,7 +12,7 @@ from typing import NoReturn
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.secret_keys import derived
 from hushuffle.model import Guarantee, number
 from hushuffle.network.nodes.document import RunDocument, Step
@@ -92,8 +92,7 @@ def _check_holders(step: Step) -> None:
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"the run's document does not match its plan: {why}. Nothing was sent for it."
-    raise DataError(message)
+    fail(f"the run's document does not match its plan: {why}. Nothing was sent for it.")
 
 
 def check_policy(policy: Policy, promise: Promise, document: RunDocument, identity: Identity) -> None:
@@ -166,5 +165,4 @@ def _digest(held: Sequence[Person]) -> str:
 
 
 def _decline(name: str, why: str) -> NoReturn:
-    message = f"{name} takes no part: {why}. The limit is in [policy] of its configuration. Nothing was sent."
-    raise DataError(message) from None
+    fail(f"{name} takes no part: {why}. The limit is in [policy] of its configuration. Nothing was sent.")

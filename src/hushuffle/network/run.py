@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.model import Progress
 from hushuffle.network.check import check_promise
@@ -127,8 +127,7 @@ def run_on_network(
         except OSError as error:
             second = Path(tempfile.mkdtemp(prefix="hushuffle-result-")) / RESULT_FILE
             shutil.copyfile(result_file, second)
-            message = f"{out} cannot be written: {cause(error)}. The result is in {second}."
-            raise DataError(message) from None
+            fail(f"{out} cannot be written: {cause(error)}. The result is in {second}.")
         result = json.loads(result_file.read_bytes())
     trace_file = trace or out / TRACE
     seen.write(trace_file)
@@ -151,8 +150,7 @@ def _room(out: Path, document: RunDocument) -> Room:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{out} cannot be written: {cause(error)}."
-        raise DataError(message) from None
+        fail(f"{out} cannot be written: {cause(error)}.")
     return result_room(out / RESULT_FILE, document)
 
 

@@ -372,14 +372,11 @@ def stirling_error(x: Floats) -> Floats:
     return np.where(small, table, series)
 
 
-def _stirling_table() -> Floats:
-    """Return a table of the Stirling error for small x, where the series is not accurate; entry 0 is unused."""
-    values = [0.0]
-    values += [
+_STIRLING_TABLE: Final = np.array(
+    [0.0]
+    + [
         math.log(math.factorial(x)) - (0.5 * math.log(2 * math.pi * x) + x * math.log(x) - x)
         for x in range(1, _EXACT_UP_TO)
     ]
-    return np.array(values)
-
-
-_STIRLING_TABLE: Final = _stirling_table()
+)
+"""The Stirling error for small x, where the series is not accurate; entry 0 is unused."""

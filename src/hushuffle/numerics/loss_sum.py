@@ -131,7 +131,8 @@ class LossSum:
         log_size, log_reach, phase = np.zeros(half), np.zeros(half), np.zeros(half)
         fuzz = 0.0
         for (part, times), (cumulant, _, _) in zip(parts, moments, strict=True):
-            exponent = _log(part.mass) + tilt * part.losses - cumulant
+            log_mass = np.where(part.mass > 0, np.log(np.where(part.mass > 0, part.mass, 1.0)), -np.inf)
+            exponent = log_mass + tilt * part.losses - cumulant
             folded = np.arange(part.mass.size) % length
             transform = np.fft.rfft(np.bincount(folded, weights=np.exp(exponent), minlength=length))
             size = np.maximum(np.abs(transform), 1e-300)
@@ -232,10 +233,6 @@ class LossSum:
     def _beyond(self, epsilon: float) -> float:
         """Return the largest contribution of mass outside the window, or aliased into it, at losses above epsilon."""
         return self.outside * math.exp(min(self.log_scale - self.tilt * epsilon, 700.0))
-
-
-def _log(mass: Floats) -> Floats:
-    return np.where(mass > 0, np.log(np.where(mass > 0, mass, 1.0)), -np.inf)
 
 
 def _closer(holds: Callable[[float], bool], *, good: float, bad: float) -> float:

@@ -108,7 +108,8 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
     2.0
     """
     number = sum(cells.number for cells in classes)
-    reaches = [_reach(float(n * cells.probability), number) for cells in classes]
+    # By Bernstein's inequality, P(Bin(n, p) > n p + reach) <= e**-_TAIL / number.
+    reaches = [deviation(math.log(number) + _TAIL, float(n * cells.probability)) for cells in classes]
     _refuse_beyond(WINDOW_LIMIT, sum(reaches), n, number)
     tails = tuple(_Tail.of(n, cells, reach) for cells, reach in zip(classes, reaches, strict=True))
     steps = _Steps.of(tails)
@@ -220,11 +221,6 @@ class _Steps:
         for tail, cut in zip(self.tails, self.cuts, strict=True):
             logarithm += tail.number * np.log(np.maximum(tail.largest(angles), 1e-300))[:, cut]
         return np.exp(logarithm)
-
-
-def _reach(mean: float, number: int) -> float:
-    """Return x with P(Bin(n, p) > mean + x) <= e**-_TAIL / number, by Bernstein's inequality."""
-    return deviation(math.log(number) + _TAIL, mean)
 
 
 def _refuse_beyond(limit: float, work: float, n: int, number: int) -> None:

@@ -166,16 +166,14 @@ class RowProgramme:
         mean = (half + half[::-1]).mean(axis=0) / 2 if self.mirror else half.mean(axis=0)
 
         def holds(share: float) -> bool:
-            return self._holds(mean + share * (half - mean))
+            mixed = mean + share * (half - mean)
+            seen = mixed[:, mixed.any(axis=0)]
+            if bool((seen.max(axis=0) > self.ratio * seen.min(axis=0)).any()):
+                return False
+            return float(spreads(self.full(mixed)).max()) <= self.spread
 
         share = 1.0 if holds(1.0) else halved(holds, good=0.0, bad=1.0)
         return np.asarray(mean + share * (half - mean))
-
-    def _holds(self, half: Floats) -> bool:
-        seen = half[:, half.any(axis=0)]
-        if bool((seen.max(axis=0) > self.ratio * seen.min(axis=0)).any()):
-            return False
-        return float(spreads(self.full(half)).max()) <= self.spread
 
     def _cuts(self, half: Floats) -> Floats:
         """Return gradients of the largest spreads divided by the limit, shape (cuts, k, columns): at most 1 inside."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.model import Claim, Report, Verdict
+from hushuffle.model import VERDICTS, Claim, Report, Table, Verdict
+from hushuffle.model.claim import distinct
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target
-from hushuffle.papers.verdicts import overview
+from hushuffle.report.document import INDEX
 
 __all__ = ["Request", "Target", "find", "overview", "reproduce", "targets"]
 
@@ -115,4 +117,46 @@ _AT_SMALL_SIZES: Final[dict[Verdict, Verdict]] = {
     "confirmed": "holds on other data",
     "contradicted": "differs on other data",
 }
-_SMALL: Final = "Computed at small sizes, for a quick look."
+_SMALL: Final = "This quick run used small sizes."
+
+
+def overview(studies: Sequence[Report], skipped: Mapping[str, str] | None = None) -> Report:
+    """Return a report of the claims of `studies` by paper; `skipped` maps targets that did not run to the reason.
+
+    >>> overview([], {"meehan2022/figure-8": "no data"}).answers
+    ('Not run: meehan2022/figure-8 (no data).',)
+    """
+    papers = list(dict.fromkeys(study.key.partition("/")[0] for study in studies))
+    every = [claim for study in studies for claim in study.claims]
+    own = {paper: [claim for claim in distinct(every) if claim.target.startswith(f"{paper}/")] for paper in papers}
+    counts = {
+        paper: [sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS]
+        for paper, claims in own.items()
+    }
+    return Report(
+        key=INDEX,
+        title="Claims of the papers, and their verdicts",
+        question="Which claims of the papers hold?",
+        claims=tuple(every),
+        answers=tuple(f"Not run: {name} ({reason})." for name, reason in (skipped or {}).items()),
+        tables=(
+            Table(
+                key="verdicts",
+                title="Verdicts by paper",
+                caption="Confirmed and contradicted: on the paper's own data, or by proof. Repeated claims count once.",
+                columns=("paper", "studies", "claims", *VERDICTS),
+                rows=tuple(
+                    (paper, sum(study.key.partition("/")[0] == paper for study in studies), sum(numbers), *numbers)
+                    for paper, numbers in counts.items()
+                ),
+            ),
+            Table(
+                key="studies",
+                title="Studies",
+                caption="The folder of this page has one folder for each study.",
+                columns=("study", "title", "claims"),
+                rows=tuple((study.key, study.title, len(study.claims)) for study in studies),
+            ),
+        ),
+        software=software(),
+    )

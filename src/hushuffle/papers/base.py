@@ -44,13 +44,13 @@ class Request:
         """
         if name in self.named:
             return self.named[name]
-        hint = f"Give the folder that holds {name}/ with --data or in HUSHUFFLE_DATA, or itself: --data {name}=FOLDER."
+        hint = f"Pass the folder that contains {name}/ with --data or HUSHUFFLE_DATA, or pass --data {name}=FOLDER."
         if self.data is None:
             message = f"this target needs the data set {name}. {hint}"
             raise DataError(message)
         folder = self.data / name
         if not folder.is_dir():
-            message = f"{folder}: there is no such folder. {hint}"
+            message = f"The folder {folder} does not exist. {hint}"
             raise DataError(message)
         return folder
 
@@ -194,7 +194,7 @@ def claim(
     )
 
 
-_POINT: Final = "The line has too few points to support or refute the claim."
+_POINT: Final = "The curve has too few points to confirm or contradict the claim."
 
 
 def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:

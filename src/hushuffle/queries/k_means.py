@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hushuffle import plans
-from hushuffle.errors import DataError, Problem, UnsupportedProtocolError
+from hushuffle._checks import fail
+from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.plans import CentroidNoise, Plan, Traffic
 from hushuffle.plans.builders import Variant
 from hushuffle.plans.centroids import Noise as NoiseKind
@@ -294,17 +295,15 @@ class KMeansQuery(Query):
 
     def _digits(self, folder: Path, name: str) -> Records:
         if not folder.is_dir():
-            message = f"{name} is not a folder of IDX images. For a table, set [query.columns] with public ranges."
-            raise DataError(message)
+            fail(f"{name} is not a folder of IDX images. For a table, set [query.columns] with public ranges.")
         from hushuffle.tables.published import load_digits  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         train, test = load_digits(folder), load_digits(folder, part="t10k")
         points, shown = (part.images.astype(np.float32) / 255 for part in (train, test))
         if test.n < self.centroids:
-            message = (
+            fail(
                 f"{name} has {test.n:,} test images, fewer than the {self.centroids:,} first centroids taken from them."
             )
-            raise DataError(message)
         chosen = np.random.default_rng(self.start).choice(test.n, self.centroids, replace=False)
         labels = test.labels.astype(np.int64)
         return Records(
@@ -322,8 +321,7 @@ class KMeansQuery(Query):
 
     def brought(self, data: str, folder: Path) -> Records:
         if self.columns is None:
-            message = "points are read from a table: the plan needs [query.columns] with their public ranges."
-            raise DataError(message)
+            fail("points are read from a table: the plan needs [query.columns] with their public ranges.")
         return super().brought(data, folder)
 
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hushuffle.errors import Problem
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.queries.query import table
 from hushuffle.specification._base import Section
 

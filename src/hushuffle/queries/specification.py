@@ -11,8 +11,8 @@ from pydantic import Field
 
 from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.queries.kinds import QUERIES, AnyQuery
 from hushuffle.queries.query import table
 from hushuffle.specification._base import File, Name, Section, Seed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self
+from typing import Annotated, Any, ClassVar, NoReturn, Self
 
 import tomli_w
 from pydantic import (
@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.conditions import parse_condition
 from hushuffle.tables.csv_form import CsvForm
@@ -49,12 +49,19 @@ class WithoutFiles:
 class ShufflerSection(Section):
     """[shuffler]: builds the shuffler, and states what a release reveals and which assumptions are made."""
 
-    assumed: ClassVar[Mapping[str, str]] = {}
-    """Sentences to add to the assumptions, by the key of the assumption."""
-    calibrated: ClassVar[Literal["noise", "messages", "nothing"]] = "noise"
-    """What `hushuffle calibrate` chooses."""
-    trusted_with: ClassVar[str] = ""
-    """What the shuffler's operator is trusted with, in addition to hiding who sent what."""
+    kind: str
+    mechanism: ClassVar[type[Shuffler]] = Shuffler
+    """The class of the shuffler."""
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        """Sentences to add to the assumptions, by the key of the assumption."""
+        return {}
+
+    @classmethod
+    def declared(cls) -> Table:
+        """Return what the shuffler declares about itself."""
+        return cls.mechanism.table or Table(kind="", about="", settings={})
 
     def build(self) -> Shuffler:
         """Return the shuffler."""

@@ -12,11 +12,8 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.randomizers.settings import Table
-from hushuffle.mechanisms.shufflers.augmented_shuffle import LARGEST_PURE
-from hushuffle.mechanisms.shufflers.blanket_messages import MOST_TRIALS
+from hushuffle.mechanisms.settings import Table
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
-from hushuffle.mechanisms.shufflers.secure_aggregation import MOST_COINS, MOST_SERVERS
 from hushuffle.specification._base import Epsilon, Name, Probability, Section, ShufflerSection, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
@@ -47,8 +44,7 @@ class RandomizerSection(Section):
 
     def given(self) -> dict[str, Any]:
         """Return the settings that the file gives."""
-        settings = {name: getattr(self, name) for name in _table(self.mechanism).settings}
-        return {name: value for name, value in settings.items() if value is not None}
+        return _given(self, _table(self.mechanism))
 
     @classmethod
     def given_in(cls, raw: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -66,57 +62,84 @@ class RandomizerSection(Section):
         return {**written, **{name: getattr(built, name) for name in left}}
 
 
-def _table(mechanism: type[Mechanism]) -> Table:
+class DeclaredShuffler(ShufflerSection):
+    """[shuffler]: the keys are those that the shuffler declares."""
+
+    mechanism: ClassVar[type[shufflers.Shuffler]]
+    kind: str
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        return self.build().assumed
+
+    def build(self) -> shufflers.Shuffler:
+        """Return the shuffler."""
+        table = _table(self.mechanism)
+        settings = {
+            name: value.law() if isinstance(value, DrawnDummies) else value
+            for name, value in _given(self, table).items()
+            if table.settings[name].type != "true"
+        }
+        return self.mechanism.from_settings(settings)
+
+    @model_validator(mode="after")
+    def _can_be_built(self) -> Self:
+        either_ = _table(self.mechanism).either
+        if either_ is not None and len(set(either_) & _given(self, _table(self.mechanism)).keys()) != 1:
+            refuse(f"must have either {either_[0]} or {either_[1]}", f"For example {_table(self.mechanism).example}.")
+        try:
+            self.build()
+        except InvalidInputError as error:
+            refuse(f"{error.problem.key}: {error.problem.rule}", error.problem.hint)
+        return self
+
+
+def _table(mechanism: type[Mechanism | shufflers.Shuffler]) -> Table:
     assert mechanism.table is not None
     return mechanism.table
 
 
-def _section(mechanism: type[Mechanism]) -> type[RandomizerSection]:
-    """Return the section class of a mechanism, built from the keys that the mechanism declares."""
+def _given(section: Section, table: Table) -> dict[str, Any]:
+    """Return the settings that a section of the file gives."""
+    settings = {name: getattr(section, name) for name in table.settings}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _section(mechanism: type[Any], base: type[Any], types: Mapping[str, Any]) -> type[Any]:
+    """Return the section class of a mechanism or a shuffler, built from the keys that it declares."""
     table = _table(mechanism)
 
-    class Base(RandomizerSection):
+    class Base(base):  # type: ignore[misc]
         model_config = ConfigDict(json_schema_extra=either(*table.either) if table.either else None)
 
-    types: dict[str, Any] = {"epsilon": Epsilon, "number": float, "integer": int, "matrix": Rows, "file": Name}
     fields: dict[str, Any] = {"kind": (Literal[table.kind], ...)}
     for name, setting in table.settings.items():
         limited = Literal[setting.choices] if setting.type == "choice" else types[setting.type]
         if setting.limits:
             limits: dict[str, Any] = dict(setting.limits)
             limited = Annotated[limited, Field(**limits)]
-        described = Field(default=None if setting.optional else ..., description=setting.about)
+        default = None if setting.optional else setting.default
+        described = Field(
+            default=... if default is None and not setting.optional else default, description=setting.about
+        )
         fields[name] = (limited | None if setting.optional else limited, described)
     section = create_model(mechanism.__name__, __base__=Base, __doc__=table.about, **fields)
     section.mechanism = mechanism
     return section
 
 
-def _found() -> dict[str, type[RandomizerSection]]:
-    """Return the section class of every mechanism that a specification can name, by its `kind`."""
-    for module in pkgutil.iter_modules(randomizers.__path__):
-        importlib.import_module(f"{randomizers.__name__}.{module.name}")
-    waiting: list[type[Mechanism]] = [Mechanism]
-    sections: dict[str, type[RandomizerSection]] = {}
+def _found(package: Any, base: type[Any], section: type[Any], types: Mapping[str, Any]) -> dict[str, type[Any]]:
+    """Return the section class of every class of a package that a specification can name, by its `kind`."""
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    waiting: list[type[Any]] = [base]
+    sections: dict[str, type[Any]] = {}
     while waiting:
         mechanism = waiting.pop()
         waiting += mechanism.__subclasses__()
-        if mechanism.table is not None and mechanism.__module__.startswith(randomizers.__name__):
-            sections[mechanism.table.kind] = _section(mechanism)
+        if mechanism.table is not None and mechanism.__module__.startswith(package.__name__):
+            sections[mechanism.table.kind] = _section(mechanism, section, types)
     return dict(sorted(sections.items()))
-
-
-RANDOMIZERS: Final = _found()
-"""The section class for each `kind` of randomizer: one for each mechanism that declares a `table`."""
-
-
-class UniformShuffle(ShufflerSection):
-    """Reports leave in a uniformly random order."""
-
-    kind: Literal["uniform"]
-
-    def build(self) -> shufflers.Shuffler:
-        return shufflers.UniformShuffle()
 
 
 Number = Annotated[int, Field(ge=0, le=LARGEST)]
@@ -232,126 +255,25 @@ Dummies = Annotated[
 ]
 
 
-class Scrambler(ShufflerSection):
-    """Adds dummy reports; then all reports leave in a uniformly random order."""
+_TYPES: Final[dict[str, Any]] = {
+    "epsilon": Epsilon,
+    "number": float,
+    "integer": int,
+    "matrix": Rows,
+    "file": Name,
+    "true": Literal[True],
+    "dummies": Dummies,
+    "endless dummies": Annotated[
+        BinomialDummies | GeometricDummies | LaplaceDummies | OwnDummies | EndlessDummies, Field(discriminator="kind")
+    ],
+}
+"""The type of a key, by the type of its `Setting`."""
 
-    kind: Literal["scrambler"]
-    dummies: Dummies
-    """Number of dummy reports, drawn from the randomizer's blanket: an integer, or a distribution."""
+RANDOMIZERS: Final[dict[str, type[RandomizerSection]]] = _found(randomizers, Mechanism, RandomizerSection, _TYPES)
+"""The section class for each `kind` of randomizer: one for each mechanism that declares a `table`."""
 
-    def build(self) -> shufflers.Shuffler:
-        drawn = self.dummies
-        return shufflers.Scrambler(dummies=drawn if isinstance(drawn, int) else drawn.law())
-
-
-def _kept_secret(honest: float) -> dict[str, str]:
-    share = "all people" if honest == 1 else f"a share of {honest:g} of the people"
-    return {"devices": f" Those of {share} send their additional messages, and do not reveal which these are."}
-
-
-class BlanketMessages(ShufflerSection):
-    """Clients send blanket messages in addition; all messages leave in a uniformly random order."""
-
-    calibrated = "messages"
-    kind: Literal["blanket-messages"]
-    p: Annotated[float, Field(gt=0, le=1)]
-    """Probability of success of a client's Bernoulli trial; each success adds one blanket message."""
-    trials: Annotated[int, Field(ge=1, le=MOST_TRIALS)] = 1
-    """Number of Bernoulli trials of each client."""
-    honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Fraction of clients that follow the protocol and do not collude; the guarantee protects them against all
-    others."""
-
-    @property
-    def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
-        return _kept_secret(self.honest)
-
-    def build(self) -> shufflers.Shuffler:
-        return shufflers.BlanketMessages(p=self.p, trials=self.trials, honest=self.honest)
-
-
-class FakesPerValue(ShufflerSection):
-    """Clients send fake reports, with one Bernoulli trial per category; all leave in a uniformly random order."""
-
-    calibrated = "messages"
-    kind: Literal["fakes-per-value"]
-    p: Probability
-    """Probability that a client sends a fake report of a category."""
-    honest: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Fraction of clients that follow the protocol and do not collude; the guarantee protects them against all
-    others."""
-
-    @property
-    def assumed(self) -> Mapping[str, str]:  # type: ignore[override]
-        return _kept_secret(self.honest)
-
-    def build(self) -> shufflers.Shuffler:
-        return shufflers.FakesPerValue(p=self.p, honest=self.honest)
-
-
-class AugmentedShuffle(ShufflerSection):
-    """The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random order."""
-
-    model_config = ConfigDict(json_schema_extra=either("pure_epsilon", "each"))
-    assumed = {"shuffler": " It adds the described dummies, and keeps their number secret."}  # noqa: RUF012 - a constant
-    trusted_with = (
-        "It is also trusted to sample reports, to draw the number of dummies of each category, and to keep both "
-        "secret. Otherwise nothing hides an answer."
-    )
-    calibrated = "nothing"
-    kind: Literal["augmented"]
-    trusted: Literal[True]
-    """Must be true: the operator samples, adds dummies and keeps their number secret. Nothing else protects a value."""
-    pure_epsilon: Annotated[float, Field(gt=0, le=LARGEST_PURE)] | None = None
-    """Central epsilon in nats at delta = 0; it determines `kept` and the distribution of the dummies."""
-    each: (
-        Annotated[
-            BinomialDummies | GeometricDummies | LaplaceDummies | OwnDummies | EndlessDummies,
-            Field(discriminator="kind"),
-        ]
-        | None
-    ) = None
-    """Instead of `pure_epsilon`: distribution of the number of dummies of a category, drawn for each category."""
-    kept: Annotated[float, Field(gt=0, le=1)] | None = None
-    """With `each`: probability that the shuffler keeps a report (default: 1)."""
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.pure_epsilon is None) == (self.each is None):
-            refuse("must have either pure_epsilon or each", "For a guarantee without a delta, set pure_epsilon = 1.0.")
-        if self.pure_epsilon is not None and self.kept is not None:
-            refuse("must have no kept beside pure_epsilon", "It follows from pure_epsilon.")
-        return self
-
-    def build(self) -> shufflers.Shuffler:
-        if self.each is None:
-            assert self.pure_epsilon is not None
-            return shufflers.AugmentedShuffle.pure(epsilon=self.pure_epsilon)
-        return shufflers.AugmentedShuffle(each=self.each.law(), kept=1.0 if self.kept is None else self.kept)
-
-
-class SecureAggregation(ShufflerSection):
-    """The servers release only sums over all reports: of one-hot encodings, or of reports of a single number."""
-
-    kind: Literal["secure-aggregation"]
-    coins: Annotated[int, Field(ge=0, le=MOST_COINS)] = 0
-    """For one-hot encodings: fair Bernoulli trials per server and sum; a server adds the number of successes."""
-    servers: Annotated[int, Field(ge=1, le=MOST_SERVERS)] = 2
-    """Number of servers."""
-    honest: Annotated[int, Field(ge=0, le=MOST_SERVERS)] = 1
-    """Number of servers whose noise stays secret; the guarantee holds against all others."""
-
-    def build(self) -> shufflers.Shuffler:
-        return shufflers.SecureAggregation(coins=self.coins, servers=self.servers, honest=self.honest)
-
-
-class NoShuffle(ShufflerSection):
-    """Reports leave in the order of their senders."""
-
-    kind: Literal["none"]
-
-    def build(self) -> shufflers.Shuffler:
-        return shufflers.NoShuffle()
+SHUFFLERS: Final[dict[str, type[DeclaredShuffler]]] = _found(shufflers, shufflers.Shuffler, DeclaredShuffler, _TYPES)
+"""The section class for each `kind` of shuffler: one for each shuffler that declares a `table`."""
 
 
 class Uninformed(Section):
@@ -398,17 +320,9 @@ class Linker(Section):
 
 if TYPE_CHECKING:
     AnyRandomizer = RandomizerSection
+    AnyShuffler = ShufflerSection
 else:
     AnyRandomizer = Annotated[Union[tuple(RANDOMIZERS.values())], Field(discriminator="kind")]  # noqa: UP007
-AnyShuffler = Annotated[
-    UniformShuffle
-    | Scrambler
-    | BlanketMessages
-    | FakesPerValue
-    | AugmentedShuffle
-    | SecureAggregation
-    | MallowsShuffle
-    | NoShuffle,
-    Field(discriminator="kind"),
-]
+    _BY_KIND = dict(sorted({**SHUFFLERS, "mallows": MallowsShuffle}.items()))
+    AnyShuffler = Annotated[Union[tuple(_BY_KIND.values())], Field(discriminator="kind")]  # noqa: UP007
 AnyAdversary = Annotated[Uninformed | Strong | Informed | Linker | Order, Field(discriminator="kind")]

@@ -136,7 +136,7 @@ def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _adversary(_tables(raw, "adversaries")[place], raw, f"adversaries[{place}]")
     for place in readers[1:]:
         hint = "One reads the order for all."
-        yield Problem(key=f"adversaries[{place}].kind", rule="must be there once", value='"order" again', hint=hint)
+        yield Problem(key=f"adversaries[{place}].kind", rule="must be listed once", value='"order" again', hint=hint)
     if _table(raw, "run").get("show_people") is True:
         yield from _map(raw)
 

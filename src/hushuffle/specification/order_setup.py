@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,9 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
     """
     if specification.shuffler.kind != "mallows":
         return None
-    return arrangement(specification.shuffler, Source.of(specification, people, base_folder))
+    return arrangement(
+        cast("asked.MallowsShuffle", specification.shuffler), Source.of(specification, people, base_folder)
+    )
 
 
 def arrangement(

@@ -123,7 +123,8 @@ def _answered(person: str) -> str:
     if person == ASKED:
         refuse(
             f'must be the column that identifies the person of each row, or "{NO_COLUMN}"',
-            f'With "{NO_COLUMN}", each row is a different person. `hushuffle inspect` lists columns with repeated values.',
+            f'With "{NO_COLUMN}", each row is a different person. `hushuffle inspect` lists columns with repeated '
+            "values.",
         )
     return person
 

@@ -163,8 +163,8 @@ _ELSEWHERE: Final = {
 _OF_PERSONS: Final = ("person", "reports_per_person")
 _BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)
 _ONE_ROW: Final = (
-    "Several columns need one row per person. If a person has several rows, write one file per column. If each row is a "
-    f'different person, set person = "{NO_COLUMN}" in [population].'
+    "Several columns need one row per person. If a person has several rows, write one file per column. If each row is "
+    f'a different person, set person = "{NO_COLUMN}" in [population].'
 )
 _NOT_OF_COLUMNS: Final = {
     **dict.fromkeys(_SHARED, "It belongs to [population]."),

@@ -12,10 +12,7 @@ from pydantic import ValidationError
 
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.shufflers._per_value import MOST
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
-from hushuffle.model import number
-from hushuffle.specification.kinds import RANDOMIZERS, AugmentedShuffle
+from hushuffle.specification.kinds import RANDOMIZERS, SHUFFLERS
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import NO_COLUMN, bin_labels
@@ -43,22 +40,19 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:
     """Yield settings that are impossible for n people and k categories (None: not yet known)."""
-    randomizer = _table(raw, "randomizer")
+    randomizer, truthful = _table(raw, "randomizer"), True
     kind = randomizer.get("kind")
     if isinstance(kind, str) and kind in RANDOMIZERS:
         problems = list(RANDOMIZERS[kind].mechanism.problems(randomizer, k))
         yield from problems
-        behind = _table(raw, "shuffler").get("kind")
-        if not problems and behind == "secure-aggregation":
+        truthful = bool(problems) or _truthful(kind, randomizer, k)
+        if not problems and _table(raw, "shuffler").get("kind") == "secure-aggregation":
             yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
-        if not problems and behind in ("fakes-per-value", "augmented") and not _truthful(kind, randomizer, k):
-            hint = 'With noise, use kind = "blanket-messages".'
-            rule = 'needs true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
-            yield Problem(key="shuffler.kind", rule=rule, value=f'"{behind}"', hint=hint)
-    if n is not None:
-        yield from _messages(_table(raw, "shuffler"), n, k)
-    if k is not None:
-        yield from _added(_table(raw, "shuffler"), k)
+    behind = _table(raw, "shuffler")
+    if behind.get("kind") in SHUFFLERS:
+        with suppress(ValidationError):  # what is wrong with single keys is told with these
+            shuffler = SHUFFLERS[behind["kind"]].model_validate(behind).build()
+            yield from shuffler.problems(truthful=truthful, n=n, k=k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and informed is not None and informed > n - 1:
@@ -96,35 +90,6 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
         hint = "Noise of the servers (coins) needs one-hot encodings."
         rule = f'must be 0 with reports of kind "{kind}"'
         yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
-    servers, honest = _integer({"servers": 2, **shuffler}, "servers"), _integer(shuffler, "honest")
-    if servers is not None and honest is not None and honest > servers:
-        yield Problem(key="shuffler.honest", rule=f"must be <= servers = {servers}", value=f"{honest}")
-
-
-def _messages(shuffler: Mapping[str, Any], n: int, k: int | None) -> Iterator[Problem]:
-    """Yield a problem if the clients send too many blanket messages or fake reports for an exact distribution."""
-    kind, p, trials = shuffler.get("kind"), shuffler.get("p"), _integer({"trials": 1, **shuffler}, "trials")
-    if kind not in ("blanket-messages", "fakes-per-value"):
-        return
-    if n > LARGEST:
-        rule, hint = f"must be another for over {LARGEST:,} people", "A scrambler works for any number."
-        yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)
-    elif kind == "blanket-messages" and trials is not None and n * trials > LARGEST:
-        rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people together may have at most {LARGEST:,} trials"
-        yield Problem(key="shuffler.trials", rule=rule, value=f"{trials:,}")
-    elif kind == "fakes-per-value" and k is not None and isinstance(p, float) and n * k * p > MOST:
-        most = number(MOST / n / k, up=False, digits=3)
-        rule = f"must be at most {most}: {n:,} people may send at most {MOST:,} fake reports of {k:,} categories"
-        yield Problem(key="shuffler.p", rule=rule, value=f"{p:g}")
-
-
-def _added(shuffler: Mapping[str, Any], k: int) -> Iterator[Problem]:
-    """Yield a problem if the dummies of all categories exceed the limit of a release."""
-    with suppress(ValidationError):  # what is wrong with single keys is told with these
-        law = AugmentedShuffle.model_validate(shuffler).build().value_law
-        if law is not None and k * law.mean > MOST:
-            rule = f"must have a mean of at most {number(MOST / k, up=False, digits=3)} for {k:,} categories"
-            yield Problem(key="shuffler.each", rule=rule, value=f"{law.mean:g}")
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -224,7 +189,8 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
         rule = "must be 1 with memoised reports"
         yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
     shuffler, averaged = _table(raw, "shuffler"), "Fresh randomness averages out over many rounds."
-    if shuffler.get("kind") in ("scrambler", "blanket-messages", "fakes-per-value", "augmented"):
+    section = SHUFFLERS.get(str(shuffler.get("kind")))
+    if section is not None and section.declared().messages:
         rule = "must be a shuffler without dummies for memoised reports"
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{shuffler["kind"]}"', hint=averaged)
     if shuffler.get("kind") == "secure-aggregation" and _integer(shuffler, "coins"):

@@ -18,7 +18,7 @@ from pydantic_core import core_schema
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.specification._base import File, Name, Probability, Section, Seed
 from hushuffle.specification.kinds import AnyAdversary, AnyRandomizer, AnyShuffler, Linker, Strong, Uninformed

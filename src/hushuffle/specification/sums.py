@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.mechanisms.randomizers.settings import LARGEST_EPSILON
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, unfit
 from hushuffle.specification.numbers import number_problems

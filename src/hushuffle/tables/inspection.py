@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,8 +17,8 @@ import polars as pl
 
 from hushuffle.model import Progress
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, text_blocks
-from hushuffle.tables.ids import normal
 from hushuffle.tables.labels import Tidying
+from hushuffle.tables.people import normal
 from hushuffle.tables.readings import Reading, days
 from hushuffle.tables.sources import Part, open_source, type_name
 
@@ -190,7 +190,9 @@ def inspect_parts(
     total = sum(part.count() for part in parts) if progress else 0
     records = 0
     for part in parts:
-        for frame in _frames(part, names):
+        # Columns as text, null where values are missing; a type that is not read has one text for all values.
+        wanted = [_text(name, dtype).alias(name) for name, dtype in zip(names, part.dtypes(*names), strict=True)]
+        for frame in part.batches(*wanted, rows=_ROWS):
             for tally in tallies:
                 tally.add(frame[tally.name])
             records += frame.height
@@ -206,12 +208,6 @@ def inspect_parts(
         separator=None if form is None or parts[0].path is None else form.separator_of(parts[0].path),
         columns=tuple(one for one in profiles if not columns or one.name in columns or one.may_name_people),
     )
-
-
-def _frames(part: Part, names: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Yield columns as text, null where they are missing; of a type that is not read, one text for all values."""
-    wanted = [_text(name, dtype).alias(name) for name, dtype in zip(names, part.dtypes(*names), strict=True)]
-    yield from part.batches(*wanted, rows=_ROWS)
 
 
 def _text(name: str, dtype: pl.DataType) -> pl.Expr:

@@ -1,4 +1,7 @@
-"""Limit the number of records of each person; the records are chosen independently of their values."""
+"""Limit the number of records of each person; the records are chosen independently of their values.
+
+Ids are compared in a normal form: `7`, `0007`, `+7`, `7.0` and ` 7` have the same one, and so have `U17` and `u17`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.tables.ids import normal_ids
 
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -45,7 +47,7 @@ class FewOfEach:
 
     The words do not depend on values, so every selection among a person's records is equally likely. Memory is 48 bytes
     for each selected record, and for at most 2**20 more. People are identified by a 64-bit hash (with a random seed) of
-    the normal form of their ids (`hushuffle.tables.ids`). Two people with the same hash (for n people with probability
+    the normal form of their ids (`normal`). Two people with the same hash (for n people with probability
     n**2/2**65) count as one person; then fewer records are selected, and the guarantee still holds.
 
     >>> keep = FewOfEach(2)
@@ -131,3 +133,35 @@ class FewOfEach:
             within = np.arange(first.size) - whose < self._most
             self._held, self._fresh = [replace(held, seen=seen).taken(within)], 0
         return self._held[0]
+
+
+_UNSEEN: Final = r"\p{Cf}"
+"""Invisible characters, such as direction marks and joiners."""
+
+_NUMBER: Final = r"^\+?(-?)0*([0-9]+)(?:\.0*)?$"
+"""A pattern for whole numbers with or without a plus sign, leading zeros and `.0`."""
+
+
+def normal(ids: pl.Expr) -> pl.Expr:
+    """Return ids (text) in a normal form, which is the same for all spellings of an id.
+
+    Compatibility characters such as full-width digits become plain characters (NFKC). Invisible characters, spaces
+    around the id, capital letters, a plus sign, leading zeros and `.0` of a whole number make no difference.
+
+    >>> spellings = pl.Series(["7", " 0007", "+7", "7.0", "\uff17", "U17 ", "u17", "7.5"])
+    >>> pl.select(normal(pl.lit(spellings))).to_series().to_list()
+    ['7', '7', '7', '7', '7', 'u17', 'u17', '7.5']
+    """
+    plain = ids.str.normalize("NFKC").str.replace_all(_UNSEEN, "").str.strip_chars().str.to_lowercase()
+    return plain.str.replace(_NUMBER, "${1}${2}")
+
+
+_NORMAL: Final = r"^(?:0|[1-9][0-9]*|[a-z0-9_@.-]*[a-z_@][a-z0-9_@.-]*)$"
+"""A pattern that matches only ids in normal form."""
+
+
+def normal_ids(ids: pl.Series) -> pl.Series:
+    """Return ids (text) in their normal form."""
+    if ids.str.contains(_NORMAL).all(ignore_nulls=False):
+        return ids
+    return pl.select(normal(pl.lit(ids))).to_series().alias(ids.name)

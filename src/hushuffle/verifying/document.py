@@ -123,11 +123,11 @@ class _Result:
 
     def _target(self, key: str, target: Mapping[str, Any]) -> Row:
         place, rule, figure = f"target {key}", _RULES.get(key, "at most"), target.get("got")
-        asked, people = _number(target.get("asked")), _number(self.people)
+        threshold, people = _number(target.get("asked")), _number(self.people)
         limit = _number(self.limits.get(key)) if key != "delta" else 1 / people if people else None
-        if target.get("rule") != rule or asked is None or limit not in (None, asked):
+        if target.get("rule") != rule or threshold is None or limit not in (None, threshold):
             return Row(place, CONTRADICTED, "its limit is not that of the specification")
-        if [target.get("met"), target.get("word")] != passes(rule, asked, figure):
+        if [target.get("met"), target.get("word")] != passes(rule, threshold, figure):
             return Row(place, CONTRADICTED, "pass or fail does not follow from the figure and the limit")
         if figure is None:
             return Row(place, NOT_CHECKED, "there is no figure")
@@ -182,7 +182,7 @@ def _repeat(place: str, figure: Any, source: Source | None) -> Row:
     return Row(place, source[1].verdict, source[1].reason)
 
 
-def passes(rule: str, asked: float, figure: Any) -> list[Any]:
+def passes(rule: str, threshold: float, figure: Any) -> list[Any]:
     """Return whether a target is met by a figure, and the word for it."""
     if figure is None:
         return [None, "not known"]
@@ -190,9 +190,9 @@ def passes(rule: str, asked: float, figure: Any) -> list[Any]:
     if lower is None or upper is None:
         return []
     if rule == "at least":
-        met, open_end = lower >= asked, upper >= asked
+        met, open_end = lower >= threshold, upper >= threshold
     else:
-        met, open_end = upper < asked or (rule == "at most" and upper == asked), lower <= asked
+        met, open_end = upper < threshold or (rule == "at most" and upper == threshold), lower <= threshold
     return [met, "pass" if met else "not shown" if open_end and lower < upper else "fail"]
 
 
@@ -202,8 +202,8 @@ def status_of(targets: list[Mapping[str, Any]], assumptions: list[Mapping[str, A
     if not all(target.get("met") is True for target in targets):
         return "not met"
     if not any(
-        largest and asked is not None and (asked <= largest if largest > 1 else asked < largest)
-        for largest, asked in limits
+        largest and threshold is not None and (threshold <= largest if largest > 1 else threshold < largest)
+        for largest, threshold in limits
     ):
         return "no privacy limit"
     return "met" if all(assumption.get("vouched") for assumption in assumptions) else "not confirmed"

@@ -219,7 +219,10 @@ def test_a_seed_repeats_and_secure_randomness_works(distance: Distance) -> None:
         ({"n": 0, "theta": 1.0}, r"`n` must be an integer from 1 to 1000000000, got n=0"),
         ({"n": 3, "theta": -0.1}, r"`theta` must be finite and >= 0, got theta=-0.1. math.inf keeps the order."),
         ({"n": 3, "theta": math.nan}, r"`theta` must be"),
-        ({"n": 3, "theta": 1.0, "distance": "footrule"}, r"`distance` must be 'kendall' or 'hamming', .*No sampler of proven accuracy"),
+        (
+            {"n": 3, "theta": 1.0, "distance": "footrule"},
+            r"`distance` must be 'kendall' or 'hamming', .*No sampler of proven",
+        ),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -169,7 +169,7 @@ def test_keys_and_codes_are_made_and_never_overwritten(tmp_path: Path, capsys: p
         ('role = "target"\nname = "t"\nlisten = "a:1"', "keys: must be given"),
         ('role = "issuer"\nname = "i"\nlisten = "a:1"\nkeys = "k"', "codes: must be given for an issuer"),
         ('role = "target"\nname = "t"\nlisten = "here"\nkeys = "k"', "listen"),
-        ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ncertificate = "c"', "set together with certificate_key"),
+        ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ncertificate = "c"', "together with certificate_key"),
         (
             'role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ngateway = "g"',
             "must be left out except for a relay",

@@ -137,9 +137,9 @@ def test_a_randomizer_without_epsilon() -> None:
         ("n", 1.0, -1.0, 1e-6, "`epsilon` must be finite and >= 0"),
         ("n", 1.0, 50.0, 1e-6, "`epsilon` must be at most 40 as a target"),
         ("epsilon", 1.0, 1.0, 0.0, r"`delta` must be in \(0, 1\)"),
-        ("n", math.inf, 1.0, 1e-6, "a target that some n meets.* Without noise no crowd protects"),
+        ("n", math.inf, 1.0, 1e-6, "a target that some n meets.* Without noise, no number of people protects"),
         ("n", 1.0, 0.0, 1e-12, "some n up to 1,000,000,000 meets.*Use a smaller local epsilon"),
-        ("epsilon", 1.0, 0.0, 1e-15, "a target that some local epsilon meets.*allow a larger epsilon or delta"),
+        ("epsilon", 1.0, 0.0, 1e-15, "a value that some local epsilon achieves.*allow a larger epsilon or delta"),
     ],
 )
 def test_what_cannot_be_met(parameter: Parameter, epsilon_0: float, target: float, level: float, message: str) -> None:
@@ -169,7 +169,7 @@ def test_dummies_hide_what_is_not_noisy() -> None:
 
 
 def test_dummies_need_a_shuffler() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="NoShuffle takes no dummies"):
+    with pytest.raises(UnsupportedProtocolError, match="NoShuffle supports no dummies"):
         hs.dp.calibrate(
             hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.NoShuffle(), n=5),
             parameter="dummies",
@@ -272,7 +272,7 @@ def test_messages_that_nobody_sends_are_not_looked_for() -> None:
     with pytest.raises(UnsupportedProtocolError, match="supports one message per person"):
         hs.dp.calibrate(survey, parameter="messages", epsilon=1.0, delta=1e-6)
     few = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=math.inf), shuffler=hs.FakesPerValue(p=0.5), n=10)
-    with pytest.raises(InvalidInputError, match="a target that some number of messages meets"):
+    with pytest.raises(InvalidInputError, match="a value that some number of messages achieves"):
         hs.dp.calibrate(few, parameter="messages", epsilon=0.01, delta=1e-9)
 
 
@@ -298,7 +298,7 @@ def test_more_fakes_of_each_value_than_hide_most_are_not_tried() -> None:
         found = hs.dp.calibrate(there, parameter="messages", epsilon=1.0, delta=1e-6)
         assert 2.9 < found.value < 3.1
         assert found.bound.upper <= 1.0
-    with pytest.raises(InvalidInputError, match="a target that some number of messages meets"):
+    with pytest.raises(InvalidInputError, match="a value that some number of messages achieves"):
         hs.dp.calibrate(survey, parameter="messages", epsilon=0.89, delta=1e-6)
 
 

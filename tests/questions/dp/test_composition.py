@@ -8,8 +8,8 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import inscribed
-from hushuffle.curves.search import privacy_curve
 from hushuffle.curves.dominating import TabulatedCurve, common_step
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.mechanisms.shufflers import Shuffler
@@ -346,7 +346,7 @@ def test_rounds_beyond_what_floats_can_add_up_are_one_clear_error() -> None:
         with pytest.raises(InvalidInputError, match=rule):
             compose_delta(rounds, epsilon=1.0)
     several = hs.dp.per_person(survey(2, 1.0, 30), reports=2)
-    with pytest.raises(InvalidInputError, match=rule + "2,000,000,000. Where each person gives several reports"):
+    with pytest.raises(InvalidInputError, match=rule + "2,000,000,000. If each person gives several"):
         compose([(several, 10**9)], delta=1e-6)
 
 

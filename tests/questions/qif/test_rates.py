@@ -10,7 +10,7 @@ import pytest
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.numerics.max_load import expected_max_ratio
-from hushuffle.questions.qif import blanket, one_value, torus
+from hushuffle.questions.qif import blanket, torus
 from hushuffle.questions.qif.knowledge import Knowledge
 from oracles.qif_guessing import channel, success, worst_success
 
@@ -50,20 +50,20 @@ def test_torus_narrower_than_the_range_equals_one_value() -> None:
     for truth in (Fraction(2, 5), Fraction(9, 10)):
         law = symmetric(3, truth)
         window = torus.guess_rate((0, 3000, 0), 0, law)
-        assert window == pytest.approx(one_value.one_value_rate(3000, law), rel=1e-13)
+        assert window == pytest.approx(blanket.one_value_rate(3000, law), rel=1e-13)
 
 
 @pytest.mark.parametrize("lie", [Fraction(1, 10**4), Fraction(1, 10**8)])
 def test_hardly_any_noise(lie: Fraction) -> None:
     """Where 1 - mu is tiny nothing may depend on it through 1 - float(mu)."""
     law = Symmetric(k=3, truth=1 - 2 * lie, lie=lie)
-    rate = one_value.one_value_rate(20_000, law)
-    assert one_value._three(20_001, law) / 3 == pytest.approx(rate, rel=1e-13)
+    rate = blanket.one_value_rate(20_000, law)
+    assert blanket._three(20_001, law) / 3 == pytest.approx(rate, rel=1e-13)
     assert torus.guess_rate((0, 0, 20_000), 0, law) == pytest.approx(rate, rel=1e-13)
     assert torus.guess_rate((0, 0, 20_000), 0, law, axes=[2, 0]) == pytest.approx(rate, rel=1e-13)
     few = Symmetric(k=4, truth=1 - 3 * lie, lie=lie)
     exact = exact_rate((4, 0, 0, 0), 0, few)
-    assert abs(Fraction(one_value.one_value_rate(4, few)) / exact - 1) < 1e-14
+    assert abs(Fraction(blanket.one_value_rate(4, few)) / exact - 1) < 1e-14
 
 
 @pytest.mark.parametrize("k", [4, 7])
@@ -72,8 +72,8 @@ def test_the_ways_meet_where_one_hands_over(k: int) -> None:
     n = 5_000
     lie = Fraction(1, 2 * (k - 1) * n)
     law = Symmetric(k=k, truth=1 - (k - 1) * lie, lie=lie)
-    general = expected_max_ratio(n, one_value.classes(law))
-    assert one_value._hardly_any_noise(n, law) == pytest.approx(general, rel=1e-12)
+    general = expected_max_ratio(n, blanket.classes(law))
+    assert blanket._hardly_any_noise(n, law) == pytest.approx(general, rel=1e-12)
 
 
 def test_torus_refuses_by_the_number_of_cells() -> None:
@@ -90,20 +90,20 @@ def test_torus_refuses_by_the_number_of_cells() -> None:
 def test_one_value_equals_enumeration(m: int, k: int, truth: Fraction) -> None:
     law = symmetric(k, truth)
     exact = exact_rate((m, *[0] * (k - 1)), 0, law)
-    assert abs(Fraction(one_value.one_value_rate(m, law)) / exact - 1) < 1e-13
+    assert abs(Fraction(blanket.one_value_rate(m, law)) / exact - 1) < 1e-13
 
 
 @pytest.mark.parametrize("n", [2, 7, 100, 5_000])
 def test_three_values_have_two_ways(n: int) -> None:
     """The general method and the sum over fair coins."""
     law = symmetric(3, Fraction(7, 10))
-    general = expected_max_ratio(n, one_value.classes(law)) / 3
-    assert one_value.one_value_rate(n - 1, law) == pytest.approx(general, rel=1e-13)
+    general = expected_max_ratio(n, blanket.classes(law)) / 3
+    assert blanket.one_value_rate(n - 1, law) == pytest.approx(general, rel=1e-13)
 
 
 def test_one_value_refuses_beyond_its_window() -> None:
     with pytest.raises(NumericalError, match="smaller n"):
-        one_value.one_value_rate(10**13, symmetric(3, Fraction(1, 2)))
+        blanket.one_value_rate(10**13, symmetric(3, Fraction(1, 2)))
 
 
 @pytest.mark.parametrize("k", [3, 4])

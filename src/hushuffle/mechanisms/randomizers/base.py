@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers.settings import Table, refused
+from hushuffle.mechanisms.settings import Table, refused
 from hushuffle.model import Citation, Histogram
 
 if TYPE_CHECKING:

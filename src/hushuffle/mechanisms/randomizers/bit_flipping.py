@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Bits
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import log_upwards
 from hushuffle.randomness import SCALE, Randomness

@@ -18,8 +18,8 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers._hash_families import walsh_hadamard
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import ACHARYA, BRAUN, SHANNON
 from hushuffle.model.report_layout import ReportLayout

@@ -15,7 +15,7 @@ from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
 from hushuffle.mechanisms.randomizers.report_law import Matrix
-from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, Table
 from hushuffle.model import Channel
 from hushuffle.model.citation import BLANKET, GHOSH
 from hushuffle.model.report_layout import ReportLayout

@@ -23,8 +23,8 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Support,
     Symmetric,
 )
-from hushuffle.mechanisms.randomizers.settings import BEST, SILENT, Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+from hushuffle.mechanisms.settings import BEST, SILENT, Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import HASHING, SHANNON
 from hushuffle.model.report_layout import ReportLayout

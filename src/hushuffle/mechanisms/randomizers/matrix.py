@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Matrix
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model import Channel
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import log_upwards
@@ -52,7 +52,8 @@ class MatrixRandomizer(Mechanism):
         settings={
             "matrix": Setting(
                 type="matrix",
-                about="One list per category: probabilities of the reports, with sum 1; 20,000 numbers at most. This or file.",
+                about="One list per category: probabilities of the reports, with sum 1; 20,000 numbers at most. This "
+                "or file.",
                 optional=True,
             ),
             "file": Setting(

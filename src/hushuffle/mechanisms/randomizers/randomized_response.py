@@ -16,7 +16,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
-from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, Table
 from hushuffle.model import Histogram
 from hushuffle.model.citation import KAIROUZ, WARNER
 from hushuffle.model.report_layout import ReportLayout

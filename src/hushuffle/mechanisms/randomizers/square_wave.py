@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Integers, Mechanism, in_blocks
 from hushuffle.mechanisms.randomizers.report_law import Blanket, ReportLaw
-from hushuffle.mechanisms.randomizers.settings import SILENT, Setting, Table
+from hushuffle.mechanisms.settings import SILENT, Setting, Table
 from hushuffle.model import Channel
 from hushuffle.model.citation import SHANNON, SQUARE_WAVE
 from hushuffle.model.report_layout import ReportLayout

@@ -24,8 +24,8 @@ from hushuffle.mechanisms.randomizers.report_law import (
     Support,
     Symmetric,
 )
-from hushuffle.mechanisms.randomizers.settings import BEST, Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+from hushuffle.mechanisms.settings import BEST, Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout

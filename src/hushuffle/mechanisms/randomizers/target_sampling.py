@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.randomizers.base import Flags, Integers
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.mechanisms.randomizers.subset_selection import LARGEST_SET, SetReports
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model.citation import LADJEL
 from hushuffle.randomness import SCALE, Randomness
 

@@ -18,8 +18,8 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, OneHot, ReportLaw, Support
-from hushuffle.mechanisms.randomizers.settings import Setting, Table
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, HASHING, RAPPOR, SHANNON
 from hushuffle.model.report_layout import ReportLayout

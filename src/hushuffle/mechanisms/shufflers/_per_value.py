@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ class PerValue(Shuffler):
     people: int | None = field(default=None, init=False, repr=False)
     values: int | None = field(default=None, init=False, repr=False)
     counts: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        del n, k
+        if not truthful and self.table is not None:
+            hint = 'With noise, use kind = "blanket-messages".'
+            rule = 'needs true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
+            yield Problem(key="shuffler.kind", rule=rule, value=f'"{self.table.kind}"', hint=hint)
 
     @property
     @abstractmethod

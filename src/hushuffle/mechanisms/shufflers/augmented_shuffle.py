@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.shufflers._per_value import PerValue
+from hushuffle.errors import Problem
+from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.shufflers._per_value import MOST, PerValue
 from hushuffle.mechanisms.shufflers.dummy_law import SCALE, DummyLaw
 from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
 from hushuffle.mechanisms.shufflers.source import Source
+from hushuffle.model import number
 
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
@@ -54,6 +58,60 @@ class AugmentedShuffle(PerValue):
 
     each: DummyLaw | GeometricDummies
     kept: float = 1.0
+    table = Table(
+        kind="augmented",
+        about="The shuffler keeps a sample of the reports and adds dummies of each category; all leave in a random "
+        "order.",
+        settings={
+            "trusted": Setting(
+                type="true",
+                about="Must be true: the operator samples, adds dummies and keeps their number secret. Nothing else "
+                "protects a value.",
+            ),
+            "pure_epsilon": Setting(
+                type="number",
+                about="Central epsilon in nats at delta = 0; it determines `kept` and the distribution of the dummies.",
+                limits={"gt": 0, "le": LARGEST_PURE},
+                optional=True,
+            ),
+            "each": Setting(
+                type="endless dummies",
+                about="Instead of `pure_epsilon`: distribution of the number of dummies of a category, drawn for each "
+                "category.",
+                optional=True,
+            ),
+            "kept": Setting(
+                type="number",
+                about="With `each`: probability that the shuffler keeps a report (default: 1).",
+                limits={"gt": 0, "le": 1},
+                optional=True,
+            ),
+        },
+        either=("pure_epsilon", "each"),
+        example="pure_epsilon = 1.0, which needs no delta",
+        messages=True,
+        calibrated="nothing",
+        trusted_with="It is also trusted to sample reports, to draw the number of dummies of each category, and to "
+        "keep both secret. Otherwise nothing hides an answer.",
+    )
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> AugmentedShuffle:
+        if "pure_epsilon" not in settings:
+            return cls(each=settings["each"], kept=settings.get("kept", 1.0))
+        if "kept" in settings:
+            _checks.reject("kept", "left out beside pure_epsilon", settings["kept"], "It follows from pure_epsilon.")
+        return cls.pure(epsilon=settings["pure_epsilon"])
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        yield from super().problems(truthful=truthful, n=n, k=k)
+        if k is not None and k * self.each.mean > MOST:
+            rule = f"must have a mean of at most {number(MOST / k, up=False, digits=3)} for {k:,} categories"
+            yield Problem(key="shuffler.each", rule=rule, value=f"{self.each.mean:g}")
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        return {"shuffler": " It adds the described dummies, and keeps their number secret."}
 
     def __post_init__(self) -> None:
         _checks.of_type("each", self.each, DummyLaw, GeometricDummies)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 
 if TYPE_CHECKING:
+    from hushuffle.errors import Problem
+    from hushuffle.mechanisms.settings import Table
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
     from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
     from hushuffle.mechanisms.shufflers.source import Source
@@ -37,6 +39,24 @@ class Reveals(Enum):
 
 class Shuffler(_checks.ByName, ABC):
     """A shuffler takes the reports in the senders' order, adds dummies, and releases all messages in another order."""
+
+    table: ClassVar[Table | None] = None
+    """The keys of [shuffler] in a specification; None if a specification cannot name this shuffler."""
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Shuffler:
+        """Return the shuffler that the `settings` of a specification describe."""
+        return cls(**settings)
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        """Yield the settings that n people or k values (None: not yet known) rule out; `truthful`: no noise."""
+        del truthful, n, k
+        yield from ()
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        """Sentences to add to the assumptions of a report, by the key of the assumption."""
+        return {}
 
     @property
     @abstractmethod

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Final
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 MOST_TRIALS = 10_000
 """Maximum number of blanket messages of a person."""
+
+HONEST: Final = Setting(
+    type="number",
+    about="Fraction of clients that follow the protocol and do not collude; the guarantee protects them against all\n"
+    "others.",
+    limits={"ge": 0, "le": 1},
+    default=1.0,
+)
+"""The key `honest` of shufflers whose clients send additional messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +62,43 @@ class BlanketMessages(Shuffler):
     honest: float = 1.0
     people: int | None = field(default=None, init=False, repr=False)
     number: int | None = field(default=None, init=False, repr=False)
+    table = Table(
+        kind="blanket-messages",
+        about="Clients send blanket messages in addition; all messages leave in a uniformly random order.",
+        settings={
+            "p": Setting(
+                type="number",
+                about="Probability of success of a client's Bernoulli trial; each success adds one blanket message.",
+                limits={"gt": 0, "le": 1},
+            ),
+            "trials": Setting(
+                type="integer",
+                about="Number of Bernoulli trials of each client.",
+                limits={"ge": 1, "le": MOST_TRIALS},
+                default=1,
+            ),
+            "honest": HONEST,
+        },
+        messages=True,
+        calibrated="messages",
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", _checks.probability("p", self.p))
         object.__setattr__(self, "trials", _checks.integer("trials", self.trials, low=1, high=MOST_TRIALS))
         object.__setattr__(self, "honest", _checks.probability("honest", self.honest))
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        return secret_messages(self.honest)
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        del truthful, k
+        if n is not None:
+            yield from too_many_people("blanket-messages", n)
+            if n <= LARGEST < n * self.trials:
+                rule = f"must be at most {LARGEST // n:,}: all n = {n:,} people together may have at most {LARGEST:,}"
+                yield Problem(key="shuffler.trials", rule=f"{rule} trials", value=f"{self.trials:,}")
 
     def fitted(self, *, n: int, values: int) -> Shuffler:
         del values
@@ -158,3 +202,16 @@ def honest_people(share: float, n: int) -> int:
     (900, 1)
     """
     return max(1, math.floor(Fraction(str(share)) * n))
+
+
+def secret_messages(honest: float) -> dict[str, str]:
+    """Return what is assumed of the devices of the `honest` fraction of people."""
+    share = "all people" if honest == 1 else f"a share of {honest:g} of the people"
+    return {"devices": f" Those of {share} send their additional messages, and do not reveal which these are."}
+
+
+def too_many_people(kind: str, n: int) -> Iterator[Problem]:
+    """Yield the problem of more people than the distribution of their messages is exact for."""
+    if n > LARGEST:
+        rule, hint = f"must be another for over {LARGEST:,} people", "A scrambler works for any number."
+        yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)

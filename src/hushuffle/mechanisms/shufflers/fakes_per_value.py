@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hushuffle import _checks
-from hushuffle.mechanisms.shufflers._per_value import PerValue
+from hushuffle.errors import Problem
+from hushuffle.mechanisms.settings import Setting, Table
+from hushuffle.mechanisms.shufflers._per_value import MOST, PerValue
 from hushuffle.mechanisms.shufflers.base import Shuffler
-from hushuffle.mechanisms.shufflers.blanket_messages import honest_people
+from hushuffle.mechanisms.shufflers.blanket_messages import (
+    HONEST,
+    honest_people,
+    secret_messages,
+    too_many_people,
+)
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
 from hushuffle.mechanisms.shufflers.source import Source, Trials
+from hushuffle.model import number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +49,36 @@ class FakesPerValue(PerValue):
 
     p: float
     honest: float = 1.0
+    table = Table(
+        kind="fakes-per-value",
+        about="Clients send fake reports, with one Bernoulli trial per category; all leave in a uniformly random "
+        "order.",
+        settings={
+            "p": Setting(
+                type="number",
+                about="Probability that a client sends a fake report of a category.",
+                limits={"gt": 0, "lt": 1},
+            ),
+            "honest": HONEST,
+        },
+        messages=True,
+        calibrated="messages",
+    )
+
+    @property
+    def assumed(self) -> Mapping[str, str]:
+        return secret_messages(self.honest)
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        yield from super().problems(truthful=truthful, n=n, k=k)
+        if n is not None:
+            yield from too_many_people("fakes-per-value", n)
+            if k is not None and n <= LARGEST and n * k * self.p > MOST:
+                most = number(MOST / n / k, up=False, digits=3)
+                rule = (
+                    f"must be at most {most}: {n:,} people may send at most {MOST:,} fake reports of {k:,} categories"
+                )
+                yield Problem(key="shuffler.p", rule=rule, value=f"{self.p:g}")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", _checks.probability("p", self.p))

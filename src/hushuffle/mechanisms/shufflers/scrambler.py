@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import Source
@@ -36,6 +37,17 @@ class Scrambler(Shuffler):
 
     _dummies: int | DummyLaw
     cap: int | None = None
+    table = Table(
+        kind="scrambler",
+        about="Adds dummy reports; then all reports leave in a uniformly random order.",
+        settings={
+            "dummies": Setting(
+                type="dummies",
+                about="Number of dummy reports, drawn from the randomizer's blanket: an integer, or a distribution.",
+            )
+        },
+        messages=True,
+    )
 
     def __init__(self, *, dummies: int | DummyLaw, cap: int | None = None) -> None:
         number = dummies

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 
@@ -53,6 +54,28 @@ class SecureAggregation(Shuffler):
     coins: int = 0
     servers: int = 2
     honest: int = 1
+    table = Table(
+        kind="secure-aggregation",
+        about="The servers release only sums over all reports: of one-hot encodings, or of reports of a single number.",
+        settings={
+            "coins": Setting(
+                type="integer",
+                about="For one-hot encodings: fair Bernoulli trials per server and sum; a server adds the number of "
+                "successes.",
+                limits={"ge": 0, "le": MOST_COINS},
+                default=0,
+            ),
+            "servers": Setting(
+                type="integer", about="Number of servers.", limits={"ge": 1, "le": MOST_SERVERS}, default=2
+            ),
+            "honest": Setting(
+                type="integer",
+                about="Number of servers whose noise stays secret; the guarantee holds against all others.",
+                limits={"ge": 0, "le": MOST_SERVERS},
+                default=1,
+            ),
+        },
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coins", _checks.integer("coins", self.coins, low=0, high=MOST_COINS))

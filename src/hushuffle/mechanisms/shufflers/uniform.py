@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.mechanisms.settings import Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class UniformShuffle(Shuffler):
     """Releases the reports in a uniformly random order, so that only the counts of reports carry information."""
+
+    table = Table(kind="uniform", about="Reports leave in a uniformly random order.", settings={})
 
     @property
     def reveals(self) -> Reveals:
@@ -29,6 +32,8 @@ class UniformShuffle(Shuffler):
 @dataclass(frozen=True, kw_only=True)
 class NoShuffle(Shuffler):
     """Releases the reports in the senders' order, as in the local model."""
+
+    table = Table(kind="none", about="Reports leave in the order of their senders.", settings={})
 
     @property
     def reveals(self) -> Reveals:

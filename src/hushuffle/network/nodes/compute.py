@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.private_files import mark_once
 from hushuffle.network.nodes.connections import Connection
 from hushuffle.network.nodes.document import RunDocument
@@ -124,5 +124,4 @@ class ComputeNode(Node):
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:
-            message = f"{self.name} cannot store its release: a retry would draw new noise. Nothing was released."
-            raise DataError(message)
+            fail(f"{self.name} cannot store its release: a retry would draw new noise. Nothing was released.")

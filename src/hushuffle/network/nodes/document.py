@@ -12,7 +12,8 @@ from typing import Annotated, Final, Literal, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hushuffle.errors import DataError, InvalidInputError
+from hushuffle._checks import fail
+from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.network.nodes.frames import LARGEST, SMALLEST, Layout
@@ -290,15 +291,12 @@ def read_document(path: Path) -> RunDocument:
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
         lines = [f"  {_place(one['loc'], one['type'])}: {one['msg']}" for one in error.errors()[:20]]
-        message = "\n".join([f"{path} is not the document of a run:", *lines])
-        raise DataError(message) from None
+        fail("\n".join([f"{path} is not the document of a run:", *lines]))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
-        message = f"{path} cannot be read: {reason or 'an error'}."
-        raise DataError(message) from None
+        fail(f"{path} cannot be read: {reason or 'an error'}.")
     if document.text != text:
-        message = f"{path} was changed or reformatted: all nodes need exactly the same file. Copy the original."
-        raise DataError(message)
+        fail(f"{path} was changed or reformatted: all nodes need exactly the same file. Copy the original.")
     return document
 
 

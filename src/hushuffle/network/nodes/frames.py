@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 
 _HEAD: Final = struct.Struct("<BBHII4x")  # version, kind, step, slot, target
 _REST: Final = struct.Struct("<H2x5Q4x")  # of a control frame: reason, numbers
@@ -145,8 +145,7 @@ class Layout:
         """Return how many bytes of a frame follow its first `HEAD` bytes."""
         version, kind, *_ = _HEAD.unpack(head)
         if version != VERSION or kind not in _KINDS:
-            message = "these bytes are not a frame of this protocol."
-            raise DataError(message)
+            fail("these bytes are not a frame of this protocol.")
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
     def unpack(self, head: bytes, rest: bytes) -> Frame:
@@ -156,8 +155,7 @@ class Layout:
             return Message(step, slot, target, rest)
         reason, *numbers = _REST.unpack(rest)
         if reason not in _REASONS:
-            message = "a control frame has an unknown reason."
-            raise DataError(message)
+            fail("a control frame has an unknown reason.")
         return Control(Kind(kind), step, Reason(reason), tuple(numbers))
 
 

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.secret_keys import text_of_secret
 
 _FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
@@ -67,8 +67,7 @@ class Identity:
             with _as_file(self.certificate + self.key) as path:
                 context.load_cert_chain(path)
         except (ssl.SSLError, OSError, ValueError, TypeError):  # the last: text that is not ASCII
-            message = f"the certificate or key of {self.name} cannot be used: damaged, or not a pair."
-            raise DataError(message) from None
+            fail(f"the certificate or key of {self.name} cannot be used: damaged, or not a pair.")
         return context
 
 
@@ -129,8 +128,7 @@ class Authority:
         except Exception:  # noqa: BLE001 - each fault raises another exception
             fits = False
         if not fits or not isinstance(loaded, Ed25519PrivateKey):
-            message = "the authority's certificate and key cannot be used: they are damaged, or do not belong together."
-            raise DataError(message)
+            fail("the authority's certificate and key cannot be used: they are damaged, or do not belong together.")
         authority._key, authority._certificate = loaded, own
         return authority
 
@@ -188,8 +186,7 @@ def _text(path: Path) -> str:
         return path.read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not text"
-        message = f"{path} cannot be read: {reason or 'an error'}."
-        raise DataError(message) from None
+        fail(f"{path} cannot be read: {reason or 'an error'}.")
 
 
 @contextmanager

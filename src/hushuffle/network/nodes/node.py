@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.network.nodes.connections import Connection, ConnectionLostError, Pauses, connect
 from hushuffle.network.nodes.document import RESULT, RunDocument
@@ -249,8 +249,7 @@ class Node:
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
     """Raise an error if a node has no part in a run, or if its seal key differs from that in the document."""
     if not part or key.public.text != document.servers[identity.name].seal:
-        message = f"{identity.name} does not have this role in the run, or its seal key differs from the document."
-        raise DataError(message)
+        fail(f"{identity.name} does not have this role in the run, or its seal key differs from the document.")
 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import polars as pl
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 
 _HEADER: Final = 5
@@ -79,8 +79,7 @@ class Trace:
         except OSError as error:
             if path.is_file():
                 path.unlink()  # an incomplete table is useless
-            message = f"the trace {path} cannot be written: {cause(error)}."
-            raise DataError(message) from None
+            fail(f"the trace {path} cannot be written: {cause(error)}.")
 
 
 def record_size(message: int) -> int:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
 _LENGTH: Final = struct.Struct("<H")
@@ -68,22 +68,19 @@ class Seals:
         try:
             return _SUITE.encrypt(padded, key.key, info=self._info(target))
         except ValueError:
-            message = f"nothing can be sealed for {target}: its public seal key is not a valid X25519 key."
-            raise DataError(message) from None
+            fail(f"nothing can be sealed for {target}: its public seal key is not a valid X25519 key.")
 
     def open(self, sealed: bytes, key: SealKey, *, target: str) -> bytes | None:
         """Return the content of a sealed text; None for a dummy."""
         try:
             padded = _SUITE.decrypt(sealed, key.key, info=self._info(target))
         except (InvalidTag, ValueError):
-            message = "a message was not sealed for this node in this step of this run, or is damaged."
-            raise DataError(message) from None
+            fail("a message was not sealed for this node in this step of this run, or is damaged.")
         length = _LENGTH.unpack_from(padded)[0] if len(sealed) == self.size else None
         if length == _NO_DATA:
             return None
         if length is None or length > self.room:
-            message = "a sealed message does not have the size of this run's messages."
-            raise DataError(message)
+            fail("a sealed message does not have the size of this run's messages.")
         return padded[_LENGTH.size : _LENGTH.size + length]
 
 
@@ -104,8 +101,7 @@ class PublicSealKey:
         try:
             return cls(key=X25519PublicKey.from_public_bytes(bytes.fromhex(text)))
         except ValueError:
-            message = "a public seal key must be 64 hexadecimal digits."
-            raise DataError(message) from None
+            fail("a public seal key must be 64 hexadecimal digits.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +134,7 @@ class SealKey:
         try:
             return cls(key=X25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip())))
         except ValueError:
-            message = "a secret seal key must be 64 hexadecimal digits."
-            raise DataError(message) from None
+            fail("a secret seal key must be 64 hexadecimal digits.")
 
 
 class Once:

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 
 import numpy as np
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import private_file
@@ -134,8 +135,7 @@ class SourceNode(Node):
     ) -> None:
         placed = [(step, *place) for one in people for step, place in one.places.items()]
         if sorted(placed) != sorted(document.places.get(identity.name, ())) or not placed:
-            message = f"the records of {identity.name} differ from the run's document."
-            raise DataError(message)
+            fail(f"the records of {identity.name} differ from the run's document.")
         super().__init__(document, identity, journal)
         self._people, self._key, self._folder = tuple(people), key, state
         self._places = places or Places()
@@ -182,8 +182,7 @@ class SourceNode(Node):
             error = f"the {lost} of step {number} could not be fetched ({end.reason.words})."
             raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
         if len(shown) != size:
-            error = f"the answer of the result is not the {lost} of this plan."
-            raise DataError(error)
+            fail(f"the answer of the result is not the {lost} of this plan.")
         return query.known(np.frombuffer(shown, dtype="<f8"))
 
     def _conclude(self) -> None:
@@ -237,8 +236,7 @@ def _write(path: Path, document: RunDocument, deliveries: list[Delivery]) -> Non
     except FileExistsError:
         return
     except OSError as error:
-        message = f"{path.parent} cannot be written: {cause(error)}. Nothing was sent."
-        raise DataError(message) from None
+        fail(f"{path.parent} cannot be written: {cause(error)}. Nothing was sent.")
 
 
 def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
@@ -248,11 +246,9 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        message = f"{path} cannot be read: {cause(error)}."
-        raise DataError(message) from None
+        fail(f"{path} cannot be read: {cause(error)}.")
     if bytes(data[:32]) != document.digest:
-        message = f"{path} was written for another document of the same run: nothing was sent for it."
-        raise DataError(message)
+        fail(f"{path} was written for another document of the same run: nothing was sent for it.")
     deliveries, place, size = [], 32, document.layout.size
     while place < len(data):
         to = bytes(data[place : place + _NAME]).decode("ascii", errors="replace").rstrip()
@@ -279,5 +275,4 @@ def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
 
 
 def _damaged(path: Path) -> NoReturn:
-    message = f"{path} is damaged: nothing was sent. Remove it only if none of its messages was ever sent."
-    raise DataError(message) from None
+    fail(f"{path} is damaged: nothing was sent. Remove it only if none of its messages was ever sent.")

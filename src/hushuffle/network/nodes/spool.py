@@ -11,7 +11,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Final
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import flush_folder, make_folder
 
@@ -45,8 +45,7 @@ class Spool:
         except FileNotFoundError:
             return []
         except OSError as error:
-            message = f"{self._path} cannot be read: {cause(error)}."
-            raise DataError(message) from None
+            fail(f"{self._path} cannot be read: {cause(error)}.")
         records, place = [], 0
         while place + _HEAD.size <= len(data):
             size, digest = _HEAD.unpack_from(data, place)
@@ -145,8 +144,7 @@ class Room:
                 os.close(number)
         except OSError as error:
             self.give()
-            message = f"{path.parent} has no room for the {size:,} bytes that will be written there: {error.strerror}."
-            raise DataError(message) from None
+            fail(f"{path.parent} has no room for the {size:,} bytes that will be written there: {error.strerror}.")
 
     def give(self) -> None:
         """Free the reserved space."""

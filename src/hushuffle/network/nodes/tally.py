@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.network.nodes.document import RESULT, Batch, RunDocument, Step
 
 Counts: TypeAlias = tuple[tuple[int, int], ...]
@@ -94,11 +94,10 @@ class ToldCodec:
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
-            message = (
+            fail(
                 f"the report of a compute node has {len(whole):,} bytes, but its part of the result must have "
                 f"{self.size(step):,} bytes."
             )
-            raise DataError(message)
         if self._first:
             (step,) = _HEAD.unpack_from(whole)
         start = self._first + self._counts(place[0])
@@ -158,5 +157,4 @@ def _sources(step: Step, batch: Batch, pairs: Sequence[tuple[int, int]]) -> int:
 
 
 def _fail(step: Step, why: str) -> NoReturn:
-    message = f"{step.name!r}: {why}. Messages may have been selected: nothing was published."
-    raise DataError(message)
+    fail(f"{step.name!r}: {why}. Messages may have been selected: nothing was published.")

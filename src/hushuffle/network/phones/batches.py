@@ -7,13 +7,14 @@ import json
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Final, NoReturn
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.network.phones.task import Key, Name, Place, TaskDocument, canonical
 
 _LENGTH: Final = struct.Struct(">I")
@@ -188,11 +189,9 @@ def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], r
         _no_batch()
     sender = next((one for one in senders if one.name == head.sender), None)
     if sender is None or (head.task, head.receiver) != (task.id.hex(), receiver):
-        message = "a batch is of another task, of another sender, or for another receiver."
-        raise DataError(message)
+        fail("a batch is of another task, of another sender, or for another receiver.")
     if not signed_by(sender, _BATCH + text, signature):
-        message = f"a batch was not signed by {sender.name}."
-        raise DataError(message)
+        fail(f"a batch was not signed by {sender.name}.")
     if head.step > len(task.steps):
         _no_batch()
     return head
@@ -215,8 +214,7 @@ def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
 
 
 def _no_batch() -> NoReturn:
-    message = "the request holds no batch of messages, or it is damaged."
-    raise DataError(message)
+    fail("the request holds no batch of messages, or it is damaged.")
 
 
 def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
@@ -242,13 +240,13 @@ def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
         DataError: the list of lost batches is not signed by the result.
     """
     signature, text = answer[_SIGNED : 2 * _SIGNED], answer[2 * _SIGNED :]
-    try:
-        if signed_by(result, _LOST + hashlib.sha256(body).digest() + text, signature):
-            return frozenset(int(one) for one in json.loads(text)["lost"])
-    except (ValueError, LookupError, TypeError):
-        pass
-    message = "the result's list of lost batches is not signed."
-    raise DataError(message)
+    lost: frozenset[int] | None = None
+    if signed_by(result, _LOST + hashlib.sha256(body).digest() + text, signature):
+        with suppress(ValueError, LookupError, TypeError):
+            lost = frozenset(int(one) for one in json.loads(text)["lost"])
+    if lost is None:
+        fail("the result's list of lost batches is not signed.")
+    return lost
 
 
 def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
@@ -261,26 +259,21 @@ def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
     """
     step, chain = task.step(head.step), task.chain[:hops]
     if len(head.trail) != hops:
-        message = f"a batch passed {hops} scramblers, but has the counts of {len(head.trail)}."
-        raise DataError(message)
+        fail(f"a batch passed {hops} scramblers, but has the counts of {len(head.trail)}.")
     before = None
     for place, link in zip(chain, head.trail, strict=True):
         if not link.by(place, task.id, head.step, head.batch):
-            message = f"the counts of {place.name} lack its signature."
-            raise DataError(message)
+            fail(f"the counts of {place.name} lack its signature.")
         first = before is None
         if not step.min_batch <= link.sources <= step.batch or (first and link.came != link.sources):
-            message = f"{place.name} reports {link.sources:,} sources behind {link.came:,} messages."
-            raise DataError(message)
+            fail(f"{place.name} reports {link.sources:,} sources behind {link.came:,} messages.")
         if before is not None and (link.came, link.sources) != (before.sent, before.sources):
-            message = (
+            fail(
                 f"between {before.name} and {place.name}: {before.sent:,} messages of {before.sources:,} sources were "
                 f"sent, {link.came:,} of {link.sources:,} arrived."
             )
-            raise DataError(message)
         if link.sent != link.came + step.dummies:
-            message = (
+            fail(
                 f"{place.name} got {link.came:,} messages, sent {link.sent:,}, and should add {step.dummies:,} dummies."
             )
-            raise DataError(message)
         before = link

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.network.phones.formats import PhoneError, Reader, encode_fields, varint, with_length
 
@@ -40,8 +41,7 @@ def decode_request(data: bytes) -> Request:
 def _request(reader: Reader) -> Request:
     framing = reader.number()
     if framing not in (0, 2):
-        message = "a binary HTTP message is no request."
-        raise DataError(message)
+        fail("a binary HTTP message is no request.")
     known_length = framing == 0
     method, scheme, authority, path = (reader.text() for _ in range(4))
     headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)

@@ -36,6 +36,7 @@ else:
 Answers: TypeAlias = choices.Answers
 Folder: TypeAlias = str | os.PathLike[str]
 PhoneError = formats.PhoneError
+refuse = formats.refuse
 _NUMBER, _NO_DATA, _SEAL = struct.Struct(">H"), 0xFFFF, 48
 _DOCUMENT, _MESSAGE = 20_000, (512, 16_384)
 """Largest number of bytes of a document; smallest and largest size of a message. Services have the same limits."""
@@ -77,8 +78,7 @@ class Task:
     def __init__(self, data: bytes, expected: bytes | None = None) -> None:
         self.id, self.data = hashlib.sha256(data).digest(), data
         if expected is not None and self.id != expected:
-            message = "the task document is not the one with the expected id."
-            raise PhoneError(message)
+            refuse("the task document is not the one with the expected id.")
         try:
             self.document: dict[str, Any] = json.loads(data)
             valid = len(data) <= _DOCUMENT and self.document["version"] == 2 and _formed(self.document)
@@ -88,8 +88,7 @@ class Task:
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             valid = False
         if not valid:
-            message = "this is no task document of version 2."
-            raise PhoneError(message)
+            refuse("this is no task document of version 2.")
 
     def info(self, step: int, name: str) -> bytes:
         """Return HPKE's `info` for messages to a scrambler or target in a step."""
@@ -187,8 +186,7 @@ def onion_of(task: Task, part: Part, token: bytes, secret: bytes) -> bytes:
         info = task.info(part.number, scrambler["name"])
         body = formats.hpke_seal(bytes.fromhex(scrambler["key"]), info, b"", body, draw)
     if len(body) != task.document["message"]:
-        message = "a record does not fit into the messages of this task."
-        raise PhoneError(message)
+        refuse("a record does not fit into the messages of this task.")
     return body
 
 
@@ -214,8 +212,7 @@ def kept(path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        message = f"{path} cannot be read or is damaged: nothing was sent. Restore it from a backup."
-        raise PhoneError(message) from None
+        refuse(f"{path} cannot be read or is damaged: nothing was sent. Restore it from a backup.")
     return state
 
 
@@ -252,8 +249,7 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.partition("/")
     if scheme != "https" and (scheme != "http" or (authority.rpartition(":")[0] or authority) not in _HERE):
-        message = "an address of the task is not https."
-        raise PhoneError(message)
+        refuse("an address of the task is not https.")
     connection: http.HTTPConnection | None = None
     try:
         connection = (http.HTTPSConnection if scheme == "https" else http.HTTPConnection)(authority, timeout=_EACH)
@@ -265,15 +261,14 @@ def post(url: str, body: bytes | None, headers: Mapping[str, str]) -> tuple[int,
         return _answer(connection, body)
     except (OSError, http.HTTPException) as error:
         if isinstance(error, http.InvalidURL):
-            raise PhoneError(_NO_ADDRESS) from None
+            refuse(_NO_ADDRESS)
         if (fault := getattr(error, "verify_code", None)) is not None:  # a retry would fail in the same way
             words = _FAULTS.get(fault, "is not signed by an authority that this machine trusts")
-            message = f"the certificate of {connection.host if connection else authority} {words}: nothing was sent."
-            raise PhoneError(message) from None
+            refuse(f"the certificate of {connection.host if connection else authority} {words}: nothing was sent.")
         message = "there is no connection, or no answer in time: try again later."
         raise TryAgainError(message) from None
     except (ValueError, OverflowError):
-        raise PhoneError(_NO_ADDRESS) from None
+        refuse(_NO_ADDRESS)
     finally:
         if connection is not None:
             connection.close()
@@ -337,19 +332,16 @@ class Phone:
             names = {name for step in task.steps for name in step["columns"]}
             names |= {column["name"] for column in task.document["values"]}
             if missing := ", ".join(sorted(names - set(answers))):
-                message = f"the answers lack {missing} (null is an answer): nothing was sent."
-                raise PhoneError(message)
+                refuse(f"the answers lack {missing} (null is an answer): nothing was sent.")
             answers = {name: answers[name] for name in sorted(names)}
             if stored is None:
                 owner.check_limits(limits, task.document, task.data)
                 self._begin(answers)
                 stored = kept(path)
         if stored is None:
-            message = f"{path} does not exist, so nothing was sent for this task. Send answers first."
-            raise PhoneError(message)
+            refuse(f"{path} does not exist, so nothing was sent for this task. Send answers first.")
         if answers is not None and json.dumps(answers) != json.dumps(stored["answers"]):
-            message = "another answer was given for this task before: only that one is sent. Send it again unchanged."
-            raise PhoneError(message)
+            refuse("another answer was given for this task before: only that one is sent. Send it again unchanged.")
         self._secret = bytes.fromhex(stored["secret"])
         self.parts = parts_of(task, stored["answers"], self._secret)
 
@@ -366,10 +358,7 @@ class Phone:
     def _begin(self, answers: Answers) -> None:
         with owner.alone(self._folder):
             if owner.Total(self._folder, moved=self._moved).holds(self._task.id.hex()) and kept(self._path) is None:
-                message = (
-                    f"{self._path} is missing, so what this task has sent is unknown: nothing was sent. Restore it."
-                )
-                raise PhoneError(message)
+                refuse(f"{self._path} is missing, so what this task has sent is unknown: nothing was sent. Restore it.")
             keep(self._path, answers)
 
     def send(self, code: str) -> None:
@@ -402,8 +391,7 @@ class Phone:
                 raise TryAgainError(message)
             status, content = self._send(url, body, headers)
             if len(content) > _MOST:
-                message = f"an answer has more than {_MOST:,} bytes: nothing of it was used."
-                raise PhoneError(message)
+                refuse(f"an answer has more than {_MOST:,} bytes: nothing of it was used.")
             return status, content
 
         return ask
@@ -441,15 +429,13 @@ class Phone:
         status, content = self._asking()(url, None, {})
         task = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))
         if not owner.follows(task.document, self._task.document, self._task.id.hex()):
-            message = "the answer of the result is not the next iteration of this task."
-            raise PhoneError(message)
+            refuse("the answer of the result is not the next iteration of this task.")
         return content
 
 
 def _bounded(listed: bytes | list[Any], most: int) -> None:
     if len(listed) > most:
-        message = "a target lists more batches or messages than the task can have."
-        raise PhoneError(message)
+        refuse("a target lists more batches or messages than the task can have.")
 
 
 _WORDS: Final = {

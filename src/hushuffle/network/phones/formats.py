@@ -14,7 +14,7 @@ import hmac
 import math
 import os
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -50,6 +50,11 @@ class PhoneError(ValueError):
     """A phone refuses to continue; the message of the error never shows the content of invalid bytes."""
 
 
+def refuse(message: str) -> NoReturn:
+    """Raise `PhoneError(message)` without the original exception, whose text may quote invalid bytes."""
+    raise PhoneError(message) from None
+
+
 # Binary HTTP (RFC 9292)
 
 
@@ -63,8 +68,7 @@ def varint(value: int) -> bytes:
         size = 1 << power
         if value < 1 << 8 * size - 2:
             return (value | power << 8 * size - 2).to_bytes(size)
-    message = "a length must be below 2**62."
-    raise PhoneError(message)
+    refuse("a length must be below 2**62.")
 
 
 def with_length(content: bytes) -> bytes:
@@ -86,8 +90,7 @@ class Reader:
     def take(self, size: int) -> bytes:
         """Return the next bytes."""
         if self._at + size > len(self._data):
-            message = "a binary HTTP message ends too early."
-            raise PhoneError(message)
+            refuse("a binary HTTP message ends too early.")
         self._at += size
         return self._data[self._at - size : self._at]
 
@@ -130,15 +133,13 @@ class Reader:
         """Read the trailers; refuse padding other than zeros."""
         self.fields(known_length=known_length)
         if any(self._data[self._at :]):
-            message = "a binary HTTP message goes on after its end."
-            raise PhoneError(message)
+            refuse("a binary HTTP message goes on after its end.")
 
 
 def _checked(name: str, value: str) -> tuple[str, str]:
     allowed = name.isascii() and name == name.lower() and name.replace("-", "").replace("_", "").isalnum()
     if not allowed or value != value.strip(" \t") or any(sign in value for sign in "\0\r\n"):
-        message = "a binary HTTP message has a field that HTTP does not allow."
-        raise PhoneError(message)
+        refuse("a binary HTTP message has a field that HTTP does not allow.")
     return name, value
 
 
@@ -169,14 +170,12 @@ def decode_response(data: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
     reader = Reader(data)
     framing = reader.number()
     if framing not in (1, 3):
-        message = "a binary HTTP message is no response."
-        raise PhoneError(message)
+        refuse("a binary HTTP message is no response.")
     known_length = framing == 1
     while 100 <= (status := reader.number()) < 200:
         reader.fields(known_length=known_length)
     if not 200 <= status < 600:
-        message = "a binary HTTP response has a status that HTTP does not know."
-        raise PhoneError(message)
+        refuse("a binary HTTP response has a status that HTTP does not know.")
     headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)
     reader.end(known_length=known_length)
     return status, headers, content
@@ -231,16 +230,14 @@ class Keys:
         try:
             return self._aead.decrypt(self._nonce, sealed, aad)
         except InvalidTag:
-            message = "a message was not sealed for this key and purpose, or is damaged."
-            raise PhoneError(message) from None
+            refuse("a message was not sealed for this key and purpose, or is damaged.")
 
 
 def _shared(private: X25519PrivateKey, public: bytes, enc: bytes, receiver: bytes) -> bytes:
     try:
         secret = private.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
-        message = "a public key is not a valid X25519 key."
-        raise PhoneError(message) from None
+        refuse("a public key is not a valid X25519 key.")
     suite = b"KEM" + KEM.to_bytes(2)
     key = extract(b"", b"HPKE-v1" + suite + b"eae_prk" + secret)
     return expand(key, (32).to_bytes(2) + b"HPKE-v1" + suite + b"shared_secret" + enc + receiver, 32)
@@ -305,8 +302,7 @@ def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> t
     suites = [key_config[at : at + 4] for at in range(37, len(key_config), 4)] if valid else []
     usable = [one for one in suites if one[:2] == KDF.to_bytes(2) and int.from_bytes(one[2:]) in AES_KEYS]
     if not usable or int.from_bytes(key_config[35:37]) != len(key_config) - 37 or len(key_config) % 4 != 1:
-        message = "a key configuration of the gateway is not X25519, HKDF-SHA256 and AES-GCM."
-        raise PhoneError(message)
+        refuse("a key configuration of the gateway is not X25519, HKDF-SHA256 and AES-GCM.")
     header, aead = key_config[:3] + usable[0], int.from_bytes(usable[0][2:])
     keys = sender_keys(key_config[3:35], request_info(header), aead, draw)
 
@@ -316,8 +312,7 @@ def encapsulate(key_config: bytes, request: bytes, draw: Draw = os.urandom) -> t
         try:
             return cipher.decrypt(nonce, response[size:], b"")
         except InvalidTag:
-            message = "a response was not sealed for this request, or is damaged."
-            raise PhoneError(message) from None
+            refuse("a response was not sealed for this request, or is damaged.")
 
     return header + keys.enc + keys.seal(b"", request), open_response
 
@@ -342,8 +337,7 @@ class Invitation:
 
     def __init__(self, code: str) -> None:
         if len(code) < 32 or set(code) - set("0123456789abcdef"):
-            message = "the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing was sent."
-            raise PhoneError(message)
+            refuse("the code must have 32 hexadecimal digits or more, as the issuer gave it: nothing was sent.")
         secret = hashlib.sha256(b"hushuffle code 2|" + code.encode()).digest()
         self._key = Ed25519PrivateKey.from_private_bytes(secret)
         self.public = self._key.public_key().public_bytes_raw()
@@ -390,8 +384,7 @@ def modulus(spki: bytes) -> int:
     middle = spki[len(_SPKI) : -len(_DER_EXPONENT)]
     number = int.from_bytes(middle)
     if spki != _SPKI + middle + _DER_EXPONENT or number.bit_length() != 2048 or number % 2 == 0:
-        message = "an issuer's public key must be RSASSA-PSS with SHA-384, 2048 bits and exponent 65537."
-        raise PhoneError(message)
+        refuse("an issuer's public key must be RSASSA-PSS with SHA-384, 2048 bits and exponent 65537.")
     return number
 
 
@@ -443,8 +436,7 @@ class Blinded(NamedTuple):
         number = modulus(self.spki)
         signature = (int.from_bytes(response) * self.inverse % number).to_bytes(256)
         if len(response) != 256 or not pss_verify(number, self.message, signature):
-            message = "the answer of the issuer is no signature of its key."
-            raise PhoneError(message)
+            refuse("the answer of the issuer is no signature of its key.")
         return self.message + signature
 
 

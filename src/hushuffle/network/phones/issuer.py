@@ -122,12 +122,10 @@ class Issuer(Service):
     def check(self, task: Task) -> None:
         keys = _keys(task)
         if not set(keys) <= self._own.keys():
-            message = "the document has other token keys than this issuer."
-            raise DataError(message)
+            fail("the document has other token keys than this issuer.")
         used = {key for other in self.tasks.values() for key in _keys(other)}
         if len(set(keys)) < len(keys) or used & set(keys):
-            message = "every step of every task needs two keys of its own: else tokens are valid in other steps."
-            raise DataError(message)
+            fail("every step of every task needs two keys of its own: else tokens are valid in other steps.")
 
     @cached_property
     def _own(self) -> dict[str, IssuerKey]:

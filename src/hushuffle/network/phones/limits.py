@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
 if __package__:
-    from hushuffle.network.phones.formats import PhoneError
+    from hushuffle.network.phones.formats import PhoneError, refuse
 else:
-    from formats import PhoneError  # type: ignore[import-not-found, no-redef]
+    from formats import PhoneError, refuse  # type: ignore[import-not-found, no-redef]
 
 TOTAL: Final = "total.json"
 NONCE: Final = "total.nonce"
@@ -85,8 +85,7 @@ def read_limits(data: bytes) -> Limits:
     ]
     wrong += [] if isinstance(limits.recompute, bool) else ["recompute"]
     if wrong:
-        message = f"the file of limits has invalid names or values: {', '.join(wrong)}. Nothing was sent."
-        raise PhoneError(message)
+        refuse(f"the file of limits has invalid names or values: {', '.join(wrong)}. Nothing was sent.")
     return limits
 
 
@@ -97,8 +96,7 @@ def _amount(value: Any) -> float | None:
 
 
 def _decline(why: str) -> NoReturn:
-    message = f"{why}: this phone takes no part, nothing was sent."
-    raise PhoneError(message)
+    refuse(f"{why}: this phone takes no part, nothing was sent.")
 
 
 def check_limits(limits: Limits, document: Mapping[str, Any], data: bytes = b"") -> tuple[float, float]:
@@ -228,8 +226,7 @@ def alone(folder: str) -> Iterator[None]:
 
 def cannot_write(folder: str) -> NoReturn:
     """Refuse to send, because the folder cannot be written."""
-    message = f"{folder} cannot be written: nothing was sent."
-    raise PhoneError(message) from None
+    refuse(f"{folder} cannot be written: nothing was sent.")
 
 
 def write_new(path: str, content: Callable[[os.stat_result], bytes]) -> str:
@@ -276,26 +273,22 @@ class Total:
             self._nonce = str(content.get("nonce", ""))
         except FileNotFoundError:
             if any(len(name) == 69 and name.endswith(".json") for name in os.listdir(folder)):  # noqa: PTH208
-                message = f"{self._path} is missing, so the spent privacy is unknown: nothing was sent. Restore it."
-                raise PhoneError(message) from None
+                refuse(f"{self._path} is missing, so the spent privacy is unknown: nothing was sent. Restore it.")
             self.runs = {}
             self.write()
             return
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            message = f"{self._path} cannot be read or is damaged: nothing was sent. Restore it from a backup."
-            raise PhoneError(message) from None
+            refuse(f"{self._path} cannot be read or is damaged: nothing was sent. Restore it from a backup.")
         if about.st_nlink != 1 and not moved:
-            message = (
+            refuse(
                 f"{self._path} has {about.st_nlink} names (hard links): another phone may share it and continue from "
                 "the same total. Nothing was sent. If no other phone uses the folder, pass --moved."
             )
-            raise PhoneError(message)
         if not moved and not (same and self._nonce in self._nonces()):
-            message = (
+            refuse(
                 f"{self._path} is a copy, or was restored: another phone may continue from the same total. Nothing was "
                 "sent. If the folder was moved, and the old one is gone, pass --moved."
             )
-            raise PhoneError(message)
 
     def _nonces(self) -> list[str]:
         """Return the random words in the second file; it has two words while a total is being written."""

@@ -13,6 +13,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.network.phones.formats import (
     AES_KEYS,
@@ -55,8 +56,7 @@ class GatewayKey:
     def __post_init__(self) -> None:
         _checks.integer("number", self.number, low=0, high=255)
         if len(self.private) != 32:
-            message = "a gateway's secret key must be 64 hexadecimal digits."
-            raise DataError(message)
+            fail("a gateway's secret key must be 64 hexadecimal digits.")
 
     @classmethod
     def generate(cls, number: int = 1) -> GatewayKey:
@@ -92,8 +92,7 @@ class GatewayKey:
         header, enc, sealed = message[:_HEADER], message[_HEADER : _HEADER + ENC], message[_HEADER + ENC :]
         aead = int.from_bytes(header[5:])
         if header[:5] != self.number.to_bytes(1) + KEM.to_bytes(2) + KDF.to_bytes(2) or aead not in AES_KEYS:
-            reason = "a request is not sealed for this gateway's key."
-            raise DataError(reason)
+            fail("a request is not sealed for this gateway's key.")
         try:
             keys = receiver_keys(self.private, enc, request_info(header), aead)
             request = keys.open(b"", sealed)

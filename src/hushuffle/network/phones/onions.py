@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from hushuffle import _checks
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.network.phones.task import SEAL, TOKEN, Place, TaskDocument
 from hushuffle.randomness import Randomness
 
@@ -82,12 +82,10 @@ class Onions:
         """
         inside = self._targets[target].open(message, key) if len(message) == self.task.inner else None
         if inside is None:
-            reason = "a message was not sealed for this target in this step of this task, or is damaged."
-            raise DataError(reason)
+            fail("a message was not sealed for this target in this step of this task, or is damaged.")
         (length,) = _NUMBER.unpack_from(inside, TOKEN)
         if length != _NO_DATA and length > self.task.room:
-            reason = "a message has no valid length of its record."
-            raise DataError(reason)
+            fail("a message has no valid length of its record.")
         start = TOKEN + _NUMBER.size
         return inside[:TOKEN], None if length == _NO_DATA else inside[start : start + length]
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.nodes.result import StepResult
@@ -87,8 +88,7 @@ def opened_part(kind: type[Told], document: TaskDocument, sender: str, sealed: b
     try:
         return kind.model_validate_json(_SUITE.decrypt(sealed, key, info=_INFO + document.id + sender.encode()))
     except (InvalidTag, ValueError, ValidationError):
-        message = f"the report of {sender} cannot be read."
-        raise DataError(message) from None
+        fail(f"the report of {sender} cannot be read.")
 
 
 def largest_part(promise: TaskPromise, document: TaskDocument) -> int:
@@ -179,8 +179,7 @@ def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Coun
 
 
 def _fail(document: TaskDocument, number: int, why: str, more: str = "") -> NoReturn:
-    message = f"{document.step(number).name!r}: {why}.{more} Messages may have been selected: nothing was published."
-    raise DataError(message)
+    fail(f"{document.step(number).name!r}: {why}.{more} Messages may have been selected: nothing was published.")
 
 
 def missing_of(document: TaskDocument, told: Mapping[str, Any]) -> None:
@@ -241,11 +240,10 @@ def published(
 def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
     query, floats = promise.task, part.floats
     if floats.size > query.width(number):
-        message = (
+        fail(
             f"the report of a target has {floats.size:,} numbers, but its part of the result must have at most "
             f"{query.width(number):,} numbers."
         )
-        raise DataError(message)
     padded = np.zeros(query.width(number))
     padded[: floats.size] = floats
     return query.part(number, place, padded)

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Final, NoReturn
 
 from hushuffle._checks import fail
-from hushuffle.errors import DataError
 from hushuffle.model import Guarantee
 from hushuffle.network.check import in_words
 from hushuffle.network.nodes.document import utc_text
@@ -248,5 +247,4 @@ def after(document: TaskDocument, result: Mapping[str, Any]) -> TaskDocument | N
 
 
 def _refuse(why: str) -> NoReturn:
-    message = f"the task document does not match its plan: {why}. The service did nothing for it."
-    raise DataError(message)
+    fail(f"the task document does not match its plan: {why}. The service did nothing for it.")

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import write_private
 from hushuffle.model import Progress
@@ -286,8 +286,7 @@ def rehearse(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{out} cannot be written: {cause(error)}."
-        raise DataError(message) from None
+        fail(f"{out} cannot be written: {cause(error)}.")
     tell("making keys", 0.02)
     with contextlib.ExitStack() as clean:
         place = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix="hushuffle-phones-")))
@@ -412,5 +411,4 @@ def _write(path: Path, content: bytes) -> None:
         shutil.move(partial, path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        message = f"{path} cannot be written: {cause(error)}."
-        raise DataError(message) from None
+        fail(f"{path} cannot be written: {cause(error)}.")

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
 from hushuffle.network.phones.task import Round, TaskDocument
 from hushuffle.queries import PlanSpecification
 from hushuffle.queries.k_means import KMeans, KMeansQuery
@@ -98,5 +98,4 @@ def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Seque
         }
         return TaskDocument.model_validate(document.model_dump() | changes)
     except (LookupError, TypeError, ValueError):
-        message = "the result of this iteration cannot start another iteration."
-        raise DataError(message) from None
+        fail("the result of this iteration cannot start another iteration.")

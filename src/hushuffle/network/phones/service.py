@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones.batches import AROUND, FIRST, Came, Head, receipted, rest_of_head, signed_head
@@ -110,8 +111,7 @@ class Service:
                 if document.id in self.tasks or document.id in self._over:
                     continue
                 if document.round is not None and document.round.later:
-                    message = "it is a later iteration, whose document the services derive from the previous result."
-                    raise DataError(message)
+                    fail("it is a later iteration, whose document the services derive from the previous result.")
                 new.append(self._take_part(document))
             except HushuffleError as error:
                 self.meter.event("task refused", file=path.name, reason=str(error))
@@ -138,8 +138,7 @@ class Service:
             or document.role(self.name) != self.role
             or (own.key, own.sign) != (public["seal"], public["sign"])
         ):
-            message = f"{self.name} has no such part in this task, or the document names other keys than its own."
-            raise DataError(message)
+            fail(f"{self.name} has no such part in this task, or the document names other keys than its own.")
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of this role."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError, MissingDependencyError
 from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.phones.store import SCHEMA, VERSION, Store
@@ -59,8 +60,7 @@ class SharedStore(Store):
             self._refuse(error)
         if about != [(VERSION, self._service)]:
             db.close()
-            message = f"the database was written by another version, or for another service than {self._service}."
-            raise DataError(message)
+            fail(f"the database was written by another version, or for another service than {self._service}.")
         return db
 
     def _together(self, works: list[Any]) -> list[Any]:
@@ -75,8 +75,7 @@ class SharedStore(Store):
         """Do nothing: the PostgreSQL server removes deleted rows when it vacuums."""
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        message = f"the database cannot be used: {error}."
-        raise DataError(message) from None
+        fail(f"the database cannot be used: {error}.")
 
 
 class _Connection:
@@ -92,8 +91,7 @@ class _Connection:
         try:
             self._db = psycopg.connect(info, autocommit=True, connect_timeout=10)
         except psycopg.Error:
-            message = "the database cannot be reached: check its address, its user and its password."
-            raise DataError(message) from None
+            fail("the database cannot be reached: check its address, its user and its password.")
 
     @property
     def broken(self) -> bool:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self, TypeVar
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import make_folder
@@ -90,8 +91,7 @@ class Store:
             make_folder(path.parent, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
-            message = f"{path} cannot be opened: {cause(error)}."
-            raise DataError(message) from None
+            fail(f"{path} cannot be opened: {cause(error)}.")
         self._db = self._worker.submit(self._open).result()
 
     def _open(self) -> sqlite3.Connection:
@@ -114,13 +114,11 @@ class Store:
             self._refuse(error)
         if about != [(VERSION, self._service)]:
             db.close()
-            message = f"{self._path} was written by another version, or for another service than {self._service}."
-            raise DataError(message)
+            fail(f"{self._path} was written by another version, or for another service than {self._service}.")
         return db
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        message = f"{self._path} cannot be used: {_WORDS.get(error.sqlite_errorcode & 0xFF, 'it is no such database')}."
-        raise DataError(message) from None
+        fail(f"{self._path} cannot be used: {_WORDS.get(error.sqlite_errorcode & 0xFF, 'it is no such database')}.")
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ import numpy as np
 from aiohttp import ClientSession, web
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.network.phones.batches import Head, check_trail, head_of, lost_in, messages_of, pack, receipt
 from hushuffle.network.phones.formats import PhoneError, token_challenge, token_input
@@ -263,8 +264,7 @@ def entry_of(nonce: bytes) -> bytes:
 def _check_number(head: Head, messages: Sequence[bytes]) -> None:
     """Refuse a batch with copies of a message, or with more messages than the last scrambler has sent."""
     if len(messages) > head.trail[-1].sent or len({message[:ONCE] for message in messages}) < len(messages):
-        message = "a batch has copies of a message, or more messages than its scrambler has sent."
-        raise DataError(message)
+        fail("a batch has copies of a message, or more messages than its scrambler has sent.")
 
 
 def _counts(db: sqlite3.Connection, inbox: Inbox) -> dict[str, Any]:
@@ -307,8 +307,7 @@ def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey,
     def made() -> bytes:
         batches = [one for one in _counts(db, inbox)["batches"] if one["batch"] not in lost]
         if sum(one["trail"][-1]["sources"] for one in batches) < document.least * document.step(number).sources:
-            message = "the result declares so many batches lost that too few people remain: no numbers were reported."
-            raise DataError(message)
+            fail("the result declares so many batches lost that too few people remain: no numbers were reported.")
         rows, whole = "SELECT batch, numbers FROM merged WHERE task = ? AND step = ?", query.empty(number)
         for batch, numbers in db.execute(rows, (document.id, number)).fetchall():
             if batch not in lost:

@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.network.phones.formats import TOKEN, PhoneError, modulus, pss_verify, spki_of, token_input
 
@@ -53,8 +54,7 @@ def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
     """
     n, e = key.public_numbers.n, key.public_numbers.e
     if not 0 < number < n:
-        message = "the number to sign must be below the modulus."
-        raise DataError(message)
+        fail("the number to sign must be below the modulus.")
     mask = secrets.randbelow(n - 2) + 2
     masked = number * pow(mask, e, n) % n
     at_p, at_q = (
@@ -63,8 +63,7 @@ def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
     )
     signature = (at_q + key.q * ((at_p - at_q) * key.iqmp % key.p)) * pow(mask, -1, n) % n
     if pow(signature, e, n) != number:
-        message = "a signature was computed wrongly: nothing was released. Check the machine for faults."
-        raise DataError(message)
+        fail("a signature was computed wrongly: nothing was released. Check the machine for faults.")
     return signature
 
 
@@ -110,12 +109,10 @@ class IssuerKey:
         except (ValueError, TypeError):
             key = None
         if not isinstance(key, rsa.RSAPrivateKey) or key.key_size != 2048:
-            message = "an issuer's key must be RSA with 2048 bits, in PEM without a password."
-            raise DataError(message)
+            fail("an issuer's key must be RSA with 2048 bits, in PEM without a password.")
         numbers = key.private_numbers()
         if numbers.public_numbers.e != _EXPONENT:
-            message = "an issuer's key must have the exponent 65537."
-            raise DataError(message)
+            fail("an issuer's key must have the exponent 65537.")
         return cls(numbers=numbers)
 
     @property
@@ -147,8 +144,7 @@ class IssuerKey:
         number = int.from_bytes(token_request[3:])
         right = len(token_request) == REQUEST and token_request[:3] == b"\x00\x02" + last
         if not right or not 0 < number < self.numbers.public_numbers.n:
-            message = "this is not a request for a token of this issuer's key."
-            raise DataError(message)
+            fail("this is not a request for a token of this issuer's key.")
         return number
 
 
@@ -175,6 +171,5 @@ class Verifier:
         nonce, signed = token[2:34], token[: TOKEN - 256]
         expected = token_input(self._spki, challenge, nonce) if len(token) == TOKEN else b""
         if not hmac.compare_digest(signed, expected) or not pss_verify(self._modulus, signed, token[TOKEN - 256 :]):
-            message = "a token is not valid here."
-            raise DataError(message)
+            fail("a token is not valid here.")
         return nonce

@@ -19,8 +19,8 @@ _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0
 _NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
 _SAME: Final = 1e-9
 _CLOSE: Final = 0.9
-"""Coefficients count as showing a pattern if their correlation with it is at least this value."""
-_FAMILY: Final = "Inputs from a family of ours; the paper does not print its own."
+"""Coefficients count as a pattern if their correlation with the pattern is at least this value."""
+_FAMILY: Final = "The study generates its own inputs, because the paper does not print the inputs that it used."
 _SETTINGS: Final = (
     ("bits", f"{_BITS:,}: the ratio is proportional to 1/bits, so that nothing here depends on it"),
     (
@@ -40,8 +40,8 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
     closed = max(abs(_largest(k, p, 1.0).ratio / snr.ratio_from_empty(k, bits=_BITS, p=p) - 1) for p in _NOISES)
     return Report(
         key="buffling/figure-2",
-        title="Signal to noise against the skewness of the input",
-        question="Is one changed column more visible where the input is more skewed?",
+        title="Signal-to-noise ratio against the skewness of the input",
+        question="Is one changed column more visible if the input is more skewed?",
         claims=(
             claim(
                 "Observation 1",
@@ -65,7 +65,7 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
             Chart(
                 key="skewness",
                 title=f"Largest ratio over all changes, {k} filters",
-                caption=f"For {_BITS:,} columns; a ratio above 1 is a shift of more than a standard deviation.",
+                caption=f"For {_BITS:,} columns; a ratio above 1 means a shift of more than one standard deviation.",
                 x_label="skewness s of the input",
                 y_label="signal-to-noise ratio",
                 series=tuple(
@@ -118,9 +118,8 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
         ),
         answers=(
             "Not for every input, noise and number of filters: for skewed inputs between uniform and empty ones "
-            f"another change is more visible in {len(elsewhere)} of the {len(places)} combinations of filters "
-            "and noise."
-            f"{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
+            f"another change is more visible in {len(elsewhere)} of the {len(places)} combinations of filters and "
+            f"noise.{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
             *_shown_cost(costs),
             "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
             "For privacy that is another question than for this ratio: see buffling/figure-3-worst-pairs.",
@@ -168,7 +167,7 @@ def figure_4(request: Request) -> Report:
         tables=(
             Table(
                 key="coefficients",
-                title=f"Best coefficients by column, {k} filters, p = {p:g}",
+                title=f"Best coefficients of the statistic by column, {k} filters, p = {p:g}",
                 caption="Each is defined up to a factor and a constant; signs are those of the change 0...0 to 1...1.",
                 columns=("Column", *(f"s = {s:g}" for s in skews)),
                 rows=tuple(
@@ -189,7 +188,7 @@ def figure_4(request: Request) -> Report:
             Chart(
                 key="coefficients",
                 title=f"Best coefficients, {k} filters, p = {p:g}",
-                caption="The column as a number: 0 is 000, 7 is 111.",
+                caption="The axis shows a column as a number: 0 is 000, 7 is 111.",
                 x_label="column",
                 y_label="coefficient",
                 series=tuple(Series.through(f"s = {s:g}", logos, coefficients[s].tolist()) for s in skews),
@@ -283,8 +282,8 @@ def _places_table(publishers: Sequence[int]) -> Table:
             )
     return Table(
         key="places",
-        title="Where another change than 0...0 to 1...1 has the largest ratio",
-        caption="The last column is the largest ratio over that of 0...0 to 1...1, over all skews looked at.",
+        title="Settings in which another change than 0...0 to 1...1 has the largest ratio",
+        caption="Last column: the largest ratio divided by that of 0...0 to 1...1, over all tested skewness values.",
         columns=("Filters", "p", "Elsewhere for", "For example", "Ratio of ratios"),
         rows=tuple(rows),
     )

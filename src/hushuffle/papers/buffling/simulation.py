@@ -57,8 +57,8 @@ def one_filter(
     whole = bloom.epsilon(filters=1, bits=bits, p=p, delta=delta)
     return Report(
         key="buffling/part-2",
-        title="One filter: the simulation beside the exact figure",
-        question="What does the simulation of one filter say, and what is true?",
+        title="One Bloom filter: simulated epsilon and exact epsilon",
+        question="What epsilon does the simulation of one Bloom filter give, and what is the exact epsilon?",
         claims=(
             claim(
                 "Part II, main function, step 3",
@@ -98,7 +98,7 @@ def one_filter(
         charts=(
             Chart(
                 key="fillings",
-                title=f"Epsilon of one filter of {bits} bits, by its number of ones",
+                title=f"Epsilon of one Bloom filter of {bits} bits, by its number of ones",
                 caption="The filter against one with one more bit; simulated: the upper bound of the 95 % interval.",
                 x_label="ones in the filter",
                 y_label=f"epsilon (nats), delta = {delta:g}",
@@ -114,7 +114,7 @@ def one_filter(
             Table(
                 key="fillings",
                 title="By number of ones",
-                caption="Nats. Quantiles of the exact distribution; the simulation samples from it.",
+                caption="In nats. Quantiles of the exact distribution, from which the simulation samples.",
                 columns=("ones", "as printed", "sign corrected", "simulated", "exact"),
                 rows=tuple(zip(fillings, printed, corrected, simulated, exact, strict=True)),
             ),
@@ -161,33 +161,29 @@ def several_filters(
         met.append(_figure(k, bits, chosen, delta, draws, request.seed) <= _TARGET)
     return Report(
         key="buffling/part-3",
-        title="Several filters: the simulation beside the certified figure, and the search for p",
-        question="What does the simulation of several filters say, and how much noise does it lead to?",
+        title="Several Bloom filters: simulated epsilon, certified epsilon, and the search for p",
+        question="What epsilon does the simulation of several Bloom filters give, and what flip probability follows?",
         claims=(
             claim(
                 "Part III, main function, step 4",
                 "The figure of all columns empty against one of them full can be given as the privacy parameter.",
                 not low,
                 "With the sign of the first quantile corrected, the simulated figure is below the certified lower "
-                "bound "
-                f"in {len(low)} of {len(cases)} settings, all with p <= {max(p for _, p, _ in low):g}; most for "
-                f"{max(low)[2]}. It is above the "
-                f"certified upper bound in {sum(safe)}."
+                f"bound in {len(low)} of {len(cases)} settings, all with p <= {max(p for _, p, _ in low):g}; most for "
+                f"{max(low)[2]}. It is above the certified upper bound in {sum(safe)}."
                 if low
                 else "With the sign of the first quantile corrected, the simulated figure is nowhere below the "
                 f"certified lower bound, and above the upper one in {_of(safe)} settings.",
                 quote="Output the max of (1) δ quantile of $\\ln R(g)$ and (2)",
                 reason="The pair of datasets is not the worst one, and where there is little noise the quantiles do "
-                "not "
-                "make up for it.",
+                "not make up for it.",
             ),
             claim(
                 "Part III, estimate_flip_prob",
                 "A binary search with this figure finds the flip probability that the document's own figure needs.",
                 all(met),
                 f"At epsilon = {_TARGET:g} the p found meets the target by the document's definition, the quantiles, "
-                "for "
-                f"{_of(met)} numbers of filters.",
+                f"for {_of(met)} numbers of filters.",
                 quote="this function searches for the needed flipping probability in the",
                 reason="For (epsilon, delta)-differential privacy it is another search: it finds "
                 f"{number(min(growth), digits=3)} to {number(max(growth), digits=3)} times the p that suffices at this "
@@ -206,7 +202,7 @@ def several_filters(
             Table(
                 key="figures",
                 title="Epsilon at given p",
-                caption="Simulated: quantiles of the loss of the document's pair. The others need no simulation.",
+                caption="Simulated: quantiles of the privacy loss of the document's pair. Others need no simulation.",
                 columns=(
                     "filters",
                     "bits",
@@ -221,7 +217,7 @@ def several_filters(
             Table(
                 key="search",
                 title=f"Flip probability for epsilon = {_TARGET:g}",
-                caption="The least p of each search, and the certified epsilon there.",
+                caption="The smallest p that each search finds, and the certified epsilon at this p.",
                 columns=("filters", "p, simulated", "epsilon there", "p, certified", "epsilon at that p"),
                 rows=tuple(noises),
             ),

@@ -55,19 +55,25 @@ def worst_pairs(
         request.tell("datasets", done / len(cases))
         pairs = list(every_pair(m, p, epsilon))
         worst = max(pairs, key=lambda pair: pair.delta)
-        published = max(pair.delta for pair in pairs if _is_published(pair))
+        published = max(
+            pair.delta
+            for pair in pairs  # in either direction
+            if set(pair.others) <= {0} and {pair.before, pair.after} == {0, _PUBLISHED}
+        )
         if worst.delta == 0:
             continue
-        certified = dp.delta(_columns(m, p), epsilon=epsilon)
+        columns = Protocol(randomizer=BitFlipping(width=2, p=p), shuffler=UniformShuffle(), n=m)
+        certified = dp.delta(columns, epsilon=epsilon)
         sound = sound and worst.delta <= certified.upper * (1 + 1e-9)
-        rows.append((p, epsilon, m, published, worst.delta, certified, _name(worst, published)))
-        if worst.delta > published * (1 + 1e-9):
+        other = worst.delta > published * (1 + 1e-9)
+        rows.append((p, epsilon, m, published, worst.delta, certified, str(worst) if other else "the paper's pair"))
+        if other:
             where = f"p = {p:g}, epsilon = {epsilon:g}, {m} columns: {number(published)} against {number(worst.delta)}"
             misses.append((worst.delta - published, f"{where} for {worst}"))
     return Report(
         key="buffling/figure-3-worst-pairs",
-        title="Two filters, few columns: every pair of datasets",
-        question="Is the pair of all columns empty, against one of them full, the worst for privacy?",
+        title="Two Bloom filters with few columns: all pairs of datasets",
+        question="Is the worst pair for privacy: all columns empty, against one of them full?",
         claims=(
             claim(
                 "part III",
@@ -90,11 +96,9 @@ def worst_pairs(
         tables=(
             Table(
                 key="pairs",
-                title="Delta of the paper's pair, and of the worst",
-                caption=(
-                    "A smaller delta hides better. The certified bracket is computed without enumeration, for any "
-                    "number of columns; cases where no pair has a delta above 0 are left out."
-                ),
+                title="Delta of the paper's pair and of the worst pair",
+                caption="A smaller delta protects more. The certified bracket is computed without enumeration, for any "
+                "number of columns; cases where no pair has a delta above 0 are left out.",
                 columns=("p", "epsilon", "Columns", "Paper's pair", "Worst pair", "Certified", "Worst at"),
                 rows=tuple(rows),
             ),
@@ -131,19 +135,6 @@ def _law(columns: tuple[int, ...], p: float) -> Floats:
     for logo, (i, j, k) in enumerate(((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))):
         law[i : i + size - 1, j : j + size - 1, k : k + size - 1] += row[logo] * fewer
     return law
-
-
-def _is_published(pair: Pair) -> bool:
-    """Return whether the pair is the paper's pair, in either direction."""
-    return set(pair.others) <= {0} and {pair.before, pair.after} == {0, _PUBLISHED}
-
-
-def _columns(m: int, p: float) -> Protocol:
-    return Protocol(randomizer=BitFlipping(width=2, p=p), shuffler=UniformShuffle(), n=m)
-
-
-def _name(worst: Pair, published: float) -> str:
-    return "the paper's pair" if worst.delta <= published * (1 + 1e-9) else str(worst)
 
 
 def _largest_gap(misses: Sequence[tuple[float, str]]) -> str:

@@ -24,8 +24,8 @@ def single(_request: Request) -> Report:
     merged = qif.merge_proportional_columns(shuffle) == reduced
     return _study(
         1,
-        "Noise, shuffle and reduced shuffle as channels",
-        "What do noise and shuffle do to each data set of three people?",
+        "Channel matrices of noise, shuffle and reduced shuffle",
+        "With which probabilities do noise and shuffle map each data set of three people to outputs?",
         (
             claim(
                 "Proposition 9",
@@ -55,7 +55,7 @@ def combined(_request: Request) -> Report:
     return _study(
         2,
         "Noise then shuffle, which is shuffle then noise",
-        "Does it matter whether noise or shuffle comes first?",
+        "Do noise and shuffle give the same channel in both orders?",
         (
             claim(
                 "Proposition 11",
@@ -111,7 +111,7 @@ def reduced_noise(_request: Request) -> Report:
     return _study(
         4,
         "Noise on histograms",
-        "What does the noise do to a histogram, all data sets with that histogram being equally likely?",
+        "How does the noise change a histogram, if all data sets with that histogram are equally likely?",
         (
             claim(
                 "Example 24, Table IV",
@@ -138,7 +138,7 @@ def commuting(_request: Request) -> Report:
     return _study(
         5,
         "Noise and reduced shuffle commute",
-        "Do noise and reduced shuffle commute, if the noise is reduced as well?",
+        "Do noise and reduced shuffle commute, if the noise also works on histograms?",
         (
             claim(
                 "Proposition 26",

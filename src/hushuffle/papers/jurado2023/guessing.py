@@ -38,7 +38,7 @@ def against_people(request: Request) -> Report:
     two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
     return Report(
         key="jurado2023/figure-2",
-        title="Two values: noise and shuffling against the uninformed adversary",
+        title="Two values: success of the uninformed adversary with noise and shuffling",
         question="How often does the uninformed adversary guess one person's answer right, by the number of people?",
         claims=(
             claim(
@@ -201,7 +201,7 @@ def more_values(request: Request) -> Report:
         )
     return Report(
         key="jurado2023/figure-4",
-        title="More values: noise and shuffling against the uninformed adversary",
+        title="5 and 10 values: success of the uninformed adversary with noise and shuffling",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
         claims=tuple(claims),
         answers=(
@@ -233,7 +233,7 @@ def shuffle_alone(request: Request) -> Report:
     columns = (10, 100, 1000, 10**4, 10**6)
     return Report(
         key="jurado2023/figure-5",
-        title="The shuffle alone against the uninformed adversary",
+        title="Success of the uninformed adversary with the shuffle alone",
         question="How does the success rate under the shuffle alone change with the number of people and of values?",
         claims=(
             claim(
@@ -265,7 +265,7 @@ def shuffle_alone(request: Request) -> Report:
             Chart(
                 key=key,
                 title=title,
-                caption="The shuffle without noise; each line falls towards 1/k.",
+                caption="Success rate with the shuffle and without noise; each curve falls towards 1/k.",
                 x_label="people",
                 y_label=_RIGHT,
                 series=tuple(Series.through(f"{k} values", at, [figures[k][n] for n in at]) for k in values),
@@ -273,7 +273,7 @@ def shuffle_alone(request: Request) -> Report:
                 y_log=True,
             )
             for key, title, at in (
-                ("within", "As in the paper: 10 to 1,000 people", within),
+                ("within", "Success rate for 10 to 1,000 people, as in the paper", within),
                 ("beyond", "Beyond: up to 1,000,000 people", beyond),
             )
         ),
@@ -304,7 +304,7 @@ def _noise_and_shuffle(
     return Chart(
         key=f"noise-and-shuffle-{key}",
         title=f"{k} values, up to {people[-1]:,} people",
-        caption="Noise and shuffle together. At one person each line starts where noise alone, p, stays for any number "
+        caption="Success with noise and shuffle. For one person it is p, the success with noise alone for any number "
         "of people.",
         x_label="people",
         y_label=_RIGHT,
@@ -318,7 +318,7 @@ def _shuffle_against_noise(k: int, people: list[int], truths: tuple[float, ...])
     return Chart(
         key="shuffle-against-noise",
         title="Shuffle alone against noise alone",
-        caption="Where the line of the shuffle is below a horizontal line, shuffling protects better than this noise.",
+        caption="If the curve of the shuffle is below a horizontal line, shuffling protects more than this noise.",
         x_label="people",
         y_label=_RIGHT,
         series=(Series.through("shuffle alone", people, [guessed(k, 1.0, n) for n in people]), *noise),
@@ -342,7 +342,7 @@ def _grid(k: int, truths: tuple[float, ...], people: tuple[int, ...]) -> Table:
 def _crossings(k: int, truths: tuple[float, ...]) -> Table:
     return Table(
         key=f"crossings-{k}",
-        title=f"Number of people from which on shuffling protects better than noise, {k} values",
+        title=f"Smallest number of people for which shuffling protects more than noise, {k} values",
         caption="The smallest number of people at which the adversary's success rate without noise is below p.",
         columns=("p of the noise alone", "people"),
         rows=tuple((p, first_below(p, k)) for p in truths),

@@ -27,8 +27,8 @@ def by_knowledge(request: Request) -> Report:
     bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
     return Report(
         key="jurado2023/figure-3-knowledge",
-        title="The same deployment, adversaries who know none, some or all of the others",
-        question="When does noise matter, and when is shuffling alone enough?",
+        title="Success of adversaries who know none, some or all of the other values",
+        question="For which adversaries is shuffling alone enough, and for which is noise necessary?",
         answers=(
             "It depends on the adversary's knowledge. With 201 people, 5 values and no noise, the uninformed "
             f"adversary is right with probability {said(bare)}, the strong one with {said(bare_known)}.",
@@ -85,7 +85,7 @@ def _against_people(k: int, p: float) -> Chart:
     return Chart(
         key=f"people-{k}-{p:g}",
         title=f"{k} values, p = {p:g}",
-        caption="Noise and shuffle; the worst case over what the known people hold. Bands are certified.",
+        caption="Success rate in the worst case over the known values. Bands are certified.",
         x_label="people",
         y_label="probability of a right guess",
         series=tuple(
@@ -101,7 +101,7 @@ def _against_share() -> Chart:
     return Chart(
         key="share",
         title=f"{_PEOPLE} people: success rate against the number of known values",
-        caption="Noise and shuffle; the worst case over what the known people hold. Bands are certified.",
+        caption="Success rate in the worst case over the known values. Bands are certified.",
         x_label="number of the 200 others that the adversary knows",
         y_label="probability of a right guess",
         series=tuple(
@@ -126,7 +126,7 @@ def _table() -> Table:
 TARGETS: Final = (
     Target(
         name="jurado2023/figure-3-knowledge",
-        title="The same deployment, adversaries who know none, some or all of the others, 2 to 20 values",
+        title="Success of adversaries who know none, some or all of the other values, 2 to 20 values",
         build=by_knowledge,
         seconds=8.0,
     ),

@@ -31,7 +31,7 @@ def shuffle_limit(request: Request) -> Report:
     far = {k: max(abs(_approximate(k, 1.0, n) - guessed(k, 1.0, n).upper) for n in people) for k in _VALUES}
     return Report(
         key="jurado2023/figure-6",
-        title="The shuffle alone: the approximation for many people against exact values",
+        title="Shuffle without noise: approximate and exact success rates",
         question="How close is 1/k + sqrt(2 ln k/(n k)) to the success rate of the uninformed adversary?",
         claims=(
             claim(
@@ -95,8 +95,8 @@ def noise_limit(request: Request) -> Report:
     holds = all(ratio > 1 for row in rows for ratio in row) and all(row[-1] < row[0] for row in rows)
     return Report(
         key="jurado2023/figure-7",
-        title="Noise and shuffle: the approximation for many people against exact values",
-        question="How close is the approximation when the reports are noisy as well?",
+        title="Noise and shuffle: approximate and exact success rates",
+        question="How close is the approximation to the success rate, if reports are also noisy?",
         claims=(
             claim(
                 "Figure 7",
@@ -107,11 +107,9 @@ def noise_limit(request: Request) -> Report:
                 f"{ratios[10, 0.8][-1]:.3f} for 10. With 100 values it starts below, at {ratios[100, 0.8][0]:.3f}, and "
                 f"is {ratios[100, 0.8][-1]:.3f} at 1,000 people.",
                 quote="is slightly above the straight yellow line representing the exact value for small values of … "
-                "As … "
-                "increases, the two lines converge. This is seen again for",
-                reason=f"{'True' if holds else 'Not true'} for 2 and 10 values, not for 100. Our copy of the text "
-                "has lost "
-                "which numbers of values the paper draws.",
+                "As … increases, the two lines converge. This is seen again for",
+                reason=f"{'True' if holds else 'Not true'} for 2 and 10 values, not for 100. Our copy of the text has "
+                "lost which numbers of values the paper draws.",
             ),
         ),
         answers=(
@@ -137,8 +135,8 @@ def noise_limit(request: Request) -> Report:
 
 _NO_BOUND: Final = Warned(
     key="approximation",
-    sentence="The approximation is no bound: it errs to either side.",
-    advice="Use qif.vulnerability, which is exact and as fast, wherever a figure matters.",
+    sentence="The approximation is not a bound: it can be too large or too small.",
+    advice="Use qif.vulnerability, which is exact and equally fast.",
 )
 
 
@@ -175,13 +173,9 @@ def _factor(k: int) -> float:
     return math.sqrt(2 * math.log(k)) / normal_maximum(k)
 
 
-def _better(k: int, n: int) -> float:
-    return 1 / k + normal_maximum(k) / math.sqrt(n * k)
-
-
 def _better_error(k: int, n: int) -> float:
-    exact = guessed(k, 1.0, n).upper
-    return abs(_better(k, n) / exact - 1)
+    better = 1 / k + normal_maximum(k) / math.sqrt(n * k)
+    return abs(better / guessed(k, 1.0, n).upper - 1)
 
 
 def _both(key: str, title: str, people: list[int], truths: dict[int, float]) -> Chart:
@@ -224,13 +218,13 @@ def _ratios(p: float) -> Table:
 TARGETS: Final = (
     Target(
         name="jurado2023/figure-6",
-        title="The shuffle alone: the approximation for many people against exact values",
+        title="Shuffle without noise: approximate and exact success rates",
         build=shuffle_limit,
         seconds=2.0,
     ),
     Target(
         name="jurado2023/figure-7",
-        title="Noise and shuffle: the approximation for many people against exact values",
+        title="Noise and shuffle: approximate and exact success rates",
         build=noise_limit,
         seconds=2.0,
     ),

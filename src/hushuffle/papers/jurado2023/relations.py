@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -44,6 +44,11 @@ class Relation:
             return first == second
         return qif.equivalent(first, second) if self.how == "equivalent" else bool(qif.refines(first, second))
 
+    def claimed(self, sentence: str, holds: bool, ours: str, *, study: str) -> Claim:  # noqa: FBT001 - as in `claim`
+        """Return the claim of a study that the relation holds."""
+        repeats = "" if study == self.study else self.study
+        return claim(self.where, sentence, holds, ours, quote=self.quote, repeats=repeats)
+
     def __str__(self) -> str:
         words = {"=": "=", "equivalent": "is equivalent to", "refined by": "is refined by"}
         return f"{self.first} {words[self.how]} {self.second}"
@@ -54,9 +59,8 @@ COMMUTE: Final = Relation(
     how="=",
     second="SN",
     where="Proposition 11",
-    quote="The channel NS and the channel SN representing the application of … followed by full shuffle or "
-    "vice-versa are "
-    "identical",
+    quote="The channel NS and the channel SN representing the application of … followed by full shuffle or vice-versa "
+    "are identical",
     study="jurado2023/figure-1",
 )
 REDUCED: Final = Relation(
@@ -80,9 +84,8 @@ SQUARE: Final = Relation(
     how="=",
     second="S^r N^r",
     where="Proposition 26",
-    quote="followed by reduced shuffling and the channel representing the application of reduced shuffling followed "
-    "by a "
-    "reduced … mechanism are identical",
+    quote="followed by reduced shuffling and the channel representing the application of reduced shuffling followed by "
+    "a reduced … mechanism are identical",
     study="jurado2023/figure-8",
 )
 BOTH: Final = Relation(
@@ -126,7 +129,7 @@ _FIGURES: Final = {
     1: ("Noise, shuffle and reduced shuffle", (NOISE, SHUFFLE, COMMUTE, REDUCED, CASCADE)),
     8: ("Noise and shuffle commute in reduced form", (SQUARE, _MERGED)),
     9: (
-        "All relations of noise, shuffle and their reduced forms",
+        "Relations between the channels of noise, shuffle and their reduced forms",
         (NOISE, SHUFFLE, COMMUTE, REDUCED, CASCADE, SQUARE, BOTH, _MERGED),
     ),
 }
@@ -135,15 +138,21 @@ _FIGURES: Final = {
 def relations(figure: int, _request: Request) -> Report:
     """Return figure 1, 8 or 9: the relations between the channels, each decided for small sizes."""
     title, held = _FIGURES[figure]
+    key = f"jurado2023/figure-{figure}"
     by_size = {size: channels(*size) for size in _SIZES}
     names = {name for relation in held for name in (relation.first, relation.second)}
     decided = {relation: [relation.holds(by_size[size]) for size in _SIZES] for relation in held}
     sizes = " and ".join(f"{n} people with {k} values" for n, k in _SIZES)
     return Report(
-        key=f"jurado2023/figure-{figure}",
+        key=key,
         title=title,
-        question="Which of these channels are equal, which leak the same, and which leak no more than which?",
-        claims=tuple(_relation_claim(figure, relation, held_at, sizes) for relation, held_at in decided.items()),
+        question="Which of these channels are equal, and which leak equally much or less than another?",
+        claims=tuple(
+            relation.claimed(
+                f"{relation}.", all(held_at), f"{'Holds' if all(held_at) else 'Fails'} for {sizes}.", study=key
+            )
+            for relation, held_at in decided.items()
+        ),
         answers=(
             "N and N^r cannot be compared: one takes data sets, the other histograms. An arrow means: whatever the "
             "prior and the gain, the end never leaks more than the start.",
@@ -165,7 +174,7 @@ def relations(figure: int, _request: Request) -> Report:
             drawn(
                 "relations",
                 title,
-                "Double lines: equal. Lines: equivalent. Arrows: the end leaks no more.",
+                "Double lines: equal channels. Lines: equivalent channels. Arrows: the target leaks at most as much.",
                 {name: place for name, place in _PLACES.items() if name in names},
                 [
                     Line(
@@ -179,18 +188,6 @@ def relations(figure: int, _request: Request) -> Report:
             ),
         ),
         citations=(QIF.at(f"figure {figure}"),),
-    )
-
-
-def _relation_claim(figure: int, relation: Relation, held: Sequence[bool], sizes: str) -> Claim:
-    study = f"jurado2023/figure-{figure}"
-    return claim(
-        relation.where,
-        f"{relation}.",
-        all(held),
-        f"{'Holds' if all(held) else 'Fails'} for {sizes}.",
-        quote=relation.quote,
-        repeats="" if relation.study == study else relation.study,
     )
 
 
@@ -224,8 +221,8 @@ def introduction(_request: Request) -> Report:
     better = all(u == [p, Fraction(1, 2)] for _, _, u in figures)
     return Report(
         key="jurado2023/section-1",
-        title="Two mechanisms, equally private for the strong adversary, not for the uninformed one",
-        question="Is a mechanism as private as another against everybody if it is against who knows all others?",
+        title="Two mechanisms with equal privacy for the strong adversary, but not for the uninformed adversary",
+        question="Are two mechanisms equally private for all adversaries if they are for a strong adversary?",
         claims=(
             claim(
                 "Section I",
@@ -236,15 +233,11 @@ def introduction(_request: Request) -> Report:
             ),
             claim(
                 "Section I",
-                (
-                    "M' is more private than M for the uninformed adversary: the report does not depend on the last "
-                    "record."
-                ),
+                "M' is more private than M for the uninformed adversary: the report does not depend on the last "
+                "record.",
                 better,
-                (
-                    f"The uninformed adversary guesses right with probability {p} after M, and with 1/2 after M', as "
-                    "without it."
-                ),
+                f"The uninformed adversary guesses right with probability {p} after M, and with 1/2 after M', as "
+                "without it.",
                 quote="is more private than … under the uninformed adversary",
             ),
         ),
@@ -302,14 +295,11 @@ def _epsilon(channel: Channel) -> float:
 def _strong(channel: Channel, n: int) -> Fraction:
     """Return the success rate of an adversary who knows all bits but the last, in the worst case over these bits."""
     gain = qif.single_target_gain(n, 2, target=n - 1)
-    return max(
-        Fraction(qif.posterior_vulnerability(channel, _known(channel, others), gain))
+    priors = (
+        qif.explicit_prior(channel.inputs, {(*others, last): Fraction(1, 2) for last in (0, 1)})
         for others in itertools.product((0, 1), repeat=n - 1)
     )
-
-
-def _known(channel: Channel, others: tuple[int, ...]) -> Sequence[Fraction]:
-    return list(qif.explicit_prior(channel.inputs, {(*others, last): Fraction(1, 2) for last in (0, 1)}))
+    return max(Fraction(qif.posterior_vulnerability(channel, list(prior), gain)) for prior in priors)
 
 
 def _uninformed(channel: Channel, n: int) -> Fraction:
@@ -317,11 +307,10 @@ def _uninformed(channel: Channel, n: int) -> Fraction:
     return Fraction(qif.posterior_vulnerability(channel, qif.uniform_prior(2**n), gain))
 
 
-def _figure(figure: int) -> Callable[[Request], Report]:
-    return partial(relations, figure)
-
-
 TARGETS: Final = (
     Target(name="jurado2023/section-1", title="The introduction's two mechanisms", build=introduction),
-    *(Target(name=f"jurado2023/figure-{n}", title=title, build=_figure(n)) for n, (title, _) in _FIGURES.items()),
+    *(
+        Target(name=f"jurado2023/figure-{n}", title=title, build=partial(relations, n))
+        for n, (title, _) in _FIGURES.items()
+    ),
 )

@@ -37,7 +37,7 @@ _RATES: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _SEEDS: Final = 5
 _MANY: Final = 300
 _ORDER: Final = 10**0.5
-"""Two numbers within this factor are of the same order."""
+"""Two numbers whose ratio is at most this factor are of the same order."""
 
 
 def amplification_study(
@@ -64,8 +64,8 @@ def amplification_study(
     errors = _errors(samples)
     return Report(
         key="ladjel2021/figure-7",
-        title="A scrambler at delta = 1e-4: every formula beside the certified figure",
-        question="How far does a delta of 1e-4 bring epsilon down, and do the paper's formulas say so?",
+        title="A scrambler at delta = 1e-4: epsilon by every formula, and certified epsilon",
+        question="How much does a delta of 1e-4 reduce epsilon, and are the paper's formulas correct?",
         claims=(
             claim(
                 "Theorem 4, Figure 7",
@@ -201,8 +201,7 @@ def _regime(rows: Sequence[Row]) -> Claim:
         f"Half of the local figure is first reached at {told(corrected_at)} by the formula corrected, at "
         f"{told(printed_at)} as printed.",
         quote="in regimes where the expected number of input-independent messages in the output … is sufficiently "
-        "large "
-        "(in the order of 300",
+        "large (in the order of 300",
         printed="300",
         reason=f"Privacy takes fewer: the certified figure is there at {told(certified_at)}.",
     )

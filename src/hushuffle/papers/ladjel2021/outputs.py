@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.model import Bound, Chart, Report, Series, Table, number
+from hushuffle.model import Chart, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.questions import traffic
@@ -20,7 +20,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 RUNS: Final = 7e8
 _RARE: Final = 1e-3
 _SAME: Final = 0.15
-"""Probabilities that differ relatively by less than this are called essentially the same."""
+"""Probabilities with a smaller relative difference count as essentially the same."""
 _DRAWN: Final = 300
 _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one target": (20, 0, 0, 0)}
 
@@ -104,7 +104,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     worst = {name: float(pair.log_ratios.max()) for name, pair in pairs.items()}
     seldom_drawn = int(np.count_nonzero(main.first * RUNS < 10))
     levels = (0.5, 1.0, 1.5, 2.0)
-    certified = {e: _certified(targets, n, sigma, dummies, e) for e in (1e-2, 1e-4, 1e-6)}
+    certified = {e: traffic.scrambler_epsilon(targets, n, sigma, dummies, delta=e) for e in (1e-2, 1e-4, 1e-6)}
     rare = {name: pair.above(worst[name] * 2 / 3) for name, pair in pairs.items()}
     bodies = {level: [pair.above(level) for pair in pairs.values()] for level in levels[:2]}
     spread = {level: [pair.delta(level) for pair in pairs.values()] for level in (1.0, 2.0)}
@@ -142,8 +142,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
                 )
                 + f". The largest is {number(min(worst.values()))} to {number(max(worst.values()))}.",
                 quote="the choice of input has a negligible impact on the results: although the probability of "
-                "individual "
-                "outputs obviously depend on the input, the overall shape … remains essentially the same",
+                "individual outputs obviously depend on the input, the overall shape … remains essentially the same",
                 reason="The tail, on which privacy rests, differs: delta at epsilon = 2 is "
                 + ", ".join(f"{value:.2g} ({name})" for value, name in zip(spread[2.0], pairs, strict=True))
                 + ".",
@@ -157,14 +156,19 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
             *((f"own targets, {name}", ", ".join(map(str, counts))) for name, counts in inputs.items()),
             ("changed message", "from the first target to the last"),
         ),
-        tables=(_tails(pairs, levels), _brackets(certified)),
+        tables=(
+            _tails(pairs, levels),
+            Table(
+                key="certified",
+                title="Certified epsilon over all inputs",
+                caption="Certified bounds on the epsilon of this scrambler.",
+                columns=("delta", "epsilon"),
+                rows=tuple(certified.items()),
+            ),
+        ),
         charts=_charts(pairs, first_name),
         citations=(LADJEL.at("Figure 6"), LADJEL.at("Appendix D")),
     )
-
-
-def _certified(targets: int, n: int, sigma: float, dummies: int, delta: float) -> Bound:
-    return traffic.scrambler_epsilon(targets, n, sigma, dummies, delta=delta)
 
 
 def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
@@ -177,16 +181,6 @@ def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
             (name, float(pair.log_ratios.max()), *(pair.above(x) for x in levels), *(pair.delta(x) for x in levels))
             for name, pair in pairs.items()
         ),
-    )
-
-
-def _brackets(certified: dict[float, Bound]) -> Table:
-    return Table(
-        key="certified",
-        title="Certified epsilon over all inputs",
-        caption="Certified bounds on the epsilon of this scrambler.",
-        columns=("delta", "epsilon"),
-        rows=tuple(certified.items()),
     )
 
 

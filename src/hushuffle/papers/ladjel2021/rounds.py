@@ -71,8 +71,8 @@ def iteration_study(
     rows = [(*case, plan_costs(figures[case][0]).messages) for case in cases]
     return Report(
         key="ladjel2021/figure-8-k-means",
-        title=f"K-means, {rounds} iterations: privacy against network load and load of a node",
-        question="What do the messages of ten iterations tell, if the centroids are public?",
+        title=f"K-means, {rounds} iterations: epsilon against network load and against the load of a node",
+        question="What do the messages of ten iterations reveal, if the centroids are public?",
         claims=(
             claim(
                 "section V",
@@ -210,8 +210,8 @@ def grouping_study(
             lines[name].append(drawn(f"G = {sets}", at, figures))
     return Report(
         key="ladjel2021/figure-9",
-        title="Aggregate over several grouping sets: privacy against network load",
-        question="What does a person who answers G grouping sets reveal, against all messages sent?",
+        title="Aggregate over several grouping sets: epsilon against network load",
+        question="What epsilon has a person who answers G grouping sets, against the number of all messages?",
         claims=(
             claim(
                 "Figure 9",
@@ -246,7 +246,7 @@ def grouping_study(
         charts=tuple(
             Chart(
                 key=f"load-{place}",
-                title=f"Grouping sets against network load, {name} (figure 9)",
+                title=f"Epsilon by grouping sets and network load, {name} (figure 9)",
                 caption=f"n = {n}, sigma = {sigma:g}.{_WAYS[name]}",
                 x_label="messages in all",
                 y_label=_NATS,

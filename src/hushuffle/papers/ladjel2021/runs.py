@@ -68,11 +68,11 @@ def generated_study(
         rows.append((kind, size, sigma, sum(run.used) / (4 * size), sent, counts, averages, total))
     smallest, largest = min(sizes), max(sizes)
     records = f"Generated records of {smallest:,} to {largest:,} people."
-    first, last = (_worst(rows, size) for size in (smallest, largest))
+    first, last = (max(float(row[6]) for row in rows if row[1] == size) for size in (smallest, largest))
     return Report(
         key="ladjel2021/figure-8-aggregate",
         title="Aggregate over generated records",
-        question="What do the answers lose, and do counted messages and used tuples agree with the formulas?",
+        question="How accurate are the answers, and do counted messages and used records agree with the formulas?",
         claims=(
             claim(
                 "section IV-D",
@@ -87,8 +87,7 @@ def generated_study(
                 "Of S tuples, S (1 - sigma) are used in expectation, if a random target is never the true one.",
                 max(off) < _FAR,
                 f"Here it may be, so that S (1 - sigma + sigma/T) are expected: none of {len(off)} counts is further "
-                "from "
-                f"that than {max(off):.1f} standard deviations.",
+                f"from that than {max(off):.1f} standard deviations.",
                 quote=SOURCES,
                 reason=f"By the letter, with random targets drawn among all, as the algorithm does, counts exceed "
                 f"S (1 - sigma) by up to {max(fewer):.0f} standard deviations.",
@@ -131,7 +130,7 @@ def generated_study(
             Chart(
                 key="errors",
                 title="Largest relative error of a group's count",
-                caption="Counts scaled by the probability that a tuple is used; one run each.",
+                caption="Counts are scaled by the probability that a record is used; one run per point.",
                 x_label="people",
                 y_label="relative error",
                 series=tuple(drawn(f"{kind}, sigma = {s:g}", sizes, line) for (kind, s), line in errors.items()),
@@ -141,10 +140,6 @@ def generated_study(
         ),
         citations=(LADJEL.at("section V"),),
     )
-
-
-def _worst(rows: Sequence[tuple[Any, ...]], size: int) -> float:
-    return float(max(row[6] for row in rows if row[1] == size))
 
 
 def digits(request: Request, *, images: int | None = None, **sizes: Any) -> Report:
@@ -203,17 +198,16 @@ def digits_study(
     between = max(plain) - min(plain)
     return Report(
         key="ladjel2021/figure-8-mnist",
-        title="K-means on MNIST: what sampling costs in the Rand index",
-        question="How well do ten centroids tell the digits apart, with and without sampling?",
+        title="K-means on MNIST: loss of Rand index by sampling",
+        question="How well do ten centroids distinguish the digits, with and without sampling?",
         claims=(
             claim(
                 "section V",
                 "Even sigma = 0.9 changes next to nothing in the result of K-means.",
                 lost < 0.005,
                 f"The Rand index moves by at most {number(lost)}; between starts it moves by {number(between)}.",
-                quote="the proportion of correctly clustered tuples for high sampling rates (… =0.9 … is very close "
-                "to that "
-                "obtained when we do not sample",
+                quote="the proportion of correctly clustered tuples for high sampling rates (… =0.9 … is very close to "
+                "that obtained when we do not sample",
                 printed="0.9",
                 data=f"MNIST, {train.n:,} images for training, {test.n:,} for the Rand index, {draws} starts.",
             ),
@@ -242,7 +236,7 @@ def digits_study(
             Table(
                 key="rand",
                 title="Rand index on the test images",
-                caption="Epsilon of the traffic and, with noise, of the released centroids too.",
+                caption="Epsilon of the traffic; with noise, it also covers the released centroids.",
                 columns=("variant", *(f"start {draw + 1}" for draw in range(draws)), "epsilon"),
                 rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in indices.items()),
             ),

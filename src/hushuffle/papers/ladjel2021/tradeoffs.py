@@ -28,8 +28,7 @@ USED: Final = 10_000
 OWN_SETTINGS: Final = "The paper does not give the settings of its curves: ours lie within its Table I."
 LOAD_OF_A_NODE: Final = (
     "increasing individual load on scramblers yields better privacy, however this effect also diminishes when "
-    "individual "
-    "load increases"
+    "individual load increases"
 )
 _NATS: Final = "epsilon (nats) at delta = 1e-4"
 _DUMMIES: Final = (0, 10, 25, 50, 100, 200, 400, 700, 1000)
@@ -129,8 +128,8 @@ def aggregate_study(
     below = [setting for setting in points if setting.printed < setting.exact.lower]
     return Report(
         key="ladjel2021/figure-8",
-        title="Aggregate: privacy against network load, load of a node, consents and utility",
-        question=f"What does epsilon cost in messages, channels, consents or tuples, for {used:,} tuples to be used?",
+        title="Aggregate: epsilon against network load, load of a node, consents and utility",
+        question=f"How many messages, channels, consents or records does epsilon cost, if {used:,} records are used?",
         claims=(
             _load_claim(load),
             _node_claim(node),
@@ -183,7 +182,7 @@ def aggregate_study(
             ),
             _chart(
                 "consents",
-                "Consents at a fixed network load (figure 8c)",
+                "Epsilon against the number of consents at a fixed network load (figure 8c)",
                 "sources in all",
                 [
                     drawn(f"{budget:,} messages, n = {n}", [p.sources for p in line], [p.exact for p in line])
@@ -282,8 +281,7 @@ def _consents_claim(consents: dict[tuple[int, int], list[Setting]]) -> Claim:
         held.append(falling(ends))
         parts.append(
             f"n = {n}, {budget:,} messages: {number(ends[0])} with {line[0].sources:,} sources, "
-            f"{number(best.exact.upper)} "
-            f"with {best.sources:,}, {number(ends[-1])} with {line[-1].sources:,}"
+            f"{number(best.exact.upper)} with {best.sources:,}, {number(ends[-1])} with {line[-1].sources:,}"
         )
     return claim(
         "Figure 8c",
@@ -343,7 +341,7 @@ def _consents_table(consents: dict[tuple[int, int], list[Setting]]) -> Table:
 TARGETS: Final = (
     Target(
         name="ladjel2021/figure-8",
-        title="Aggregate: privacy against network load, load of a node, consents and utility",
+        title="Aggregate: epsilon against network load, load of a node, consents and utility",
         build=aggregate_study,
         quick=partial(aggregate_study, used=1000, batches=(20, 50, 100, 200), dummies=(200, 700), steps=3),
         seconds=60.0,

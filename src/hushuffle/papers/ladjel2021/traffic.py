@@ -25,7 +25,7 @@ BENNETT: Final = "Numerically tighter (albeit more complex) bounds can be obtain
 BENNETT_STUDY: Final = "ladjel2021/figure-7"
 K_MEANS: Final = "Similarly, the privacy of the execution plan for … K-means is"
 SOURCES: Final = "the total number of source nodes must be"
-"""Words of the paper that several studies quote."""
+"""Quotations from the paper that several studies use."""
 
 DELTA: Final = 1e-4
 SAMPLES: Final = 5000
@@ -110,7 +110,7 @@ def sampling_and_flooding(request: Request) -> Report:
     return Report(
         key="ladjel2021/figure-3",
         title="Sampling and flooding without scramblers",
-        question="What epsilon do random targets and further messages give, when it is seen who sends?",
+        question="What epsilon do random targets and additional messages give, if an observer sees the senders?",
         claims=(
             claim(
                 "Figure 3a",
@@ -166,8 +166,8 @@ def sampling_and_flooding(request: Request) -> Report:
             ),
             Chart(
                 key="flooding",
-                title="With flooding, T = 20 (figure 3b)",
-                caption="Exact, uniform convention; d = 19 is a broadcast, epsilon = 0.",
+                title="Epsilon with flooding, T = 20 (figure 3b)",
+                caption="Exact epsilon, uniform convention; d = 19 is a broadcast with epsilon = 0.",
                 x_label="further messages d of each source",
                 y_label=_NATS,
                 series=tuple(drawn(f"sigma = {s:g}", list(floods), drops[s]) for s in rates),
@@ -200,8 +200,8 @@ def cap_study(
     rows = tuple(_row(n, s, d) for s in shown for d in (dummies[1], middle, most))
     return Report(
         key="ladjel2021/figure-5",
-        title="A scrambler with a cap, pure epsilon: as printed and as it is",
-        question="What does a scrambler whose targets get at most n messages promise without any delta?",
+        title="A scrambler with a cap: the printed and the exact pure epsilon",
+        question="What pure epsilon has a scrambler whose targets get at most n messages?",
         claims=_cap_claims(n, dummies, shown, batches),
         answers=(
             "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 "
@@ -221,7 +221,7 @@ def cap_study(
             *(
                 _chart(
                     f"sigma-{d}",
-                    f"Against sampling, n = {n}, d = {d} (figure 5a)",
+                    f"Epsilon against the sampling rate, n = {n}, d = {d} (figure 5a)",
                     "sampling rate sigma",
                     [*lines, local, one_each],
                 )
@@ -230,7 +230,7 @@ def cap_study(
             *(
                 _chart(
                     f"dummies-{s:g}",
-                    f"Against dummies, n = {n}, sigma = {s:g} (figure 5b)",
+                    f"Epsilon against the number of dummies, n = {n}, sigma = {s:g} (figure 5b)",
                     "dummies d of the scrambler",
                     lines,
                 )
@@ -238,7 +238,7 @@ def cap_study(
             ),
             _chart(
                 "batch",
-                f"Against sources, d = {fixed} (figure 5c)",
+                f"Epsilon against the number of sources, d = {fixed} (figure 5c)",
                 "sources n of the scrambler",
                 [s for lines in by_batch for s in lines],
             ),
@@ -283,8 +283,7 @@ def _cap_claims(n: int, dummies: Sequence[int], rates: Sequence[float], batches:
             + ", ".join(number(_one_each(s).upper) for s in rates)
             + (", which only the printed formula undercuts." if claimed and not better else "."),
             quote="provides stronger privacy than the local algorithm … when compared at equal sampling rate … and "
-            "total "
-            "number of dummies",
+            "total number of dummies",
         ),
         claim(
             "Figure 5, a and b",
@@ -335,7 +334,7 @@ def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Char
     return Chart(
         key=key,
         title=title,
-        caption="Printed: Theorem 3, too small. Exclusive: exact if random targets are other targets. Uniform: any.",
+        caption="Printed: Theorem 3, too small. Exclusive: random targets exclude the true one. Uniform: they do not.",
         x_label=x_label,
         y_label=_NATS,
         series=tuple(series),

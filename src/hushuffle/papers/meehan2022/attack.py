@@ -45,7 +45,7 @@ _LINES: Final = (
     "as published: breadth-first order, theta = alpha / (w(w+1)/2); others: best order, exact sensitivity",
 )
 _AT_LEAST: Final = 1.6
-"""Factors of at least this much round up to 1.7."""
+"""Factors of at least this value are rounded up to 1.7."""
 _FRIENDS: Final = (2, 3, 5, 10, 100, 5000)
 _YEARS: Final = (0, 1, 5)
 _AGES: Final = (3, 10, 30, 100, 300, 600)
@@ -77,7 +77,7 @@ def twitch_study(
     return Report(
         key="meehan2022/figure-4",
         title="Friends: inference attack and learnability",
-        question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
+        question="Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
         claims=(
             *spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
             *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS, repeats=SPANS),
@@ -129,7 +129,7 @@ def adult_study(
     return Report(
         key="meehan2022/figure-8",
         title="Ages: inference attack and learnability",
-        question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as groups grow?",
+        question="Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
         claims=(
             *spans(yearly, scores, EXACT, data=_people(case), stand_in=_OWN_RADIUS, repeats=SPANS),
             *spans(sized, scores, BY_SIZE, data=_people(case), stand_in=_OWN_SIZES, repeats=SPANS),
@@ -146,7 +146,7 @@ def adult_study(
         ),
         tables=(
             table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
-            table("sizes", "Groups of the r next in age, alpha = 4", case, "group size r", sized, scores),
+            table("sizes", "Groups of the r people nearest in age, alpha = 4", case, "group size r", sized, scores),
             table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=(
@@ -202,13 +202,13 @@ def rarest(case: Case) -> int:
 
 
 SPANS: Final = "meehan2022/figure-4"
-"""The study whose claims of `spans` the other studies repeat."""
+"""The study whose claims about spans are repeated by the other studies."""
 
-_OWN_GROUPS: Final = "The paper gives neither the attacker's radius nor the rule of the groups: both are ours."
-_OWN_RADIUS: Final = "The paper does not give the attacker's radius r*: ours is 1 year of age."
-_OWN_SIZES: Final = "The paper's groups are by years of age, and it does not give r*: ours is 1 year."
+_OWN_GROUPS: Final = "The paper gives neither the attacker's radius nor the rule for groups. This study chose both."
+_OWN_RADIUS: Final = "The paper does not give the attacker's radius r*. This study uses 1 year of age."
+_OWN_SIZES: Final = "The paper's groups are by years of age, and it does not give r*. This study uses 1 year."
 _BACK: Final = 0.1
-"""A line that turns back by less than this share of its range counts as rising."""
+"""A curve counts as rising if it falls nowhere by more than this share of its range."""
 
 
 def _people(case: Case) -> str:

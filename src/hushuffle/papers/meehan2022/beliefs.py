@@ -20,7 +20,7 @@ from hushuffle.questions import order
 Floats = npt.NDArray[np.float64]
 
 CLASSES: Final = (0, 0, 0, 1, 1, 1)
-"""The public side information t of each person."""
+"""Public information t about each person."""
 
 _EPSILON: Final = 2.0
 _RATES: Final = tuple(rate / 10 for rate in range(1, 10))
@@ -44,7 +44,8 @@ def beliefs(_request: Request) -> Report:
     """Return the study of the attack at several alpha, for a group of all people and for groups by class."""
     n, half = len(CLASSES), len(CLASSES) // 2
     whole, parts = [list(range(n))], [list(range(half)), list(range(half, n))]
-    reference, channel = list(range(n)), _channel()
+    reference = list(range(n))
+    channel: Floats = RandomizedResponse(k=2, epsilon=_EPSILON).channel().matrix.astype(np.float64)
     thetas = {
         "everybody": [order.theta_for_alpha(alpha, reference=reference, groups=whole) for alpha in _ALPHAS],
         "own class": [order.theta_for_alpha(alpha, reference=reference, groups=parts) for alpha in _ALPHAS],
@@ -60,7 +61,7 @@ def beliefs(_request: Request) -> Report:
         key="meehan2022/property-1",
         title="A de Finetti attack on shuffled reports",
         question=(
-            "What does the order of the reports reveal to an adversary who learns from it how values depend on a class?"
+            "What does the order of reports reveal to an adversary who infers from it how values depend on a class?"
         ),
         claims=(
             claim(
@@ -97,7 +98,7 @@ def beliefs(_request: Request) -> Report:
         ),
         settings=(
             ("people", f"{n}, in the order of reference: {half} of one class, then {n - half} of another"),
-            ("values", "two; in each class independent, with a rate of its own, unknown, uniform over 0.1 ... 0.9"),
+            ("values", "two; values are independent with an unknown rate for each class, uniform over 0.1 ... 0.9"),
             ("reports", f"randomized response, epsilon = {_EPSILON:g}"),
             ("attacker", "knows classes, rates' prior, mechanism, sees the release; the best guess of each value"),
         ),
@@ -182,11 +183,6 @@ def shift(theta: float, n: int, prior: float) -> float:
         for belief in (prior, 1 - prior)
         for odds in (growth, 1 / growth)
     )
-
-
-def _channel() -> Floats:
-    matrix: Floats = RandomizedResponse(k=2, epsilon=_EPSILON).channel().matrix.astype(np.float64)
-    return matrix
 
 
 def _prior(classes: Sequence[int]) -> Floats:

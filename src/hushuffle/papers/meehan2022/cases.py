@@ -89,7 +89,8 @@ def twitch(folder: Path, *, people: int | None = None) -> tuple[Case, csr_array]
     if people is not None:
         edges = graph.edges[(graph.edges < people).all(axis=1)]
         graph = SocialGraph(name=graph.name, edges=edges, mature=graph.mature[:people])
-    table = _friends(graph.edges, graph.n)
+    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
+    table = coo_array((np.ones(ends.shape[1], dtype=np.float32), tuple(ends)), shape=(graph.n, graph.n)).tocsr()
     case = Case(
         name="Twitch DE",
         values=graph.mature.astype(np.int64),
@@ -141,11 +142,6 @@ def syn(people: int, *, seed: int) -> tuple[Case, Floats, tuple[Floats, Integers
         features=trained.points,
     )
     return case, trained.points, (tested.points, tested.labels)
-
-
-def _friends(edges: Integers, n: int) -> csr_array:
-    ends = np.concatenate([edges[:, 0], edges[:, 1]]), np.concatenate([edges[:, 1], edges[:, 0]])
-    return coo_array((np.ones(ends[0].size, dtype=np.float32), ends), shape=(n, n)).tocsr()
 
 
 def _places(table: csr_array, axes: int) -> Floats:

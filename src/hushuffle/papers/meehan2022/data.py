@@ -74,7 +74,7 @@ def _published(folder: Path, name: str, split: str) -> pl.DataFrame:
     try:
         text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode("ascii")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error):
-        fail(f"{path} cannot be read: it may be cut off or damaged.")
+        fail(f"{path} cannot be read: it may be truncated or damaged.")
     records = []
     for number, line in enumerate(text.splitlines(), start=1):
         fields = [field.strip() for field in line.split(",")]

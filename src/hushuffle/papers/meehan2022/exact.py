@@ -59,14 +59,17 @@ def exact_study(
         steps = [each for pair in pairs for each in pair]
         shufflers = {**ends(), **{each.basis: each.shuffler for each in steps}}
         scores = run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
-        rows += [_end(case, end, scores[end]) for end in (LOCAL, UNIFORM)]
+        rows += [
+            (case.name, end, "", "", "", "", str(scores[end].rho), "", str(scores[end].error), "")
+            for end in (LOCAL, UNIFORM)
+        ]
         rows += [_row(case, exact, published, scores) for exact, published in pairs]
         answers.append(_answer(case, pairs, scores))
     case = blocks[0][0]
     return Report(
         key="meehan2022/figure-4-exact",
         title="Exact sensitivity against the published bound",
-        question="By how much does the exact sensitivity improve the trade-off at equal alpha?",
+        question="How much does the exact sensitivity improve privacy and learning at equal alpha?",
         answers=(*answers, UNAVAILABLE),
         settings=(
             *settings(case, repetitions=repetitions, seed=request.seed, trees=trees)[1:],
@@ -157,10 +160,6 @@ def _ratio(each: Step) -> float:
     return each.published / each.exact if each.exact else 1.0
 
 
-def _end(case: Case, end: str, score: Score) -> tuple[str | float, ...]:
-    return (case.name, end, "", "", "", "", str(score.rho), "", str(score.error), "")
-
-
 def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str, Score]) -> str:
     """Return a sentence on the largest gain from the exact sensitivity on one data set."""
     largest = max(pairs, key=lambda pair: _ratio(pair[0]))
@@ -183,7 +182,7 @@ def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str,
 _EXACT: Final = (
     Target(
         name="meehan2022/figure-4-exact",
-        title="exact sensitivity against the published bound, every data set",
+        title="results with the exact sensitivity and with the published bound, for every data set",
         build=exact_study,
         quick=partial(exact_study, people=800, repetitions=1, trees=4),
         data=("adult", "twitch_musae"),
@@ -202,7 +201,7 @@ _WIDE: Final = 0.12
 _TREES: Final = 15
 _GOOD: Final = 0.8
 _SLACK: Final = 0.02
-"""Accuracies that differ by at most this are counted as equal."""
+"""Accuracies count as equal if they differ by at most this."""
 
 Accuracies = dict[str, dict[int, Measured]]
 
@@ -232,7 +231,7 @@ def syn_study(
     return Report(
         key="meehan2022/figure-5",
         title="Granularity: which classes can be distinguished",
-        question="Does the radius of the groups set the granularity at which people can be classified?",
+        question="Does the radius of the groups determine how finely people can be classified?",
         claims=(
             _ends(accuracies, _crescents(people)),
             *(

@@ -45,8 +45,8 @@ def example(_request: Request) -> Report:
     came = released(DRAWN)
     return Report(
         key="meehan2022/figure-6",
-        title="Algorithm 1 step by step on eight people",
-        question="How do groups become an order of reference, a dispersion, and a shuffled release?",
+        title="Algorithm 1 on eight people, step by step",
+        question="How do groups determine a reference order, a dispersion and a shuffled release?",
         claims=(
             claim(
                 "Appendix A.10, figure 6 (b)",

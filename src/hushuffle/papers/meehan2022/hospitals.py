@@ -29,7 +29,7 @@ _PEOPLE: Final = 29_000
 _RADII: Final = (0, 10, 50, 150, 400)
 _ALPHAS: Final = (1e3, 1e4, 1e5, 1e6)
 _ATTACK: Final = 25
-"""The radius r* in km; the paper does not state its own."""
+"""The radius r* in km. The paper does not state its value."""
 
 _SIDE: Final = 1000.0
 _TOWNS: Final = 40
@@ -121,7 +121,7 @@ def hospital_study(
     return Report(
         key="meehan2022/figure-4-hospitals",
         title="Generated hospitals: inference attack and learnability",
-        question="Does an order-private shuffle lie between no shuffle and the uniform shuffle, as distances grow?",
+        question="As distances grow, do results of an order-private shuffle move from no shuffle to a uniform one?",
         claims=(
             *spans(steps, scores, PUBLISHED, data=data, stand_in=_STAND_IN, repeats=SPANS),
             *spans(steps, scores, EXACT, data=data, stand_in=_STAND_IN, repeats=SPANS),
@@ -164,7 +164,7 @@ def hospital_study(
             ),
             sweep_chart(
                 "learnability",
-                "Error of the learner against r, generated hospitals",
+                "Error of the learner against the radius r, generated hospitals",
                 "r (km)",
                 steps,
                 scores,
@@ -185,8 +185,8 @@ def hospital_study(
         warnings=(
             Warned(
                 key="generated-data",
-                sentence="The patients are generated; no figure here is about real ones.",
-                advice="Quote it as an illustration of the method only.",
+                sentence="The patients are generated, so no figure of this study describes real patients.",
+                advice="Use these figures only to illustrate the method.",
             ),
         ),
         citations=(ATTACK.at("figure 4 (a, c)"),),

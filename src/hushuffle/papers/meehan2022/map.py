@@ -97,11 +97,14 @@ def map_study(
     for position, (name, values) in enumerate(released.items()):
         request.tell(f"Gaussian process: {name}", position / len(released))
         guesses[name] = smoothed_guess(places, values, k=case.k)
-    right = {name: tuple(_right(guess, case.values, ways) for ways in (8, 4, 2)) for name, guess in guesses.items()}
+    right = {
+        name: tuple(float(np.mean(coarse(guess, ways) == coarse(case.values, ways))) for ways in (8, 4, 2))
+        for name, guess in guesses.items()
+    }
     return Report(
         key="meehan2022/figure-1",
-        title="A map of people, and what an attacker reads from it",
-        question="Does shuffling within a radius thwart inference at a chosen granularity?",
+        title="Inference from a released map of people",
+        question="Does shuffling within a radius prevent inference at a chosen granularity?",
         claims=_claims(right, names, people),
         settings=(
             ("people", f"{people:,}, generated: two clusters of two crescents of two halves"),
@@ -118,10 +121,6 @@ def map_study(
         citations=(ATTACK.at("figure 1"),),
         software=software("scikit-learn"),
     )
-
-
-def _right(guess: Integers, values: Integers, ways: int) -> float:
-    return float(np.mean(coarse(guess, ways) == coarse(values, ways)))
 
 
 def _claims(right: Mapping[str, tuple[float, ...]], names: list[str], people: int) -> tuple[Claim, ...]:
@@ -168,7 +167,7 @@ def _table(
     }
     return Table(
         key="guesses",
-        title="Share of people whose released or guessed value is right",
+        title="Share of people whose released value or guessed class is correct",
         caption="Released: the value at a person's place is the person's own. Guessed: among 8, 4 or 2 classes.",
         columns=(
             "shuffle",
@@ -192,7 +191,7 @@ def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -
     return PointMap(
         key=key,
         title=title,
-        caption="Places are public, colours are private values.",
+        caption="Positions are public; colours show private values.",
         x_label="x",
         y_label="y",
         labels=LABELS,
@@ -204,7 +203,7 @@ def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -
 TARGETS: Final = (
     Target(
         name="meehan2022/figure-1",
-        title="a map of people, and an attack",
+        title="inference from a released map of people",
         build=map_study,
         seconds=30,
         quick=partial(map_study, people=200),

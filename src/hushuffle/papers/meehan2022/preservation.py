@@ -69,7 +69,15 @@ def preservation_study(
             ("interval", "99 %, order statistics"),
             ("seed", str(request.seed)),
         ),
-        tables=(_table(bounds),),
+        tables=(
+            Table(
+                key="shares",
+                title="Preserved share of subsets of each size",
+                caption="Each column is for one subset size, as a share of all people.",
+                columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
+                rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
+            ),
+        ),
         charts=(
             _chart("alpha", "alpha", by_alpha, x_log=False),
             _chart("width", "width of the groups", by_width, x_log=True),
@@ -119,8 +127,7 @@ def _claims(
             uniform,
             f"At width {widths[-1]}, of all, {', '.join(f'{share:.0%} keep {widest[share]}' for share in _LINES)}.",
             quote="For large widths, we are nearly uniformly randomly permuting, so preservation will equal the size "
-            "of "
-            "the subset relative to the dataset size.",
+            "of the subset relative to the dataset size.",
             stand_in=_OWN,
         ),
         claim(
@@ -158,16 +165,6 @@ def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> C
         y_label="preserved share (eta)",
         series=tuple(lines),
         x_log=x_log,
-    )
-
-
-def _table(bounds: dict[tuple[float, int], dict[float, Bound]]) -> Table:
-    return Table(
-        key="shares",
-        title="Preserved share of subsets of each size",
-        caption="Columns: size of the subset as a share of all people.",
-        columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
-        rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
     )
 
 

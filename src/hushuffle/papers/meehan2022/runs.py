@@ -119,16 +119,15 @@ def run(
             by_value = [float(hit[case.values == value].mean()) for value in range(case.k)]
             figures = float(hit.mean()), by_value, relative_error(shares, target), relative_error(cleared, target)
             scores_by_shuffler[name].append(figures)
-    return {name: _score(rows) for name, rows in scores_by_shuffler.items()}
-
-
-def _score(rows: Sequence[tuple[float, list[float], float, float]]) -> Score:
-    return Score(
-        rho=Measured(each=tuple(row[0] for row in rows)),
-        by_value=tuple(Measured(each=each) for each in zip(*(row[1] for row in rows), strict=True)),
-        error=Measured(each=tuple(row[2] for row in rows)),
-        cleared=Measured(each=tuple(row[3] for row in rows)),
-    )
+    return {
+        name: Score(
+            rho=Measured(each=tuple(row[0] for row in rows)),
+            by_value=tuple(Measured(each=each) for each in zip(*(row[1] for row in rows), strict=True)),
+            error=Measured(each=tuple(row[2] for row in rows)),
+            cleared=Measured(each=tuple(row[3] for row in rows)),
+        )
+        for name, rows in scores_by_shuffler.items()
+    }
 
 
 def ends() -> dict[str, Shuffler]:
@@ -194,7 +193,7 @@ def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step],
     return Table(
         key=key,
         title=title,
-        caption="Mean ± one standard deviation over the repetitions; cleared: the learner takes the noise out.",
+        caption="Mean ± one standard deviation over the repetitions. Cleared: the learner removes the noise.",
         columns=columns,
         rows=tuple(row if case.k == 2 else (*row[:6], *row[-2:]) for row in rows),
     )

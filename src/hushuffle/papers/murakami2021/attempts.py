@@ -87,22 +87,17 @@ def attempts(
 ) -> list[Attempt]:
     """Return the attack on each mechanism at each epsilon; people send the first place of their traces' second half."""
     scene = linkage.scene(places)
+    k = scene.reported.k
     profiles, coins = linkage.train(scene.training), reproducible(request.seed)
     results: list[Attempt] = []
     for epsilon in epsilons:
-        for name, randomizer in _mechanisms(scene.reported.k, epsilon).items():
+        response = RandomizedResponse(k=k, epsilon=epsilon)
+        hashing = LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon)
+        for name, randomizer in zip(MECHANISMS, (response, hashing), strict=True):
             request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
             scores = list(_scores(profiles, scene, randomizer, rounds, coins))
             results.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
     return results
-
-
-def _mechanisms(k: int, epsilon: float) -> dict[str, RandomizedResponse | LocalHashing]:
-    response, hashing = MECHANISMS
-    return {
-        response: RandomizedResponse(k=k, epsilon=epsilon),
-        hashing: LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon),
-    }
 
 
 def _scores(
@@ -175,7 +170,7 @@ def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
 
 _ALLOWED: Final = (0.001, 0.01, 0.1)
 _WHOLE: Final = tuple(np.geomspace(1e-3, 0.5, 55).tolist())
-"""Rates of false accepts at which whole curves are compared."""
+"""Rates of false accepts at which complete curves are compared."""
 _AWARDED: Final = {0.01: 0.15, 0.1: 0.1}
 """False reject rates by false accept rate of the best matcher of the Face Recognition Prize Challenge (paper)."""
 
@@ -203,7 +198,7 @@ def detection(request: Request) -> Report:
         rates[source.label] = matrix_equal_error_rate(source.scores, seed=request.seed)
     return Report(
         key="murakami2021/figure-7",
-        title="Detection error tradeoff: check-ins, a face, a fingerprint",
+        title="Detection error tradeoff of check-ins, faces and fingerprints",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
         claims=_detection_claims(curves, places, scores),
         answers=_detection_answers(curves, number),
@@ -263,7 +258,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
             claim(
                 "section 5.2",
                 f"A trace beats the best matcher of the Face Recognition Prize Challenge 2017, {how}.",
-                _awarded(curve),
+                all(curve.reject_at(rate) <= other for rate, other in _AWARDED.items()),
                 f"{heading}{_listed(curve)}.",
                 quote="has higher identifiability than the face matcher in [11] and the best face matcher in the "
                 "FRPC 2017",
@@ -287,10 +282,6 @@ def _detection_answers(curves: dict[str, Detection], number: int) -> tuple[str, 
         "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
         f"sends {number} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
     )
-
-
-def _awarded(curve: Detection) -> bool:
-    return all(curve.reject_at(rate) <= other for rate, other in _AWARDED.items())
 
 
 def _rates(sources: Sequence[Source], curves: dict[str, Detection], rates: dict[str, Bound]) -> Table:
@@ -332,7 +323,7 @@ def _curves(curves: dict[str, Detection]) -> Chart:
     return Chart(
         key="detection",
         title="False accepts against false rejects",
-        caption="A lower line separates people better. A line ends where its sample has no false rejects left.",
+        caption="A lower curve separates people better. A curve ends if its sample has no more false rejects.",
         x_label="false accept rate",
         y_label="false reject rate",
         series=tuple(series),

@@ -44,8 +44,8 @@ def identification(request: Request) -> Report:
     loose, exact = rr[1], pie.alpha(responses[1]).upper
     return Report(
         key="murakami2021/figure-4",
-        title="What local differential privacy says about identification, and what the mechanism says",
-        question="How many bits about who sent it can one report carry, at each local epsilon?",
+        title="Bounds on identification from local differential privacy, and from the mechanism",
+        question="How many bits about its sender can one report reveal, at each local epsilon?",
         claims=(
             claim(
                 "section 4.2, Figure 4",
@@ -95,7 +95,8 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     measured: list[tuple[int, Losses]] = []
     for position, g in enumerate(sweep):
         request.tell(f"{g:,} buckets", position / len(sweep))
-        measured.append((g, losses(people, _at_half(k, g), request.seed)))
+        hashing = LocalHashing(k=k, g=g, epsilon=math.log1p(g), family="binary" if g <= 2**10 else "affine")
+        measured.append((g, losses(people, hashing, request.seed)))
     plain = losses(people, RandomizedResponse(k=k, epsilon=math.log1p(k)), request.seed)
     buckets = [float(g) for g, _ in measured]
     hashed = [loss for _, loss in measured]
@@ -113,7 +114,7 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
     return Report(
         key="murakami2021/figure-12",
         title="More buckets at the same promise",
-        question="At theta = 1/2 (the same bound on identification), what do more buckets buy?",
+        question="At theta = 1/2 (the same bound on identification), how much accuracy do more buckets add?",
         claims=(
             claim(
                 "Theorem 4.8, Figure 12",
@@ -155,10 +156,6 @@ def _promise(n: int, k: int) -> Claim:
         quote="which guarantees the Bayes error probability … to be larger than 0.5",
         printed="> 0.5",
     )
-
-
-def _at_half(k: int, g: int) -> LocalHashing:
-    return LocalHashing(k=k, g=g, epsilon=math.log1p(g), family="binary" if g <= 2**10 else "affine")
 
 
 TARGETS: Final = (

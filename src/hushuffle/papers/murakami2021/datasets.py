@@ -37,7 +37,7 @@ ORIGINALS: Final = (
 STAND_IN: Final = (
     "The paper has 1,370,637 people with check-ins all over the world, 185,107 who rate, 3,000 faces and finger veins."
 )
-"""How the data sets differ from the paper's, if none of the paper's own is given."""
+"""How the data sets differ from the paper's data sets, if none of these is given."""
 
 AT_LEAST: Final = 10
 """Smallest number of events of a person who is included, as in the paper."""
@@ -66,7 +66,7 @@ _LESS_KNOWN: Final = {_FOURSQUARE: (5, 10, 20, 30, 40, 50), _MOVIELENS: (1, 2, 3
 _LONG: Final = {_FOURSQUARE: 1_000, _MOVIELENS: 500}
 _LIKED: Final = 4.0
 _FINEST: Final = 1e-9
-"""Finest resolution of scores, as a share of their range."""
+"""The finest resolution of scores, as a share of their range."""
 
 _VEIN: Final = "finger vein"
 _LABELS: Final = {
@@ -215,9 +215,7 @@ def matrices(request: Request) -> list[Matcher]:
         return list(_nist(request, *_LABELS))
     given = {name: path for name in (*_LABELS, _VEIN) for path in _files(folder, name)}
     if not given:
-        fail(
-            f"{folder} holds none of the files {', '.join(_LABELS)}, finger-vein, with an ending {', '.join(SUFFIXES)}."
-        )
+        fail(f"{folder} has none of the files {', '.join(_LABELS)}, finger-vein, with an ending {', '.join(SUFFIXES)}.")
     own = [_own(name, path) for name, path in given.items()]
     missing = [name for name in _LABELS if name not in given]
     order = (*_LABELS, _VEIN)

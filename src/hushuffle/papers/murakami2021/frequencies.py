@@ -48,7 +48,7 @@ _LOSS: Final = 1e-6
 _LARGE: Final = 1.0
 _SMALL: Final = 0.15
 _NEEDED: Final = 12.0
-_SIMULATED: Final = "The paper's are real check-ins, of as many people and places."
+_SIMULATED: Final = "The paper has real check-ins of the same number of people and places."
 _EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
 _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
@@ -247,13 +247,13 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
             for name in names
             for how, which in (("", ""), (", kept", "_kept"))
         ]
-        caption = "Kept: estimates below the significance threshold set to 0."
+        caption = "Kept: estimates below the significance threshold are set to 0."
         return chart(key, title, caption, ("local epsilon (nats)", loss), series)
 
     def against_promise(key: str, title: str, kept: str) -> Chart:
         bounds = ("published", "exact")
         series = [drawn(name, f"{name}, {how} bound", how, kept) for name in names for how in bounds]
-        caption = "With threshold. Further right at the same height is better."
+        caption = "Estimates use the threshold. At the same height, a point further right is better."
         axes = ("promised Bayes error of identification", loss)
         return chart(key, f"{title}, against the promised error of identification", caption, axes, series)
 

@@ -43,10 +43,10 @@ from hushuffle.papers.murakami2021.sources import (
 _SENT: Final = (1, 2, 3, 4, 5)
 _THREE: Final = 3
 _ALMOST: Final = 0.2
-"""Numbers of bits that differ relatively by less than this are called almost the same."""
+"""Numbers of bits with a smaller relative difference count as almost the same."""
 
 _FACE_FROM: Final = {"check-ins": 200, "ratings": 3}
-"""The number of known events from which on, according to the paper, traces are more identifying than the face."""
+"""According to the paper, traces with at least this number of known events are more identifying than the face."""
 _BITS: Final = "D(genuine || impostor), bits"
 _PARTIAL: Final = (
     "The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 films or "
@@ -80,15 +80,15 @@ def maximum(request: Request) -> Report:
     )
     return Report(
         key="murakami2021/figure-5",
-        title="Traces, ratings, a face, a fingerprint: an attacker who knows everything",
-        question="How identifying are unprotected traces, if the attacker was trained on these very events?",
+        title="Identifiability of traces, ratings, faces and fingerprints by an attacker with maximum knowledge",
+        question="How identifying are unprotected traces, if the attacker was trained on the same events?",
         claims=_maximum_claims(by_label, lines, places, movies, scores),
         answers=_maximum_answers(by_label),
         settings=settings(request, places=places, movies=movies, scores=scores),
         tables=(table(list(by_label.values()), key="maximum", title="Maximum knowledge"),),
         charts=(
             chart,
-            _trends([*list(by_label.values())[:2], *(by_label[name] for name in _names(_whole(places, movies)))]),
+            _trends([*list(by_label.values())[:2], *(by_label[source.label] for source in _whole(places, movies))]),
         ),
         warnings=unsettled(list(by_label.values())),
         citations=(PIE.at("figure 5"),),
@@ -113,10 +113,6 @@ def _whole(places: Events, movies: Events) -> list[Source]:
         for name, scene in (("check-ins", of_places), ("ratings", of_movies))
         for how in (LIKELIHOOD, PER_EVENT)
     ]
-
-
-def _names(sources: Sequence[Source]) -> list[str]:
-    return [source.label for source in sources]
 
 
 def _maximum_claims(
@@ -154,7 +150,7 @@ def _maximum_claims(
         ),
         decided(
             "Ratings need more events than places.",
-            _later(first, liked),
+            first is not None and (liked is None or liked > first),
             f"{least['ratings'].capitalize()} reach the fingerprint "
             f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
             quote="(ratings need more events)",
@@ -171,10 +167,9 @@ def _maximum_claims(
             quote="LT and RH have almost the same identifiability as the commercial fingerprint matcher",
             data=data,
             stand_in=to_all,
-            reason="The result depends on the estimator. Merging scores into cells can only lower D; the estimate "
-            "from these merged counts is for check-ins "
-            f"{said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits and for the fingerprint "
-            f"{said(by_label['fingerprint'].counts, 3)}.",
+            reason="The result depends on the estimator. Merging scores into cells can only lower D; the estimate from "
+            f"these merged counts is for check-ins {said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits "
+            f"and for the fingerprint {said(by_label['fingerprint'].counts, 3)}.",
             sure=any(
                 below([by_label[f"{name}, all, {LIKELIHOOD}"]], [by_label["fingerprint"]])
                 or below([by_label["fingerprint"]], [by_label[f"{name}, all, {LIKELIHOOD}"]])
@@ -209,16 +204,11 @@ def _least(needed: int | None) -> str:
     return f"no number up to {_SENT[-1]} of them" if needed is None else f"{needed} of them"
 
 
-def _later(places: int | None, movies: int | None) -> bool:
-    """Return whether ratings need more events than check-ins to reach a level."""
-    return places is not None and (movies is None or movies > places)
-
-
 def _trends(measured: Sequence[Measured]) -> Chart:
     return Chart(
         key="people",
         title="The estimate as people are added",
-        caption="Means over disjoint samples of people. A line that still rises has not settled.",
+        caption="Means over disjoint samples of people. A rising curve has not converged.",
         x_label="people",
         y_label=_BITS,
         series=tuple(Series.through(one.label, one.trend.sizes, one.trend.bits) for one in measured),
@@ -229,11 +219,14 @@ def _trends(measured: Sequence[Measured]) -> Chart:
 def compared(request: Request) -> Report:
     """Return one comparison of all sources, if the attacker knows all events or only past events."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
-    first = [matched(f"check-ins, first {m}, all known", _known_places(places, m)) for m in (1, 3)]
+    first = [
+        matched(f"check-ins, first {m}, all known", linkage.scene(places.traces, knowledge="maximum", events=m))
+        for m in (1, 3)
+    ]
     past = [
         matched(
             f"check-ins, all, {places.known[-1]} earlier ones known, {how}",
-            _partial(places),
+            linkage.scene(places.traces, training=places.known[-1], events=None),
             per_event=how == PER_EVENT,
         )
         for how in (LIKELIHOOD, PER_EVENT)
@@ -246,7 +239,7 @@ def compared(request: Request) -> Report:
     return Report(
         key="murakami2021/figure-5-sources",
         title="Identifiability across sources, in one unit",
-        question="Which of these identifies people most: where they go, what they like, their face, their finger?",
+        question="What identifies people most: their check-ins, ratings, faces or fingerprints?",
         answers=(
             f"At {people:,} people of each source, the most identifying first (bits): {listed}.",
             *_ranked(measured),
@@ -257,14 +250,6 @@ def compared(request: Request) -> Report:
         warnings=unsettled(measured),
         citations=(PIE.at("figures 5 and 6"),),
     )
-
-
-def _known_places(places: Events, events: int) -> linkage.Scene:
-    return linkage.scene(places.traces, knowledge="maximum", events=events)
-
-
-def _partial(places: Events) -> linkage.Scene:
-    return linkage.scene(places.traces, training=places.known[-1], events=None)
 
 
 def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
@@ -314,7 +299,7 @@ def partial(request: Request) -> Report:
     )
     return Report(
         key="murakami2021/figure-6",
-        title="Traces, ratings, a face, a fingerprint: an attacker who knows some events",
+        title="Identifiability of traces, ratings, faces and fingerprints by an attacker who knows some events",
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
         claims=tuple(
             claim
@@ -355,7 +340,7 @@ def _grows(
     wanted = [value for known, value in zip(sizes, bits, strict=True) if known >= _FACE_FROM[name]] or bits[-1:]
     passed = next((known for known, value in zip(sizes, bits, strict=True) if value >= face), None)
     repeats = "" if how == LIKELIHOOD else "murakami2021/figure-6"
-    where, data = f"{name.capitalize()}, {how}", f"{sizes[0]} to {sizes[-1]} events known of each person."
+    where, data = f"{name.capitalize()}, {how}", f"The attacker knows {sizes[0]} to {sizes[-1]} events of each person."
     return (
         decided(
             f"{where}: D grows with every step of what the attacker knows.",
@@ -373,8 +358,7 @@ def _grows(
             min(wanted) >= face,
             f"The face has {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events known.'}",
             quote="is larger than that of the face matcher in [61] when the number of training events is larger than "
-            "or "
-            "equal to 200",
+            "or equal to 200",
             printed=str(_FACE_FROM[name]),
             repeats=repeats,
             data=data,
@@ -407,7 +391,7 @@ TARGETS: Final = (
     ),
     Target(
         name="murakami2021/figure-5-sources",
-        title="check-ins, ratings, faces and fingers in one chart",
+        title="identifiability of check-ins, ratings, faces and fingerprints in one chart",
         build=compared,
         data=DATA,
         originals=ORIGINALS,

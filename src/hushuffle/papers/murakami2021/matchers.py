@@ -46,7 +46,7 @@ def matchers(request: Request) -> Report:
         profiles = linkage.train(scene.training)
         for score in SCORES:
             scores = scored(profiles, scene.reported, score)
-            wrong = _wrong(scores, request.seed)
+            wrong = float(np.mean(linkage.ranks(scores, rng=reproducible(request.seed)) > 1))
             equal = detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)).equal_error
             errors[score].append(wrong)
             rows.append(("all" if events is None else events, score, round(wrong, 4), round(equal, 4)))
@@ -75,7 +75,7 @@ def matchers(request: Request) -> Report:
         ),
         settings=(
             ("location traces", drawn.source),
-            ("attacker", "knows the former half of everybody's check-ins"),
+            ("attacker", "knows the first half of every person's check-ins"),
             ("seed", str(request.seed)),
         ),
         charts=(
@@ -100,7 +100,7 @@ def matchers(request: Request) -> Report:
             Table(
                 key="noise",
                 title="One check-in, randomized response",
-                caption="The least error is exact, over all distributions of values and all attacks on one report.",
+                caption="The smallest error is exact, over all distributions of values and all attacks on one report.",
                 columns=("epsilon", "score", "identification error", "least error"),
                 rows=noisy,
             ),
@@ -137,10 +137,6 @@ def _under_noise(places: Traces, request: Request) -> tuple[tuple[tuple[Cell, ..
     return tuple(rows), held
 
 
-def _wrong(scores: Floats, seed: int) -> float:
-    return float(np.mean(linkage.ranks(scores, rng=reproducible(seed)) > 1))
-
-
 def _listed(errors: dict[str, list[float]], place: int) -> str:
     return ", ".join(f"{score} {found[place]:.3f}" for score, found in errors.items() if score in NAMING)
 
@@ -148,7 +144,7 @@ def _listed(errors: dict[str, list[float]], place: int) -> str:
 TARGETS: Final[Sequence[Target]] = (
     Target(
         name="murakami2021/section-3-matchers",
-        title="Cosine and TF-IDF beside the Markov model",
+        title="Identification errors of cosine, TF-IDF and the Markov model",
         build=matchers,
         data=DATA[:1],
         originals=ORIGINALS[:1],

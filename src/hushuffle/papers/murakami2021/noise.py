@@ -17,7 +17,7 @@ from hushuffle.papers.murakami2021.frequencies import BUCKETS, VALUES
 from hushuffle.questions import pie
 
 _CLOSE: Final = 3.0
-"""Bounds at most this many times the measured value are called close."""
+"""Bounds of at most this multiple of the measured value count as close."""
 
 _SAMPLE: Final = f"At most {SCORED:,} people are scored, and the bounds are for so many."
 _EPSILONS: Final = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
@@ -31,8 +31,8 @@ def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int 
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-8",
-        title="Bits about the sender in one randomized place: promised and found",
-        question="How close are the promised bounds on PIE to what there is to find?",
+        title="Bits about the sender in one randomized place: bounds and measurements",
+        question="How close are the bounds on PIE to the measured information?",
         claims=_bits_claims(results, places),
         answers=_bits_answers(results),
         settings=_settings(request, places, rounds),
@@ -67,8 +67,7 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
             "The bounds for the mechanism cannot be improved much.",
             max(loose.values()) <= _IMPROVED,
             f"At the paper's n and |X| Theorem 4.2 is {', '.join(f'{ratio:.3g}' for ratio in loose.values())} times "
-            "the "
-            f"exact alpha* at epsilon = {', '.join(f'{epsilon:g}' for epsilon in loose)}.",
+            f"the exact alpha* at epsilon = {', '.join(f'{epsilon:g}' for epsilon in loose)}.",
             quote="are fairly tight and cannot be improved much",
             reason="Alpha* itself cannot: I(U;Y) of these very people, places known, reaches "
             f"{100 * min(here):.0f} to {100 * max(here):.0f} percent of it.",
@@ -115,10 +114,8 @@ def _bits_table(results: Sequence[Attempt]) -> Table:
     return Table(
         key="bits",
         title="Bits about the sender",
-        caption=(
-            "One report each. I(U;Y) of these people is exact: their places are known, the rest is the mechanism. By "
-            "convexity D is at most theta times its value without noise: at small epsilon the estimate is mostly bias."
-        ),
+        caption="One report each. I(U;Y) of these people is exact: their places are known, the rest is the mechanism. "
+        "By convexity D is at most theta times its value without noise: at small epsilon the estimate is mostly bias.",
         columns=(
             "mechanism",
             "epsilon",
@@ -174,8 +171,8 @@ def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: in
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(
         key="murakami2021/figure-9",
-        title="Who sent this place? Errors promised and found",
-        question="How often does the attack name the wrong person, and how often must every attack?",
+        title="Identification error of one randomized place: bounds and measurements",
+        question="How often is the attack wrong, and how often must every attack be wrong?",
         claims=_error_claims(results, places),
         answers=_error_answers(results),
         settings=_settings(request, places, rounds),
@@ -240,10 +237,8 @@ def _error_table(results: Sequence[Attempt]) -> Table:
     return Table(
         key="errors",
         title="Identification errors",
-        caption=(
-            "Everything but the measured error bounds it from below; Fano with D is an estimate. These people: an "
-            "attacker who knows everybody's place."
-        ),
+        caption="Everything but the measured error bounds it from below; Fano with D is an estimate. These people: an "
+        "attacker who knows everybody's place.",
         columns=(
             "mechanism",
             "epsilon",
@@ -280,7 +275,7 @@ def _error_chart(results: Sequence[Attempt], name: str) -> Chart:
     return Chart(
         key=f"errors-{name.replace(' ', '-')}",
         title=name.capitalize(),
-        caption="Measured with its interval; all other lines bound it from below, that of D as an estimate.",
+        caption="Measured error with its interval. All other curves are lower bounds; the curve of D is an estimate.",
         x_label="local epsilon (nats)",
         y_label="identification error",
         series=(
@@ -310,7 +305,7 @@ _QUICK: Final[dict[str, Any]] = {"epsilons": (2.0, 9.0), "rounds": 1}
 TARGETS: Final = (
     Target(
         name="murakami2021/figure-8",
-        title="bits promised and found in one randomized place",
+        title="bits about the sender of one randomized place: bounds and measurements",
         build=bits,
         quick=partial(bits, **_QUICK),
         data=DATA[:1],

@@ -47,7 +47,7 @@ def axioms(request: Request) -> Report:
     means = [w * before.upper + (1 - w) * least.upper for w in _WEIGHTS]
     return Report(
         key="murakami2021/theorem-3-5",
-        title="Post-processing and mixing, and the bits about the sender",
+        title="Bits about the sender after post-processing and in mixtures",
         question="Does PIE privacy survive post-processing, and a random choice among mechanisms?",
         claims=(
             claim(
@@ -57,8 +57,7 @@ def axioms(request: Request) -> Report:
                 f"{_TRIALS} random post-processings leave {number(min(bound.upper for bound in after), digits=3)} to "
                 f"{number(max(bound.upper for bound in after), digits=3)} of {number(before.upper)} bits.",
                 quote="guarantees that post-processing, which can be performed by a data collector or an adversary, "
-                "cannot "
-                "break",
+                "cannot break",
             ),
             claim(
                 "Theorem 3.6",
@@ -86,7 +85,7 @@ def axioms(request: Request) -> Report:
         charts=(
             Chart(
                 key="mixtures",
-                title="Bits about the sender in a mixture",
+                title="Bits about the sender in a random mixture of two mechanisms",
                 caption="Two mechanisms of equal alpha, and two of different alpha; capacities, certified.",
                 x_label="probability of the first mechanism",
                 y_label="alpha (bits)",
@@ -141,10 +140,8 @@ def cost(_request: Request) -> Report:
                 f"{whole[_BUCKETS[0]]:.1f}: the bucket is one of them, the hash function the others.",
                 quote="the communication cost of the RR and GLH can be expressed as",
                 reason="The report is (h, y) by (3), and where two values collide with probability 1/g at most there "
-                "are "
-                "k/g functions or more (Stinson 1994). With a public function for each person log g holds: y alone "
-                "takes "
-                f"{math.log2(_BUCKETS[0]):.0f}.",
+                "are k/g functions or more (Stinson 1994). With a public function for each person log g holds: y alone "
+                f"takes {math.log2(_BUCKETS[0]):.0f}.",
             ),
             claim(
                 "Section 4.4",
@@ -160,7 +157,7 @@ def cost(_request: Request) -> Report:
             Table(
                 key="bits",
                 title="Bits of one report",
-                caption="As reports are packed here: the logarithm of how many each column can hold.",
+                caption="Bits of a packed report: the logarithm of the number of possible values of its columns.",
                 columns=("mechanism", "buckets", "bits of the hash", "bits of the value or bucket", "bits"),
                 rows=(
                     _row("randomized response", "", response),

@@ -20,7 +20,7 @@ from hushuffle.papers.base import Request, claim
 from hushuffle.questions import pse
 
 SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
-"""Endings of the names of score files."""
+"""File name extensions of score files."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +65,7 @@ def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str,
     """
     path = Path(source).expanduser()
     if not path.is_file():
-        fail(f"{source} is no file. Name the file, for example bssr1_set1.npz.")
+        fail(f"{source} is not a file. Pass the name of a file, for example bssr1_set1.npz.")
     if path.suffix not in SUFFIXES:
         fail(f"{source}: unsupported format (use {', '.join(SUFFIXES)}).")
     arrays = _archive(path) if path.suffix == ".npz" else {path.stem: _text(path)}
@@ -98,7 +98,7 @@ def _text(path: Path) -> npt.NDArray[np.generic]:
         try:
             row = [float(field) for field in line.replace(",", " ").split()]
         except ValueError:
-            fail(f"{path}: line {number:,} holds something that is no number.")
+            fail(f"{path}: line {number:,} has an entry that is not a number.")
         if row and rows and len(row) != len(rows[0]):
             fail(f"{path}: line {number:,} has {len(row):,} numbers, those before it {len(rows[0]):,}.")
         if row:
@@ -111,7 +111,7 @@ def _matrix(array: npt.NDArray[np.generic], where: str, name: str, mark: float |
         fail(f"{where} must be square, of numbers, for at least 2 people (shape {array.shape}).")
     scores = array.astype(np.float64)
     if not np.isfinite(scores).all():
-        fail(f"{where}: row {_first(~np.isfinite(scores)):,} (counted from 1) holds a score that is not finite.")
+        fail(f"{where}: row {_first(~np.isfinite(scores)):,} (counted from 1) has a score that is not finite.")
     failed = np.zeros(scores.shape, dtype=np.bool_) if mark is None else scores == mark
     matched = ~(failed.all(axis=0) | failed.all(axis=1))
     if np.count_nonzero(matched) < 2:
@@ -230,12 +230,10 @@ def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
     return Table(
         key=key,
         title=title,
-        caption=(
-            "D: divergence of genuine from impostor scores, the PSE of ever more people; an estimate may fall below 0. "
-            "PSE among these people is at most the smaller of D and log2 of their number. Merging scores into "
-            "cells can only lower D; its interval assumes independent scores. An interval "
-            "to infinity: the estimate still grows."
-        ),
+        caption="D: divergence of genuine from impostor scores, the PSE of ever more people; an estimate may fall "
+        "below 0. PSE among these people is at most the smaller of D and log2 of their number. Merging scores into "
+        "cells can only lower D; its interval assumes independent scores. An interval to infinity: the estimate still "
+        "grows.",
         columns=(
             "what is sent",
             "people",
@@ -273,7 +271,7 @@ def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
         Warned(
             key="not-settled",
             sentence=f"{moving} of {len(found)} divergences have not settled: their intervals have no upper limit.",
-            advice="Read those points as the estimate at this number of people, not as the divergence.",
+            advice="These points are estimates for this number of people, and not the divergence.",
         ),
     )
 

@@ -21,7 +21,7 @@ from hushuffle.questions.dp.curve import GDP
 WORST: Final = 0.1
 """The approximation is refused if one report changes the loss by more than this fraction of mu**2/epsilon."""
 
-_HINT: Final = "Ask dp.epsilon (or dp.compose) for a certified figure."
+_HINT: Final = "Use dp.epsilon (or dp.compose) for a certified bound."
 
 
 def information(protocol: Protocol) -> float:
@@ -79,7 +79,7 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
     total = math.fsum(times * square for square, _, _, times in parts)
     largest = max(step for _, step, _, _ in parts)
     if not math.isfinite(total):
-        message = f"No approximation: some report tells two values apart, and no crowd hides it. {_HINT}"
+        message = f"The approximation does not apply: some report excludes a value, for any number of people. {_HINT}"
         raise UnsupportedProtocolError(message)
     mu = math.sqrt(total)
     value = level_between(mu, level) if mu else 0.0

@@ -117,7 +117,7 @@ def calibrate(
         tell=progress or silent,
     )
     if parameter == "rounds" and wanted.rounds > 1:
-        _checks.reject("rounds", "left out where it is what is solved for", wanted.rounds)
+        _checks.reject("rounds", "omitted if it is the parameter to solve for", wanted.rounds)
     calibration = _solved(protocol, parameter, wanted)
     wanted.tell("done", 1.0)
     return calibration
@@ -133,7 +133,7 @@ def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibr
     if parameter == "messages":
         return _messages(protocol, wanted)
     if math.isinf(protocol.randomizer.local_epsilon) and protocol.shuffler.tossed is None:
-        hint = "Without noise no crowd protects: choose a finite local epsilon first."
+        hint = "Without noise, no number of people protects: choose a finite local epsilon first."
         if protocol.shuffler.value_law is not None:
             hint = "The protection of the shuffler's dummies does not grow with n: compute the epsilon instead."
         _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
@@ -231,7 +231,7 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
 
 def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
     if protocol.shuffler.reveals is not Reveals.MULTISET:
-        message = f"{type(protocol.shuffler).__name__} takes no dummies; UniformShuffle and Scrambler do."
+        message = f"{type(protocol.shuffler).__name__} supports no dummies. Use UniformShuffle or Scrambler."
         raise UnsupportedProtocolError(message)
 
     def build(value: float) -> Protocol:
@@ -257,7 +257,7 @@ def _messages(protocol: Protocol, wanted: _Wanted) -> Calibration:
         _refuse_fine(build(good), wanted)
         if good >= most:
             hint = "Ask more people, or allow a larger epsilon or delta."
-            _checks.reject("epsilon", "a target that some number of messages meets", wanted.epsilon, hint)
+            _checks.reject("epsilon", "a value that some number of messages achieves", wanted.epsilon, hint)
         bad, good = good, min(4 * good, most)
     while bad >= good:
         bad = good / 4
@@ -293,7 +293,7 @@ def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
     while meet(bad):
         if bad >= MOST_PEOPLE:
             hint = f"Even {bad:,} rounds meet the target, so no limit of rounds is needed."
-            _checks.reject("epsilon", "a target that limits the number of rounds", target, hint)
+            _checks.reject("epsilon", "small enough that it limits the number of rounds", target, hint)
         good, bad = bad, min(2 * bad, MOST_PEOPLE)
     while bad - good > 1 and math.log(bad / good) > _RESOLUTION:
         middle = (good + bad) // 2
@@ -343,7 +343,7 @@ def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
     while excess_at(good) > 0:
         if good <= _SMALLEST:
             hint = "Even nearly uniform reports exceed the target: allow a larger epsilon or delta."
-            _checks.reject("epsilon", "a target that some local epsilon meets", wanted.epsilon, hint)
+            _checks.reject("epsilon", "a value that some local epsilon achieves", wanted.epsilon, hint)
         bad, good = good, max(good / 2, target, _SMALLEST)
     while bad <= good:
         if good >= LARGEST_LOCAL:

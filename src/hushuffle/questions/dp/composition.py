@@ -159,7 +159,7 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
         curves += [(law, times * each) for law, each in same]
     reports = sum(times for _, times in spread(curves))
     if reports > MOST_ROUNDS:
-        hint = "Where each person gives several reports, every one of them counts."
+        hint = "If each person gives several reports, each report counts."
         _checks.reject("times", f"at most {MOST_ROUNDS:,} in all rounds together", f"{reports:,}", hint)
     return curves
 
@@ -190,7 +190,7 @@ def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
         if not isinstance(protocol, ROUNDS):
-            hint = "For example [(survey, 12)] for twelve rounds of one survey."
+            hint = "For twelve rounds of one survey, pass [(survey, 12)]."
             _checks.reject(name, "protocols or pairs (protocol, times)", f"<{type(protocol).__name__}>", hint)
         times = _checks.integer("times", count, low=1)
         place = next((index for index, (other, _) in enumerate(merged) if other == protocol), None)

@@ -34,7 +34,7 @@ _LEVELS: Final = (1e-3, 1e-6, 1e-9, 1e-12)
 """The deltas at which a notebook shows a curve."""
 
 _FEW: Final = 4
-"""Up to so many requested deltas are solved for individually."""
+"""Up to this number of requested deltas, each is computed separately."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +232,7 @@ class Profile:
         return Chart(
             key="privacy-profile",
             title="Delta against epsilon",
-            caption="The larger epsilon is, the smaller the chance delta of more; smaller is more private.",
+            caption="Delta falls as epsilon grows. A lower curve is more private.",
             x_label="epsilon (nats)",
             y_label="delta",
             series=(_band("delta", places, deltas),),
@@ -250,7 +250,7 @@ class Profile:
         return Chart(
             key="tests-of-two-datasets",
             title="False negatives against false positives",
-            caption="The best test of which of two neighbouring datasets a release is from; higher is more private.",
+            caption="Error rates of the best test between two neighbouring datasets. A higher curve is more private.",
             x_label="false positives",
             y_label="false negatives",
             series=(_band("the best test", shares, rates), Series.through("a blind guess", shares, 1 - shares)),

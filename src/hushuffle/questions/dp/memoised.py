@@ -26,7 +26,7 @@ _ROUNDED: Final = 1e-9
 """Relative rounding error of the two randomizers multiplied into one matrix."""
 
 _ABOVE: Final = 1 + 1e-5
-"""A mass counts only if it exceeds delta by this factor (a smaller difference would lose its digits)."""
+"""A probability counts only if it exceeds delta by this factor, since smaller differences lose precision."""
 
 _FEW_DIGITS: Final = 1e-300
 """Smaller floats have lost digits."""

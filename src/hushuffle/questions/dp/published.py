@@ -319,7 +319,7 @@ def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floa
 def _local(protocol: Protocol) -> float:
     """Return epsilon_0 of a protocol, after checking that the published bounds apply to the protocol."""
     if protocol.reveals is not Reveals.MULTISET:
-        message = f"Published bounds are about a uniform shuffle; here {protocol.shuffler.describe()}."
+        message = f"Published bounds hold only for a uniform shuffle; here {protocol.shuffler.describe()}."
         raise UnsupportedProtocolError(message)
     if math.isinf(protocol.randomizer.local_epsilon):
         message = "Published bounds need a finite local epsilon: without noise, shuffling gives no protection."

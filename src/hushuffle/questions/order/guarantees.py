@@ -84,7 +84,7 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
     level = _checks.non_negative("alpha", alpha)
     local = 0.0 if epsilon == 0 else _checks.positive("epsilon", epsilon, allow_infinite=True)
     size = _checks.integer("group", group, low=3)
-    hint = "Choose larger groups, or look for fewer people."
+    hint = "Use larger groups or a smaller household."
     household = _checks.integer("wanted", wanted, low=1, high=(size - 1) // 2, hint=hint)
     losing = lowered((size - household) // household * math.exp(-raised(2 * household * local + level)))
     most = min(1.0, raised(1 / (1 + losing)))
@@ -145,10 +145,8 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
         Finding(
             question="order-inference",
             adversary="knows every report outside a person's group and the multiset of reports inside it",
-            sentence=(
-                "An adversary knows every report outside a person's group and the multiset of reports inside it: "
-                f"the order moves a belief of 50 % to at most {_percent(belief.upper)}."
-            ),
+            sentence="An adversary knows every report outside a person's group and the multiset of reports inside it: "
+            f"the order moves a belief of 50 % to at most {_percent(belief.upper)}.",
             bound=belief,
             proof="Theorem 4.1, exchanges inside a group",
         )
@@ -160,10 +158,8 @@ def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[
             Finding(
                 question="order-reidentification",
                 adversary="knows all values and looks for the reports of a household",
-                sentence=(
-                    f"An adversary who knows all values finds most of the reports of {people} in a group of {group:,} "
-                    f"with probability at most {_percent(chance.upper)}."
-                ),
+                sentence=f"An adversary who knows all values finds most of the reports of {people} in a group of "
+                f"{group:,} with probability at most {_percent(chance.upper)}.",
                 bound=chance,
                 proof="Theorem 4.2, for orders drawn independently of the reports",
             )

@@ -63,7 +63,10 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
         return _breadth_first(members)
     if method == "rcm":
         return _cuthill_mckee(members)
-    orders = [] if where is None else [_sweep(members, where)]
+    orders = []
+    if where is not None:
+        swept = [np.argsort(where @ direction, kind="stable") for direction in _directions(where)]
+        orders.append(_relaxed(_best(swept, members), members))
     if method == "best":
         orders += [_relaxed(order, members) for order in (_breadth_first(members), _cuthill_mckee(members))]
     return _best(orders, members)
@@ -118,11 +121,6 @@ def _breadth_first(groups: Groups) -> Integers:
 def _cuthill_mckee(groups: Groups) -> Integers:
     order = np.asarray(reverse_cuthill_mckee(_linked(groups), symmetric_mode=True), dtype=np.int64)
     return order[order < groups.n]
-
-
-def _sweep(groups: Groups, where: Floats) -> Integers:
-    orders = [np.argsort(where @ direction, kind="stable") for direction in _directions(where)]
-    return _relaxed(_best(orders, groups), groups)
 
 
 def _directions(where: Floats) -> Iterator[Floats]:

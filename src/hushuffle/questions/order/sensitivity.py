@@ -204,7 +204,8 @@ def alpha_for_theta(
     >>> print(hs.order.alpha_for_theta(0.01, reference=range(101), groups=[[0, 100]]))
     1.990 nats (exact)
     """
-    dispersion = _theta(theta)
+    hint = "theta = 0 is the uniform shuffle."
+    dispersion = 0.0 if theta == 0 else _checks.positive("theta", theta, allow_infinite=True, hint=hint)
     delta = sensitivity(reference, groups, distance=distance)
     if delta == 0:
         value = 0.0
@@ -293,12 +294,6 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
     return Bound.exact(bound.upper, unit="nats", sources=(MEEHAN.at("appendix A.3"), EXACT))
 
 
-def _theta(theta: float) -> float:
-    if theta == 0:
-        return 0.0
-    return _checks.positive("theta", theta, allow_infinite=True, hint="theta = 0 is the uniform shuffle.")
-
-
 def _reject_singletons() -> NoReturn:
-    hint = "Without such a group alpha is 0 for every theta."
-    _checks.reject("groups", "such that one holds two people or more", "<every group is one person>", hint)
+    hint = "If every group has one person, alpha is 0 for every theta."
+    _checks.reject("groups", "groups of which one has at least two people", "<every group is one person>", hint)

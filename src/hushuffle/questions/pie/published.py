@@ -185,7 +185,7 @@ def alpha_for_error(bayes_error: float, n: int, *, largest_prior: float | None =
     with localcontext(WIDE):
         bits = (1 - to_decimal(Fraction(wanted))) * secret - 1
     if bits < 0:
-        hint = "This is the bound of uniform reports (alpha = 0); `epsilon_for_error` is exact."
+        hint = "Uniform reports (alpha = 0) have this bound. The function `epsilon_for_error` is exact."
         limit = max(0.0, 1 - 1 / float(secret)) if secret else 0.0
         _checks.reject("bayes_error", f"at most 1 - 1/log2(1/max p_U) = {limit:.6g}", wanted, hint)
     return down(bits)

@@ -204,7 +204,7 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
 
 def _check_uniform(reveals: Reveals) -> None:
     if reveals is not Reveals.MULTISET:
-        message = f"{QUESTION} after a shuffle needs one that reveals the multiset, not the {reveals.value}."
+        message = f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}."
         raise UnsupportedProtocolError(message)
 
 

@@ -116,7 +116,7 @@ def iid_vulnerability(
     level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
     reveals, dummies = protocol.reveals, protocol.shuffler.dummies
     if reveals is Reveals.NOISY_ORDER:
-        message = f"{QUESTION} after a shuffle needs one that reveals the multiset, not the {reveals.value}."
+        message = f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}."
         raise UnsupportedProtocolError(message)
     if np.all(shares == shares[0]):
         return vulnerability(protocol, adversary=Uninformed())

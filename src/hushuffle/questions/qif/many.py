@@ -27,9 +27,8 @@ from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.max_load import TOLERANCE
 from hushuffle.questions.qif import torus
-from hushuffle.questions.qif.blanket import COARSE, lower_rate, shuffle_rate, upper_rate
+from hushuffle.questions.qif.blanket import COARSE, lower_rate, one_value_rate, shuffle_rate, upper_rate
 from hushuffle.questions.qif.knowledge import Rates
-from hushuffle.questions.qif.one_value import one_value_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

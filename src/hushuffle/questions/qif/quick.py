@@ -15,11 +15,10 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, QIF
 from hushuffle.numerics import binomial
-from hushuffle.questions.qif.blanket import shuffle_rate
+from hushuffle.questions.qif.blanket import one_value_rate, shuffle_rate
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import Knowledge, against, knowledge
 from hushuffle.questions.qif.many import largest_probability
-from hushuffle.questions.qif.one_value import one_value_rate
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.adversaries import Guesser

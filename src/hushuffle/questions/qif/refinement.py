@@ -21,7 +21,7 @@ from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Channel
 from hushuffle.model.citation import QIF, Citation
-from hushuffle.numerics.linear import solve
+from hushuffle.numerics.exact import solve
 from hushuffle.questions.qif.channels import merge_proportional_columns
 from hushuffle.questions.qif.gain import uniform_prior
 
@@ -109,7 +109,8 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     _checks.of_type("second", second, Channel)
     allowed = _checks.probability("tolerance", tolerance, low_open=True, high_open=True)
     _check_comparable(first, second)
-    _check_size(first, second)
+    if max(first.matrix.shape) * second.matrix.shape[1] > ENTRIES_LIMIT:
+        _checks.reject("first, second", f"small enough for {ENTRIES_LIMIT:,} entries", (first, second))
     processing, gain, support = _programme(first, second)
     rational = first.rational and second.rational
     if rational and np.count_nonzero(support) <= EXACT_LIMIT:
@@ -118,7 +119,8 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
             deficiency = Bound.exact(0.0, unit="probability", sources=(QIF.at("Theorem 4"), LE_CAM))
             return Refinement(holds=True, exact=True, deficiency=deficiency, post_processing=solved)
     ours, theirs = _rows(first), _rows(second)
-    distance = _distance(ours, theirs, processing)
+    apart = np.abs(theirs - ours @ _rows(Channel(matrix=processing))).sum(axis=1) / 2  # total variation of each row
+    distance = Fraction(sum(apart)) / len(apart)
     separation = _separation(ours, theirs, gain)
     gap = max(Fraction(0), separation.gap)
     sources = (LE_CAM, CORIACEOUS)
@@ -163,11 +165,6 @@ def _check_comparable(first: Channel, second: Channel) -> None:
     if second.matrix.shape[0] != inputs:
         hint = "Channels from different inputs are not comparable."
         _checks.reject("second", f"a channel with {inputs} inputs", second.matrix.shape[0], hint)
-
-
-def _check_size(first: Channel, second: Channel) -> None:
-    if max(first.matrix.shape) * second.matrix.shape[1] > ENTRIES_LIMIT:
-        _checks.reject("first, second", f"small enough for {ENTRIES_LIMIT:,} entries", (first, second))
 
 
 def _programme(first: Channel, second: Channel) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
@@ -224,13 +221,6 @@ def _rows(channel: Channel) -> npt.NDArray[Any]:
     """Return the matrix in rationals (floats are rationals), each row summing to 1 exactly."""
     rows = [[Fraction(entry) for entry in row] for row in channel.matrix.tolist()]
     return np.array([[entry / sum(row) for entry in row] for row in rows])
-
-
-def _distance(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], processing: Floats) -> Fraction:
-    """Return the mean total variation between the rows of `theirs` and of the post-processed `ours`, exactly."""
-    exact = _rows(Channel(matrix=processing))
-    apart = np.abs(theirs - ours @ exact).sum(axis=1) / 2
-    return Fraction(sum(apart)) / len(apart)
 
 
 def _separation(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], gain: Floats) -> Separation:

@@ -8,9 +8,10 @@ scramblers. `cheapest` chooses sampling, dummies and batches. `published` has th
 
 from hushuffle.questions.traffic import published
 from hushuffle.questions.traffic.calibration import Configuration, cheapest
-from hushuffle.questions.traffic.cascade import Collusion, collusions
 from hushuffle.questions.traffic.plan import (
+    Collusion,
     cluster_guarantees,
+    collusions,
     plan_delta,
     plan_guarantee,
     sampling_epsilon,

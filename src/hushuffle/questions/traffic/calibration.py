@@ -153,7 +153,11 @@ class _Task:
 
     def search(self) -> Configuration | None:
         """Return the cheapest configuration within the limits."""
-        alone = min(self._without_scramblers(), key=_price, default=None)
+        alone = min(
+            self._without_scramblers(),
+            key=lambda cluster: (cluster_costs(cluster).messages, cluster.sources),
+            default=None,
+        )
         best = self._behind_scramblers(alone)
         if best is None or cluster_costs(best).messages > self.messages:
             return None
@@ -269,10 +273,6 @@ class _Task:
 
 def _several(count: int, name: str) -> str:
     return f"{count:,} {name}{'' if count == 1 else 's'}"
-
-
-def _price(cluster: Cluster) -> tuple[int, int]:
-    return cluster_costs(cluster).messages, cluster.sources
 
 
 def smallest(excess: Callable[[int], float], high: int) -> int:

@@ -24,17 +24,19 @@ SILENT: Final = "Reports would not depend on the answers."
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A key of a mechanism in a specification: an epsilon (up to 40, or "inf"), a number or an integer.
+    """A key of a mechanism or shuffler in a specification: an epsilon (up to 40, or "inf"), a number or an integer.
 
     `limits` has bounds ge, gt, le or lt. The value may also be a word from `choices`, a matrix of probabilities, or the
     name of a file with a matrix, which replaces the name before the mechanism is built. `tried`: further numbers, below
-    the number of categories, that the search for the best mechanism tries.
+    the number of categories, that the search for the best mechanism tries. Further types are the word `true`, a number
+    of dummies with or without its distribution, and a distribution of dummies that may have no largest number.
     """
 
-    type: Literal["epsilon", "number", "integer", "choice", "matrix", "file"]
+    type: Literal["epsilon", "number", "integer", "choice", "matrix", "file", "true", "dummies", "endless dummies"]
     about: str
     limits: Mapping[str, float] = field(default_factory=dict)
     optional: bool = False
+    default: float | None = None
     choices: tuple[str, ...] = ()
     tried: tuple[int, ...] = ()
 
@@ -58,9 +60,12 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One mechanism's table [randomizer] in a specification: `about` describes it, `either` has two alternative keys.
+    """The table of a mechanism, [randomizer], or of a shuffler, [shuffler], in a specification.
 
-    `numbers`: the mechanism is for ordered values and distinguishes near values less than distant values.
+    `about` describes it, and `either` has two alternative keys. `numbers`: the mechanism is for ordered values and
+    distinguishes near values less than distant values. `messages`: the shuffler, or its clients, add messages that
+    depend on no value. `calibrated`: what `hushuffle calibrate` chooses. `trusted_with`: what the shuffler's operator
+    is trusted with, in addition to hiding who sent what.
     """
 
     kind: str
@@ -69,6 +74,9 @@ class Table:
     either: tuple[str, str] | None = None
     example: str = "epsilon = 2.0"
     numbers: bool = False
+    messages: bool = False
+    calibrated: Literal["noise", "messages", "nothing"] = "noise"
+    trusted_with: str = ""
 
     def broken(self, raw: Mapping[str, Any]) -> Iterator[Problem]:
         """Yield a problem for every present key with an invalid value."""

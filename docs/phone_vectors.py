@@ -14,10 +14,9 @@ from typing import Any, Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hushuffle.network.phones import client, formats
-from hushuffle.network.phones.binary_http import encode_response
 from hushuffle.network.phones.choices import choose
 from hushuffle.network.phones.client import Task
-from hushuffle.network.phones.oblivious_http import GatewayKey
+from hushuffle.network.phones.oblivious_http import GatewayKey, encode_response
 from hushuffle.network.phones.tokens import IssuerKey
 
 FILE: Final = Path(__file__).parent / "phone-vectors.json"

@@ -54,11 +54,11 @@ def advise(wishes: Wishes, missed: Sequence[Miss]) -> Iterator[Advice]:
     yield from [_more_messages(wishes, miss) for miss in missed if miss.over == "messages"][:1]
 
 
-def _factor(asked: Mapping[str, Any], advice: Advice) -> float:
+def _factor(wanted: Mapping[str, Any], advice: Advice) -> float:
     """Return the largest factor by which an advice changes a target or the number of people; inf: no target is left."""
     tables = tomllib.loads(advice.wishes)
-    factors = [tables["targets"].get(key, math.inf) / limit for key, limit in asked["targets"].items()]
-    return float(max([tables["population"].get("n", 1) / asked["population"].get("n", 1), *factors]))
+    factors = [tables["targets"].get(key, math.inf) / limit for key, limit in wanted["targets"].items()]
+    return float(max([tables["population"].get("n", 1) / wanted["population"].get("n", 1), *factors]))
 
 
 def _memoized(wishes: Wishes, miss: Miss) -> Advice | None:

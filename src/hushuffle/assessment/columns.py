@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.assessment import findings, trials, warnings
-from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.exposure import Exposure, factor
 from hushuffle.assessment.findings import SHUFFLER, Questions
 from hushuffle.assessment.numbers import described
-from hushuffle.assessment.odds import factor
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets

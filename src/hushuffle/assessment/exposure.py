@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hushuffle.model import Bound
+from hushuffle.curves.search import trail
+from hushuffle.model import Bound, number
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import curve_of
@@ -57,7 +59,7 @@ class Exposure:
     @property
     def total(self) -> int:
         """The largest number of reports of one person that are drawn with fresh randomness."""
-        return self.reports * (self.values if self.memoised else self.rounds)
+        return self.reports * (self.values if self.drawn_again else self.composed)
 
     @property
     def drawn_again(self) -> bool:
@@ -115,7 +117,7 @@ class Exposure:
             return "Even with your name on it, your report changes"
         if self.memoised and self.changes == 0:
             return "Even with your name on it, the report that you send every time changes"
-        reports = f"all {self.total:,} {'different ' if self.memoised else ''}reports that you may send"
+        reports = f"all {self.total:,} {'different ' if self.drawn_again else ''}reports that you may send"
         return f"Even with your name on them, {reports} change"
 
     def once(self, protocol: Protocol) -> Protocol | PrivacyCurve:
@@ -128,9 +130,10 @@ class Exposure:
             bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.values - 1)
             if self.changes:
                 return bound, "upper bound: sum of the local epsilons of the different reports; lower bound: one round"
-            return bound, f"all rounds repeat the reports of one round; {curve_of(protocol).proof}"
+            proof = f"all rounds repeat the reports of one round; {curve_of(protocol).proof}"
+            return bound, f"{proof}. Theorems: {trail(protocol)}"
         curve = curve_of([(self.once(protocol), self.rounds)])
-        return curve.epsilon(delta), curve.proof
+        return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(protocol, self.reports)}"
 
     def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
         """Return the central epsilon (nats) of all reports of one person together."""
@@ -150,3 +153,28 @@ class Exposure:
 
 ONCE: Final = Exposure()
 """The exposure of a person who sends one report in one round."""
+
+
+_MOST: Final = 1000.0
+_NAMES: Final = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
+
+
+def factor(epsilon: float) -> str:
+    """Return in words the largest factor by which epsilon changes odds; "" if it exceeds 1,000.
+
+    >>> factor(0.5), factor(104.0)
+    ('a factor 1.649', '')
+    """
+    return "" if epsilon > math.log(_MOST) else f"a factor {number(math.exp(epsilon), up=True)}"
+
+
+def chance(delta: float) -> str:
+    """Return a small probability in words, rounded up.
+
+    >>> chance(1e-6), chance(3e-7), chance(0.02), chance(0.7)
+    ('one in a million', 'one in 3,333,333', 'one in 50', '0.7')
+    """
+    if delta > 0.5 or delta < 1e-18:
+        return f"{delta:g}"
+    times = math.floor(1 / delta * (1 + 1e-12))
+    return f"one in {_NAMES.get(times, f'{times:,}')}"

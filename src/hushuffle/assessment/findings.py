@@ -10,8 +10,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from hushuffle.assessment.exposure import ONCE, Exposure
-from hushuffle.assessment.odds import factor
+from hushuffle.assessment.exposure import ONCE, Exposure, factor
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol

@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from hushuffle._version import __version__
-from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.odds import chance, factor
+from hushuffle.assessment.exposure import Exposure, chance, factor
 from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hushuffle._version import __version__
-from hushuffle.assessment.odds import chance, factor
+from hushuffle.assessment.exposure import chance, factor
 from hushuffle.assessment.statement import digest, responsible, today
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Anonymity, Assumption, Bound, Statement, Table, number

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
-from hushuffle.assessment.odds import factor
 from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
 from hushuffle.assessment.warnings import about_rows
 from hushuffle.curves.shared_sums import SharedSums

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from hushuffle.assessment.odds import factor
+from hushuffle.assessment.exposure import factor
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Population, Translation
 

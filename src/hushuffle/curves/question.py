@@ -30,7 +30,7 @@ _CERTIFIED: Final = 2 * 10**9
 
 
 class Feature(Enum):
-    """What makes a question different from "n people with one randomizer and fixed dummies, all reports counted"."""
+    """A property by which a question differs from the simplest one: one randomizer, fixed dummies, counts seen."""
 
     SHARES = "shares of a sum"
     COLLUDING = "colluding people"
@@ -74,7 +74,7 @@ class Question:
 
     @cached_property
     def features(self) -> frozenset[Feature]:
-        """What a rule or a law must know about to answer."""
+        """The features of the question, which a rule or a law must support."""
         release = self.release
         there = {
             Feature.SHARES: release.shares is not None,
@@ -124,8 +124,8 @@ class Question:
     def describe(self) -> str:
         """Return the question in a few words."""
         several = f"; {self.reports:,} reports of one person" if self.reports > 1 else ""
-        one = len(self.release.groups) > 1 == len(self.targets)
-        target = f"; the target is one of the {self.release.groups[self.targets[0]].people:,}" if one else ""
+        member = len(self.release.groups) > 1 == len(self.targets)
+        target = f"; the target is one of the {self.release.groups[self.targets[0]].people:,}" if member else ""
         return f"{self.release.describe()}{several}{target}"
 
 
@@ -180,7 +180,7 @@ class Rounds:
 
     @property
     def sign(self) -> str:
-        """The sign of the comparison: so many independent releases together."""
+        """The comparison sign in explanations, with the number of releases."""
         return f"<= {self.times:,} times:"
 
     @property
@@ -209,7 +209,7 @@ Reduction: TypeAlias = Same | Worst | Mean | Rounds | Between
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What answers a question: a rule or a law.
+    """The base class of rules and laws, which answer questions.
 
     Args:
         name: the name in explanations.
@@ -242,8 +242,8 @@ class Rule(Step):
         build: returns the curve, given the question and a function that answers simpler questions; by default the
             curve of the only simpler question.
         exact: whether the curve equals what the reduction says; otherwise that is an upper bound.
-        applies: what a question must fulfil in addition to having the right features.
-        limits: the sentence with which a question is refused that has `on`, and for which no rule is left.
+        applies: whether the further conditions of the theorem hold.
+        limits: the error message for a question that has `on` and that no rule covers.
     """
 
     on: frozenset[Feature]

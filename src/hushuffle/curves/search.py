@@ -231,6 +231,23 @@ def privacy_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int
     return solve(Question.of(protocol, reports))
 
 
+def trail(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> str:
+    """Return the rules and the law that answer a question, each with the page of its proof, in the order of use.
+
+    >>> import hushuffle as hs
+    >>> response = hs.RandomizedResponse(k=3, epsilon=1.0)
+    >>> trail(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=9), 2)
+    'a batch for each report (composition.md, Theorem 8), k-ary randomized response, shuffled (blanket.md, Theorem 1)'
+    """
+    waiting, steps = [Question.of(protocol, reports)], list[str]()
+    while waiting:
+        question = waiting.pop()
+        answer = step(question)
+        steps.append(f"{answer.name} ({answer.page})")
+        waiting += answer.relation(question)[1][::-1]
+    return ", ".join(dict.fromkeys(steps))
+
+
 def solve(question: Question) -> PrivacyCurve:
     """Return the privacy curve that answers a question."""
     return step(question).curve(question, solve)

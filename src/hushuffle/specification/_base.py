@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, NoReturn, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias
 
 import tomli_w
 from pydantic import (
@@ -24,7 +24,7 @@ from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.settings import LARGEST_EPSILON, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.conditions import parse_condition
-from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
 from hushuffle.tables.labels import as_label
 
 
@@ -192,3 +192,37 @@ Name = Annotated[str, AfterValidator(_printable)]
 
 ConditionText = Annotated[str, AfterValidator(_condition)]
 """The condition for a record to belong to a category, such as "> 0" or ">= 18 and < 30"."""
+
+
+def _encoding(value: str) -> str:
+    return _checked(value, check_encoding)
+
+
+def _separator(value: str) -> str:
+    return _checked(value, check_separator)
+
+
+def _checked(value: str, check: Callable[[str], None]) -> str:
+    try:
+        check(value)
+    except InvalidInputError as error:
+        refuse(error.problem.rule, error.problem.hint)
+    return value
+
+
+Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]
+Separator: TypeAlias = Annotated[str, AfterValidator(_separator)]
+
+
+class CsvKeys(Section):
+    """Keys for the form of CSV files: encoding and separator."""
+
+    encoding: Encoding | None = None
+    """The encoding of CSV files, such as "windows-1252" or "latin-1"; utf-8 by default."""
+    separator: Separator | None = None
+    """Separator of the fields of CSV files; if left out, a comma, or a tab in .tsv files."""
+
+    @property
+    def form(self) -> CsvForm:
+        """The form of CSV files."""
+        return CsvForm(encoding=self.encoding or UTF8, separator=self.separator)

@@ -23,8 +23,17 @@ from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Domain, Population, Warned
-from hushuffle.specification._base import ConditionText, Label, Name, Section, WithoutFiles, refuse, unfit
-from hushuffle.specification.csv_keys import Encoding, Separator
+from hushuffle.specification._base import (
+    ConditionText,
+    Encoding,
+    Label,
+    Name,
+    Section,
+    Separator,
+    WithoutFiles,
+    refuse,
+    unfit,
+)
 from hushuffle.specification.numbers import Numeric
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.tables.bins import Bins, Edge

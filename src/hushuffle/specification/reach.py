@@ -16,8 +16,7 @@ from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedP
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
-from hushuffle.specification._base import Name, Section, WithoutFiles, either, unfit
-from hushuffle.specification.csv_keys import CsvKeys
+from hushuffle.specification._base import CsvKeys, Name, Section, WithoutFiles, either, unfit
 
 if TYPE_CHECKING:
     import polars as pl

@@ -19,7 +19,7 @@ from hushuffle.files.causes import cause
 from hushuffle.specification._base import File
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.population import ASKED, NO_COLUMN
-from hushuffle.specification.referred import with_files
+from hushuffle.specification.rules import with_files
 from hushuffle.specification.specification import Specification
 from hushuffle.specification.wording import COLLECTION, Vocabulary, problem, shown
 

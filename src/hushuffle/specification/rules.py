@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.errors import DataError, InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.specification.kinds import RANDOMIZERS, SHUFFLERS
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import NO_COLUMN, bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
-from hushuffle.specification.referred import categories_problems
 from hushuffle.tables.labels import FROM_DATA, Tidying, as_label, missing_label
 
 _GUESSERS: Final = ("uninformed", "strong", "informed")
@@ -87,7 +87,7 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
         rule = f'must be a shuffler that supports reports of kind "{kind}"'
         yield Problem(key="shuffler.kind", rule=rule, value='"secure-aggregation"', hint=hint)
     elif mechanism is not None and mechanism.law().one_hot is None and _integer(shuffler, "coins"):
-        hint = "Noise of the servers (coins) needs one-hot encodings."
+        hint = "Noise of the servers (`coins`) needs one-hot encodings."
         rule = f'must be 0 with reports of kind "{kind}"'
         yield Problem(key="shuffler.coins", rule=rule, value=f"{shuffler['coins']}", hint=hint)
 
@@ -281,3 +281,66 @@ def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _integer(table: Mapping[str, Any], key: str) -> int | None:
     entry = table.get(key)
     return entry if isinstance(entry, int) and not isinstance(entry, bool) else None
+
+
+_FILE: Final = "categories_file"
+Tables = Mapping[str, Any]
+
+
+def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, ...]]:
+    """Return the tables of a specification with the contents of the files that they name, and the problems with them.
+
+    `population.categories_file` becomes `categories`, and `randomizer.file` becomes `matrix`. If the tables have both
+    keys, the file name remains, so that the rules report the conflict.
+    """
+
+    def labels(name: str) -> list[str]:
+        from hushuffle.tables.label_files import load_labels_file  # noqa: PLC0415 - only when needed
+
+        return list(load_labels_file(name, base_folder=base_folder))
+
+    def matrix(name: str) -> list[list[float]]:
+        from hushuffle.tables.matrix_files import load_matrix  # noqa: PLC0415 - only when needed
+
+        return load_matrix(name, base_folder=base_folder)
+
+    problems: list[Problem] = []
+    twice = {"categories", "bins", "k", "kind"}
+    raw = _replaced(raw, ("population", _FILE), "categories", twice, labels, "must be a file of labels", problems)
+    raw = _replaced(raw, ("randomizer", "file"), "matrix", {"matrix"}, matrix, "must be a file of numbers", problems)
+    return raw, tuple(problems)
+
+
+def _replaced(
+    raw: Tables,
+    place: tuple[str, str],
+    by: str,
+    twice: set[str],
+    load: Callable[[str], Any],
+    rule: str,
+    problems: list[Problem],
+) -> Tables:
+    """Return the tables with the key `by` in place of a file name; an unreadable file is a problem."""
+    section, key = place
+    table = raw.get(section)
+    if not isinstance(table, dict) or not isinstance(table.get(key), str) or not table[key] or twice & table.keys():
+        return raw
+    try:
+        read = load(table[key])
+    except DataError as error:
+        problems.append(Problem(key=f"{section}.{key}", rule=rule, value=f'"{table[key]}"', hint=str(error)))
+        return raw
+    return {**raw, section: {name: value for name, value in table.items() if name != key} | {by: read}}
+
+
+def categories_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a problem unless exactly one of four keys defines the categories of a population with data."""
+    has_data = "data" in population or ("column" in population and "n" not in population)
+    if not has_data or {"publishers", "audiences"} & population.keys():
+        return
+    given = [key for key in ("categories", _FILE, "bins", "kind") if key in population]
+    if not given:
+        hint = f'Alternatives are {_FILE}, bins, or kind = "number".'
+        yield Problem(key="population.categories", rule="must be given", value="nothing", hint=hint)
+    for key in given[1:]:
+        yield Problem(key=f"population.{key}", rule=f"must be left out beside {given[0]}", value="both")

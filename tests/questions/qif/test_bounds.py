@@ -176,7 +176,7 @@ def test_without_a_central_guarantee_the_report_next_to_its_name_bounds_a_gain(m
     def none(protocol: hs.Protocol) -> None:
         raise UnsupportedProtocolError(str(protocol))
 
-    monkeypatch.setattr(bounds, "divergence", none)
+    monkeypatch.setattr(bounds, "privacy_curve", none)
     prior = [0.2, 0.5, 0.3]
     found = hs.qif.gain_vulnerability(survey(OTHERS[-1], 5), gain=np.eye(3), frequencies=prior)
     assert found.upper == pytest.approx(gained(OTHERS[-1], np.eye(3), prior, ()))

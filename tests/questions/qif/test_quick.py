@@ -10,7 +10,7 @@ from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import qif
-from hushuffle.questions.qif import quick
+from hushuffle.questions.qif import many
 from plain_protocols import OtherShuffle, protocol
 
 
@@ -55,7 +55,7 @@ def test_does_without_what_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> No
 
     survey = protocol(300, 4, Fraction(1, 2))
     full = qif.quick_vulnerability(survey, adversary=hs.Strong())
-    monkeypatch.setattr(quick, "one_value_rate", refuse)
+    monkeypatch.setattr(many, "one_value_rate", refuse)
     less = qif.quick_vulnerability(survey, adversary=hs.Strong())
     assert 1 / 4 < less.lower <= full.lower
     assert less.upper == full.upper

@@ -14,6 +14,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Channel
+from hushuffle.numerics.exact import downwards, upwards
 from hushuffle.questions import qif
 from hushuffle.questions.qif import refinement
 from oracles.qif_toolkit import local_mechanism, random_rows, shuffling
@@ -223,10 +224,10 @@ def test_refuses_what_is_too_large_or_out_of_range() -> None:
 
 def test_ends_are_rounded_outward() -> None:
     third = Fraction(1, 3)
-    assert Fraction(refinement._down(third)) <= third <= Fraction(refinement._up(third))
+    assert Fraction(downwards(third)) <= third <= Fraction(upwards(third))
     two = Fraction(2, 3)
-    assert Fraction(refinement._down(two)) <= two <= Fraction(refinement._up(two))
-    assert refinement._down(Fraction(1, 2)) == refinement._up(Fraction(1, 2)) == 0.5
+    assert Fraction(downwards(two)) <= two <= Fraction(upwards(two))
+    assert downwards(Fraction(1, 2)) == upwards(Fraction(1, 2)) == 0.5
 
 
 def test_the_introductions_pair_equal_for_the_strong_unequal_for_the_uninformed() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.odds import factor
+from hushuffle.assessment.exposure import factor
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, UniformShuffle

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import Questions
-from hushuffle.assessment.odds import factor
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping

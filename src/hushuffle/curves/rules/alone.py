@@ -15,7 +15,7 @@ def _reduce(question: Question) -> Same:
 
 RULE: Final = Rule(
     name="other groups seen",
-    statement="If senders are seen, other people's reports say nothing about the target's value.",
+    statement="If senders are seen, other people's reports do not depend on the target's value.",
     page="index.md",
     on=frozenset({Feature.GROUPS, Feature.SENDERS}),
     reduce=_reduce,

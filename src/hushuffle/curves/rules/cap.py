@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -208,8 +208,7 @@ def _build(question: Question, solve: Solve) -> PrivacyCurve:
     question.certify()
     release = question.release
     law = symmetric_law(question.device, for_what="A scrambler with a cap")
-    uncapped = solve(_reduce(question).question)
-    assert isinstance(uncapped, SearchedCurve)
+    uncapped = cast("SearchedCurve", solve(_reduce(question).question))  # all curves of this law are
     pure = question.device.local_epsilon
     return Capped(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies, uncapped=uncapped)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,8 +14,6 @@ from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
-    from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
     from hushuffle.randomness import Randomness
 
 MOST = 1 << 31
@@ -42,11 +39,6 @@ class PerValue(Shuffler):
             yield Problem(key="shuffler.kind", rule=rule, value=f'"{self.table.kind}"', hint=hint)
 
     @property
-    @abstractmethod
-    def value_law(self) -> DummyLaw | GeometricDummies:
-        """The distribution of the number of dummies of one value."""
-
-    @property
     def reveals(self) -> Reveals:
         return Reveals.MULTISET
 
@@ -69,10 +61,10 @@ class PerValue(Shuffler):
 
     @property
     def expected_dummies(self) -> float:
-        return self.known(self.values) * self.value_law.mean
+        return self.known(self.values) * self.sources[0].law.mean
 
     def drawn(self, rng: Randomness) -> Shuffler:
-        return self._with(counts=self.value_law.draws(self.known(self.values), rng))
+        return self._with(counts=self.sources[0].law.draws(self.known(self.values), rng))
 
     @property
     def placed(self) -> npt.NDArray[np.int64] | None:

@@ -138,10 +138,6 @@ class AugmentedShuffle(PerValue):
     def sources(self) -> tuple[Source, ...]:
         return (Source(count=self.each, each=True),)
 
-    @property
-    def value_law(self) -> DummyLaw | GeometricDummies:
-        return self.each
-
     def thinned(self, reports: npt.NDArray[Any], *, rng: Randomness) -> npt.NDArray[Any]:
         if self.kept == 1:
             return reports

@@ -80,7 +80,7 @@ class Shuffler(_checks.ByName, ABC):
     @property
     def dummy_law(self) -> DummyLaw | None:
         """The distribution of the number of dummies if it is random, else None."""
-        return None
+        return next((source.table for source in self.sources if not source.each and source.random), None)
 
     @property
     def expected_dummies(self) -> float:
@@ -116,7 +116,8 @@ class Shuffler(_checks.ByName, ABC):
     @property
     def value_law(self) -> DummyLaw | GeometricDummies | None:
         """The distribution of each value's number of dummies if the shuffler draws it for each value, else None."""
-        return None
+        each = (source.law for source in self.sources if source.each)
+        return None if self.reveals is Reveals.SUMS else next(each, None)
 
     @property
     def kept(self) -> float:
@@ -147,7 +148,8 @@ class Shuffler(_checks.ByName, ABC):
 
         None: clients add no dummies. If dummies are drawn for each value, the number is that of one value's trials.
         """
-        return None
+        own = (source.trials for source in self.sources if source.from_people)
+        return next(((trials.number, trials.p) for trials in own), None)
 
     @property
     def own_messages(self) -> float:

@@ -112,12 +112,8 @@ class BlanketMessages(Shuffler):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        number, p = self.tossed
+        number, p = (self.coins, self.p) if self.number is None else (self.number, 1.0)
         return (Source(count=Trials(number=number, p=p), from_people=True),)
-
-    @property
-    def tossed(self) -> tuple[int, float]:
-        return (self.coins, self.p) if self.number is None else (self.number, 1.0)
 
     @property
     def own_messages(self) -> float:
@@ -171,11 +167,6 @@ class BlanketMessages(Shuffler):
             )
             raise UnsupportedProtocolError(message)
         return int(law.numbers[0])
-
-    @property
-    def dummy_law(self) -> DummyLaw | None:
-        law = self._whole if self.number is None else None
-        return law if law is not None and law.numbers.size > 1 else None
 
     @property
     def most_dummies(self) -> int | None:

@@ -16,7 +16,7 @@ from hushuffle.mechanisms.shufflers.blanket_messages import (
     secret_messages,
     too_many_people,
 )
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 from hushuffle.model import number
 
@@ -118,16 +118,8 @@ class FakesPerValue(PerValue):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        number, p = self.tossed
-        return (Source(count=Trials(number=number, p=p), each=True, from_people=True),)
-
-    @property
-    def tossed(self) -> tuple[int, float]:
-        return self.known(self.people), self.p
-
-    @property
-    def value_law(self) -> DummyLaw:
-        return binomial_dummies(self.known(self.people), self.p)
+        trials = Trials(number=self.known(self.people), p=self.p)
+        return (Source(count=trials, each=True, from_people=True),)
 
     def describe(self) -> str:
         trusted = "" if self.honest == 1 else f" (a fraction of {self.honest:.4g} of them is honest)"

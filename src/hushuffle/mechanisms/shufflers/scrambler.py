@@ -73,12 +73,8 @@ class Scrambler(Shuffler):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        law = self.dummy_law
-        return Source.dummies(self.dummies) if law is None else (Source(count=law),)
-
-    @property
-    def dummy_law(self) -> DummyLaw | None:
-        return self._dummies if isinstance(self._dummies, DummyLaw) else None
+        drawn = self._dummies
+        return (Source(count=drawn),) if isinstance(drawn, DummyLaw) else Source.dummies(drawn)
 
     def with_dummies(self, dummies: int) -> Shuffler:
         law = self.dummy_law

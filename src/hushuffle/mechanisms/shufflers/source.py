@@ -39,7 +39,7 @@ class Source:
 
     Args:
         count: how many messages; from the people, the total over all honest people.
-        each: whether `count` is drawn for each value (where sums are released: for each sum). Otherwise so many
+        each: whether the number is drawn for each value (or, where sums are released, for each sum). Otherwise the
             messages are drawn from the privacy blanket of the reports.
         from_people: whether people send these messages and know them; otherwise the shuffler or servers add them.
     """

@@ -77,13 +77,11 @@ def explain(
     Source: docs/theory/index.md.
 
     >>> import hushuffle as hs
-    >>> survey = hs.Protocol(
-    ...     randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.BlanketMessages(p=0.1), n=33_000
-    ... )
-    >>> print(hs.dp.explain(survey, delta=1e-6))  # doctest: +ELLIPSIS
-    33,000 reports; Bin(33,000, 0.1) dummies from the people themselves; seen: multiset: epsilon 0.04581
-      to 0.04585 nats (certified bracket)
-      = messages of all people together (histograms.md, Theorem 2): After the shuffle ...
+    >>> response, scrambler = hs.RandomizedResponse(k=5, epsilon=2.0), hs.Scrambler(dummies=500)
+    >>> print(hs.dp.explain(hs.Protocol(randomizer=response, shuffler=scrambler, n=33_000), delta=1e-6))
+    33,000 reports; 500 dummies; seen: multiset: epsilon 0.05019 to 0.05022 nats (certified bracket)
+      k-ary randomized response, shuffled (blanket.md, Theorem 1): The privacy blanket bounds epsilon
+        from above, explicit neighbouring datasets from below.
     """
     _checks.of_type("protocol", protocol, Protocol, MixedProtocol, SplitAndMix)
     reports = _checks.integer("reports_per_person", reports_per_person, low=1)

@@ -1,0 +1,91 @@
+"""`dp.explain`: the theorems behind a figure, from the description of the release down to the laws."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hushuffle as hs
+from hushuffle.curves.rules import RULES
+from hushuffle.curves.search import LAWS, trail
+from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+
+THEORY = Path(__file__).parents[3] / "docs" / "theory"
+RESPONSE = hs.RandomizedResponse(k=5, epsilon=2.0)
+
+
+def survey(shuffler: hs.Shuffler, n: int = 3000) -> hs.Protocol:
+    return hs.Protocol(randomizer=RESPONSE, shuffler=shuffler, n=n)
+
+
+def test_every_step_of_several_reports_with_messages_of_honest_people() -> None:
+    explained = hs.dp.explain(survey(hs.BlanketMessages(p=0.1, honest=0.9)), reports_per_person=3)
+    names, relations = [], []
+    while True:
+        names.append(explained.name)
+        relations.append(explained.relation)
+        if not explained.parts:
+            break
+        (explained,) = explained.parts
+    assert names == [
+        "colluding people left out",
+        "a batch for each report",
+        "messages of all people together",
+        "number of dummies seen",
+        "k-ary randomized response, shuffled",
+    ]
+    assert relations == ["=", "<= 3 times:", "=", "mean:", ""]
+    assert explained.release == "900 reports; 90 dummies; seen: multiset"
+
+
+def test_figures_of_the_steps_are_those_of_their_releases() -> None:
+    explained = hs.dp.explain(survey(hs.UniformShuffle(), 900), reports_per_person=3, delta=1e-6)
+    (batch,) = explained.parts
+    assert explained.epsilon == hs.dp.epsilon(survey(hs.UniformShuffle(), 900), delta=1e-6, reports_per_person=3)
+    assert batch.epsilon == hs.dp.epsilon(survey(hs.UniformShuffle(), 300), delta=1e-6)
+    assert f"epsilon {batch.epsilon}" in re.sub(r"\s+", " ", str(explained))
+
+
+def test_an_order_lies_between_two_releases() -> None:
+    explained = hs.dp.explain(survey(hs.MallowsShuffle(reference=range(40), theta=0.1), 40))
+    assert explained.relation == "between:"
+    assert [part.release for part in explained.parts] == ["40 reports; seen: senders", "40 reports; seen: multiset"]
+
+
+def test_everyone_of_two_groups() -> None:
+    groups = hs.MixedProtocol(
+        groups=[(90, RESPONSE), (10, hs.RandomizedResponse(k=5, epsilon=4.0))], shuffler=hs.UniformShuffle()
+    )
+    explained = hs.dp.explain(groups)
+    assert explained.relation == "largest:"
+    assert [part.release.rpartition("; ")[2] for part in explained.parts] == [
+        "the target is one of the 90",
+        "the target is one of the 10",
+    ]
+
+
+def test_what_has_no_bound_is_refused_with_the_release() -> None:
+    groups = hs.MixedProtocol(
+        groups=[(9, RESPONSE), (1, hs.RandomizedResponse(k=5, epsilon=4.0))],
+        shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 9: 0.5})),
+    )
+    with pytest.raises(
+        UnsupportedProtocolError, match=r"fixed number of dummies.*9 reports; 1 reports; a random number"
+    ):
+        hs.dp.explain(groups)
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        hs.dp.explain(survey(hs.UniformShuffle()), reports_per_person=0)
+
+
+def test_every_page_of_a_rule_or_law_has_its_statement() -> None:
+    for answer in (*RULES, *LAWS):
+        page, _, statement = answer.page.partition(", ")
+        text = (THEORY / page).read_text(encoding="utf-8")
+        assert not statement or f"## {statement}\n" in text, answer.page
+
+
+def test_the_trail_names_every_theorem_once() -> None:
+    steps = trail(survey(hs.MallowsShuffle(reference=range(40), theta=0.1), 40)).split("), ")
+    assert len(steps) == len(set(steps)) == 3

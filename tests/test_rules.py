@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import pytest
 
+import hushuffle as hs
 from drawn_releases import Device, Drawn, binomial, draw
 from hushuffle.curves.question import Between, Feature, Mean, Question, Rounds, Rule, Same, Worst
-from hushuffle.curves.rules import RULES, batches, colluding, count_seen, order
-from hushuffle.curves.search import LAWS, step
+from hushuffle.curves.rules import RULES, batches, colluding, count_seen, order, own_messages
+from hushuffle.curves.search import LAWS, solve, step
 from hushuffle.errors import HushuffleError
 from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import Reveals, Source, Trials
@@ -256,3 +257,15 @@ def test_the_search_uses_every_rule_and_every_law() -> None:
         except HushuffleError:
             continue
     assert {answer.name for answer in (*RULES, *LAWS)} - used == {"shares of a sum"}  # split-and-mix is not drawn
+
+
+def test_a_rule_that_bounds_gives_no_lower_bound() -> None:
+    """Without a curve of its own, a rule with `exact=False` gives the upper bound of the simpler question only."""
+    rule = replace(own_messages.RULE, exact=False)
+    survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.BlanketMessages(p=0.5), n=20)
+    curve, same = rule.curve(Question.of(survey), solve), hs.dp.epsilon(survey, delta=1e-2)
+    bound = curve.epsilon(1e-2)
+    assert (bound.kind, bound.lower, bound.upper) == ("upper", 0.0, same.upper)
+    assert (curve.delta(0.1).kind, curve.delta(0.1).upper) == ("upper", hs.dp.delta(survey, epsilon=0.1).upper)
+    assert curve.delta(2.0).upper == 0.0
+    assert curve.epsilon(0.0).upper == hs.dp.epsilon(survey, delta=0.0).upper

@@ -220,6 +220,8 @@ def _noise(own: Protocol) -> Axis:
             return Axis(key="epsilon", title=title, stops=(math.inf,), ordered=False, reason=reason)
         if math.isinf(local):
             hint = "Without noise, an adversary who knows all other answers reads the last one from the release."
+            if own.shuffler.sources:
+                hint = "Reports equal the answers, and only the shuffler's dummies hide them. Use assess or compare."
             unfit("randomizer", "must add noise to explore", "none", hint)
         reason = "No epsilon sets the noise of this mechanism, so the noise cannot be changed here."
         return Axis(key="epsilon", title=title, stops=(local,), ordered=False, reason=reason)

@@ -167,7 +167,7 @@ def has_messages_to_choose(specification: Specification) -> bool:
     """
     chosen = specification.shuffler.declared().calibrated
     if chosen == "nothing":
-        hint = "pure_epsilon already sets the guarantee, so there is nothing to search. Run assess instead."
+        hint = "The keys of [shuffler] already set the guarantee, so there is nothing to search. Run assess instead."
         unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
     return chosen == "messages"
 

@@ -13,10 +13,11 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeAlias
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import Laws, PrivacyCurve, bracket
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import Mechanism, ReportLaw
     from hushuffle.mechanisms.shufflers import DummyLaw
     from hushuffle.mechanisms.split_and_mix import SplitAndMix
+    from hushuffle.model import Citation, Witness
 
 _CERTIFIED: Final = 2 * 10**9
 """Largest number of reports up to which the accuracy of the binomial tails is tested."""
@@ -127,6 +129,41 @@ class Question:
         member = len(self.release.groups) > 1 == len(self.targets)
         target = f"; the target is one of the {self.release.groups[self.targets[0]].people:,}" if member else ""
         return f"{self.release.describe()}{several}{target}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AtMost(PrivacyCurve):
+    """A privacy curve of which only an upper bound is known, the curve `bound`."""
+
+    bound: PrivacyCurve
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return self.bound.sources
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        return f"at most that of a release that reveals more: {self.bound.proof}"
+
+    @property
+    def parts(self) -> Laws:
+        return self.bound.parts
+
+    @property
+    def pure(self) -> float:
+        return self.bound.pure
+
+    def upper(self, epsilon: float) -> float:
+        return self.bound.upper(epsilon)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        return 0.0, self.bound.lower(epsilon)[1]
+
+    def epsilon(self, delta: float) -> Bound:
+        return bracket(0.0, self.bound.epsilon(delta).upper, unit="nats", sources=self.sources)
+
+    def pure_bound(self) -> Bound:
+        return bracket(0.0, self.pure, unit="nats", sources=self.sources)
 
 
 Solve: TypeAlias = Callable[[Question], PrivacyCurve]
@@ -257,7 +294,7 @@ class Rule(Step):
         if self.build is not None:
             return self.build(question, solve)
         (simpler,) = self.reduce(question).parts
-        return solve(simpler)
+        return solve(simpler) if self.exact else AtMost(bound=solve(simpler))
 
     def relation(self, question: Question) -> tuple[str, tuple[Question, ...]]:
         reduction = self.reduce(question)

@@ -58,7 +58,7 @@ def cases() -> Iterator[tuple[str, Mechanism, int, int, float]]:
         yield "randomized response, k = 10, epsilon_0 = 2", hs.RandomizedResponse(k=10, epsilon=2.0), n, 0, 1e-6
         yield "subset selection, k = 10, w = 3, epsilon_0 = 1", hs.SubsetSelection(k=10, w=3, epsilon=1.0), n, 0, 1e-6
         yield "one-hot OUE, k = 1,000, epsilon_0 = 1", hs.UnaryEncoding(k=1000, epsilon=1.0), n, 0, 1e-6
-        rappor = hs.UnaryEncoding(k=1000, epsilon=1.0, kind="symmetric")
+        rappor = hs.UnaryEncoding(k=1000, epsilon=1.0, encoding="symmetric")
         yield "one-hot SUE (RAPPOR), k = 1,000, epsilon_0 = 1", rappor, n, 0, 1e-6
         yield "Hadamard response, k = 1,000, epsilon_0 = 1", hs.HadamardResponse(k=1000, epsilon=1.0), n, 0, 1e-6
         yield "square wave, 16 cells, epsilon_0 = 1", square_wave(16, 1.0), n, 0, 1e-6

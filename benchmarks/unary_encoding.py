@@ -83,7 +83,7 @@ def sides() -> list[tuple[str, Any, dict[str, Run]]]:
             "pure-ldp": pure_ldp("unary_encoding", "UE", use_oue=best),
             "multi-freq-ldpy": multi_freq_ldpy("UE", (EPSILON, best), (EPSILON, best)),
         }
-        found.append((f"unary encoding, {kind}", hs.UnaryEncoding(k=k, epsilon=EPSILON, kind=kind), others))
+        found.append((f"unary encoding, {kind}", hs.UnaryEncoding(k=k, epsilon=EPSILON, encoding=kind), others))
     sets = hs.SubsetSelection(k=k, w=round(k / (math.e + 1)), epsilon=EPSILON)
     found.append(("subset selection", sets, {"multi-freq-ldpy": multi_freq_ldpy("SS", (EPSILON,), (k, EPSILON))}))
     rows = hs.HadamardResponse(k=k, epsilon=EPSILON)
@@ -123,8 +123,8 @@ def million(unit: float) -> None:
     """Print the seconds that a million reports of a thousand values take."""
     values = population(PEOPLE, VALUES)
     mechanisms = (
-        hs.UnaryEncoding(k=VALUES, epsilon=EPSILON, kind="symmetric"),
-        hs.UnaryEncoding(k=VALUES, epsilon=EPSILON, kind="optimized"),
+        hs.UnaryEncoding(k=VALUES, epsilon=EPSILON, encoding="symmetric"),
+        hs.UnaryEncoding(k=VALUES, epsilon=EPSILON, encoding="optimized"),
         hs.HadamardResponse(k=VALUES, epsilon=EPSILON),
     )
     for randomizer in mechanisms:

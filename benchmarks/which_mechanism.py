@@ -39,7 +39,7 @@ def hashing(g: int) -> Build:
 
 
 def encoding(kind: Any) -> Build:
-    return lambda k, epsilon: hs.UnaryEncoding(k=k, epsilon=epsilon, kind=kind)
+    return lambda k, epsilon: hs.UnaryEncoding(k=k, epsilon=epsilon, encoding=kind)
 
 
 MECHANISMS: Mapping[str, tuple[Build, ...]] = {

@@ -24,11 +24,11 @@ MECHANISMS = (
     ({"kind": "subset-selection", "k": 4, "w": 2, "epsilon": 1.0}, hs.SubsetSelection(k=4, w=2, epsilon=1.0)),
     (
         {"kind": "unary-encoding", "k": 3, "epsilon": 1.0, "encoding": "optimized"},
-        hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"),
+        hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"),
     ),
     (
         {"kind": "unary-encoding", "k": 3, "epsilon": 2.0, "encoding": "symmetric"},
-        hs.UnaryEncoding(k=3, epsilon=2.0, kind="symmetric"),
+        hs.UnaryEncoding(k=3, epsilon=2.0, encoding="symmetric"),
     ),
     ({"kind": "hadamard-response", "k": 3, "epsilon": 1.0}, hs.HadamardResponse(k=3, epsilon=1.0)),
     ({"kind": "square-wave", "bins": 4, "width": 1, "epsilon": 1.0}, hs.SquareWave(bins=4, width=1, epsilon=1.0)),

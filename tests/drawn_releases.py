@@ -99,7 +99,7 @@ def unary(k: int, root: Fraction | None, kind: str) -> Device:
     rows = tuple(tuple(chance(vector, x) for vector in reports) for x in range(k))
     dummy = tuple(chance(vector, None) for vector in reports)
     epsilon = math.inf if root is None else 2 * math.log(root)
-    made: Any = hs.UnaryEncoding(k=k, epsilon=epsilon, kind=kind)  # type: ignore[arg-type]
+    made: Any = hs.UnaryEncoding(k=k, epsilon=epsilon, encoding=kind)  # type: ignore[arg-type]
     return Device(made, "one-hot", rows, dummy, vectors=tuple(twin.bits(vector) for vector in reports))
 
 

@@ -91,7 +91,7 @@ NAMES: Mapping[str, tuple[str, ...] | None] = {
     "SubsetSelection": ("k", "w", "epsilon"),
     "SubsetSelection.best_w": ("k", "epsilon"),
     "HadamardResponse": ("k", "epsilon"),
-    "UnaryEncoding": ("k", "epsilon", "kind"),
+    "UnaryEncoding": ("k", "epsilon", "encoding"),
     "TargetSampling": ("targets", "sigma", "flood", "convention"),
     "Traces": ("events", "offsets", "k"),
     "order.kendall_sensitivity": ("reference", "groups"),

@@ -98,7 +98,7 @@ def test_who_sent_a_report_has_no_figure_where_a_person_gives_several() -> None:
     }
     assert rounds.statement is not None
     said = {row.key: row.sentence for row in rounds.statement.anonymity}
-    assert said["singling-out"].endswith("here the release covers all 2 rounds.")
+    assert said["singling-out"].endswith("the release covers all 2 rounds.")
     assert said["linkability"] == "Not known, for the same reason."
     assert not any(chart.key.startswith("guessing") for chart in rounds.charts), "they are of one report"
 

@@ -213,11 +213,11 @@ def test_what_is_missed_says_how_many_messages_it_takes_and_that_is_enough() -> 
     assert changed == ASKED
     assert several(choose(changed, most_messages=advice.most_messages)).keys() == {"blanket-messages"}
     reasons = {name: miss.reason for name, miss in missed(found).items()}
-    assert "dummies that are uniform" in reasons["true reports, fakes of each value"]
+    assert "uniformly random dummies" in reasons["true reports, fakes of each value"]
     bits = choose(ASKED, most_messages=9, most_bits=2)
     assert missed(bits)["true reports, blanket messages"].reason.endswith("bits per person; most_bits is 2.")
     small = missed(choose(wishes(n=2, k=2, epsilon=0.01, guessing=0.9), most_messages=9))
-    exposed = "The privacy targets are missed even with 1 additional messages of each person, the most that are tried."
+    exposed = "The privacy targets are missed even with 1 additional messages of each person, the largest number tried."
     assert small["true reports, fakes of each value"].reason == exposed
     kept = {**wishes(epsilon=1.0), "memoised": True, "rounds": 3}
     averaged = "Fresh randomness averages out over many rounds."

@@ -36,7 +36,7 @@ def added(shares: Sequence[Sequence[int]]) -> list[int]:
 def sums_protocol(name: str, length: int) -> hs.Protocol:
     """Return a collection whose sums such a VDAF carries."""
     device = (
-        hs.UnaryEncoding(k=length, epsilon=2.0, kind="symmetric")
+        hs.UnaryEncoding(k=length, epsilon=2.0, encoding="symmetric")
         if "Multihot" in name
         else hs.RandomizedResponse(k=length, epsilon=2.0)
     )
@@ -99,7 +99,7 @@ def test_what_two_aggregators_add_up_is_what_estimates_read(name: str) -> None:
 
 
 def test_what_dap_cannot_carry_is_refused_with_a_reason() -> None:
-    device = hs.UnaryEncoding(k=6, epsilon=2.0, kind="symmetric")
+    device = hs.UnaryEncoding(k=6, epsilon=2.0, encoding="symmetric")
     said = refusal(hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=9))
     assert said is not None
     assert said[2] == "DAP releases nothing but sums of reports."

@@ -13,7 +13,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.explore import explore
-from hushuffle.assessment.explore_ends import near_ends
+from hushuffle.assessment.explore_grid import near_ends
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.model.explorer import Axis, Explorer

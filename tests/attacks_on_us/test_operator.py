@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from hushuffle.errors import DataError
 from hushuffle.network.phones import service as service_module
-from hushuffle.network.phones.batches import Came
+from hushuffle.network.phones.batches import Came, held_back
 from hushuffle.network.phones.client import PhoneError, TryAgainError, post
 from hushuffle.network.phones.links import certificate_in
 from hushuffle.network.phones.meter import Meter
@@ -29,7 +29,6 @@ from hushuffle.network.phones.relay import Relay
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.serve import about_certificate
 from hushuffle.network.phones.settings import ServiceSettings
-from hushuffle.network.phones.sizes import held_back
 from network.phones.phone_cases import plan_text
 from network.phones.phone_stage import PhoneStage
 

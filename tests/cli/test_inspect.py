@@ -187,7 +187,7 @@ def test_a_draft_asks_whose_a_row_is(arguments: list[str], capsys: pytest.Captur
     assert "these 3,000 rows belong to 193 people" in " ".join(capsys.readouterr().out.split())
     lines = Path("survey.toml").read_text(encoding="utf-8").splitlines()
     place = lines.index('person = "?"')
-    assert lines[place - 4].startswith('# Whose is a row? Replace "?" by the column')
+    assert lines[place - 4].startswith("# Which column identifies the person of a row?")
     assert lines[place - 3 : place] == [
         '# person = "user"  # 15.5 rows per value, 193 values',
         '# person = "age"  # 33.3 rows per value, 90 values',

@@ -30,7 +30,7 @@ def test_the_batch_keeps_the_guarantee_and_one_below_does_not(capsys: pytest.Cap
     assert document["parameters"]["release"] == "sums"
     assert document["certificate"]["central_epsilon"]["upper"] <= 0.8
     assert document["parameters"]["randomizer"].startswith("every person reports a bit for each of 5 values")
-    encoding = hs.UnaryEncoding(k=5, epsilon=1.5, kind="symmetric")
+    encoding = hs.UnaryEncoding(k=5, epsilon=1.5, encoding="symmetric")
 
     def central(n: int) -> hs.Bound:
         return hs.dp.epsilon(hs.Protocol(randomizer=encoding, shuffler=hs.SecureAggregation(), n=n), delta=1e-3)

@@ -129,7 +129,7 @@ def test_nobody_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
         (["result"], {"listen": {"result": "nowhere"}}, Exit.FAILED, "result cannot listen at nowhere"),
         (["result"], {"keys": {"result": "identities/ann.pem"}}, Exit.FAILED, "holds a secret key"),
         (["result"], {"seals": {"result": "env:NO_SUCH_SEAL"}}, Exit.FAILED, "NO_SUCH_SEAL is not set"),
-        (["result"], {"seals": {"result": "identities/ann.seal"}}, Exit.FAILED, "its seal key is not the one"),
+        (["result"], {"seals": {"result": "identities/ann.seal"}}, Exit.FAILED, "its seal key differs"),
         (["ann"], {"secret": "x"}, Exit.USAGE, "secret"),
         (
             ["ann"],

@@ -210,7 +210,7 @@ def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     hosts(5, 20)
     for wrong in ("soon", "2026-05-01T10:00"):
         assert main([*run, "--start", wrong]) == Exit.USAGE
-        assert "--start must be a time with its time zone" in capsys.readouterr().err
+        assert "--start must be a time with a time zone" in capsys.readouterr().err
     assert main(["plan", "run", "small.toml", "--network", "--start", "2026-05-01T10:00Z"]) == Exit.USAGE
     assert "--start needs --hosts" in capsys.readouterr().err
     assert main([*run, "--start", "2126-05-01T10:00Z"]) == Exit.DONE
@@ -223,7 +223,7 @@ def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "more alike" not in said
     assert {path.name for path in (folder / "run").iterdir()} == {"run.json", *(one.split()[-1] for one in commands)}
     assert main(run) == Exit.FAILED
-    assert "run exists, and is not empty" in capsys.readouterr().err
+    assert "run exists and is not empty" in capsys.readouterr().err
     hosts(5, 20)
     text = SMALL.replace("batch = 10", "batch = 30")
     (folder / "small.toml").write_text(text, encoding="utf-8")
@@ -239,7 +239,7 @@ def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> 
         assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
         assert "pass --network" in capsys.readouterr().err
     assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
-    assert "has no guarantee: it runs on no people's data" in capsys.readouterr().err
+    assert "has no guarantee: it must not use people's data" in capsys.readouterr().err
     assert not Path("hushuffle-out").exists()
 
 

@@ -159,7 +159,11 @@ def test_an_assessment_says_who_adds_dummies(place: Path, law: str, capsys: pyte
         ("trusted = true, pure_epsilon = 1.0, kept = 0.5", "", "must have no kept beside pure_epsilon"),
         ("pure_epsilon = 1.0", "", "shuffler.trusted"),
         ("trusted = false, pure_epsilon = 1.0", "", "shuffler.trusted"),
-        ("trusted = true, pure_epsilon = 1.0", "rounds = 3\nmemoised = true", "must add no dummies to memoised"),
+        (
+            "trusted = true, pure_epsilon = 1.0",
+            "rounds = 3\nmemoised = true",
+            "must be a shuffler without dummies for memoised",
+        ),
         ('trusted = true, each = { kind = "own", numbers = [1, 1], probabilities = [0.5, 0.5] }', "", "as many"),
         (
             'trusted = true, each = { kind = "discrete-laplace", center = 100_000, scale = 9.0 }',
@@ -184,9 +188,9 @@ def test_noise_on_devices_and_what_is_solved_for_are_refused(place: Path, capsys
     text = TEXT.format(LAWS["pure"], ", epsilon = 1.0")
     (place / "pure.toml").write_text(text, encoding="utf-8")
     assert main(["calibrate", str(place / "pure.toml")]) == 2
-    assert "pure_epsilon already sets the guarantee" in capsys.readouterr().err
+    assert "already set the guarantee" in capsys.readouterr().err
     assert main(["minimum-batch", str(place / "pure.toml")]) == 2
-    assert "Dummies of the shuffler hide as much in any crowd" in capsys.readouterr().err
+    assert "dummies protect equally for any batch size" in capsys.readouterr().err
     (place / "noisy.toml").write_text(text.replace('"inf"', "2.0"), encoding="utf-8")
     assert main(["assess", str(place / "noisy.toml"), "--out", str(place / "out")]) == 2
     assert "needs true reports" in capsys.readouterr().err

@@ -212,7 +212,7 @@ def test_a_file_names_all_its_faults_at_once(folder: Path) -> None:
         "delta must be a number above 0 and below 1",
         "the list of releases is truncated or was changed: restore it from a backup",
     )
-    assert f"panel.toml is no budget: {'; '.join(wrong)}. To begin one" in str(error.value)
+    assert f"panel.toml is no budget: {'; '.join(wrong)}. To create a budget" in str(error.value)
 
 
 def test_places_that_cannot_be_used(folder: Path) -> None:

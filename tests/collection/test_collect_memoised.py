@@ -268,7 +268,7 @@ def test_what_keeps_reports_must_be_there(folder: Path) -> None:
     with pytest.raises(DataError, match="remove `--budget`"):
         run(folder, 1, budget=folder / "budget.toml")
     request = Request(sources=[str(folder)], keys=Keys(file=folder / "my.key", ids="user"))
-    with pytest.raises(DataError, match="at once, not in batches"):
+    with pytest.raises(DataError, match="in whole rounds, not in batches"):
         collect_batch(Collection.of(spec()), out=folder / "batches", request=request)
     with pytest.raises(DataError, match=r"is 2, above targets.local_epsilon = 1.5"):
         run(folder, 1, spec(head="memoised = true\nchanges = 1", targets=", local_epsilon = 1.5"))

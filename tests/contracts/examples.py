@@ -96,10 +96,10 @@ RANDOMIZERS: Mapping[type[Mechanism], tuple[Mechanism, ...]] = {
         TargetSampling(targets=4, sigma=0.0, flood=1),
     ),
     UnaryEncoding: (
-        UnaryEncoding(k=2, epsilon=1.0, kind="symmetric"),
-        UnaryEncoding(k=4, epsilon=0.5, kind="optimized"),
-        UnaryEncoding(k=3, epsilon=3.0, kind="symmetric"),
-        UnaryEncoding(k=3, epsilon=math.inf, kind="optimized"),
+        UnaryEncoding(k=2, epsilon=1.0, encoding="symmetric"),
+        UnaryEncoding(k=4, epsilon=0.5, encoding="optimized"),
+        UnaryEncoding(k=3, epsilon=3.0, encoding="symmetric"),
+        UnaryEncoding(k=3, epsilon=math.inf, encoding="optimized"),
     ),
 }
 

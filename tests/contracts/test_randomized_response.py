@@ -107,7 +107,7 @@ def test_laws_are_asked_for_by_what_is_needed() -> None:
     message = r"^A question needs randomized response, which treats all values alike, but the mechanism is Opaque"
     with pytest.raises(UnsupportedProtocolError, match=message):
         symmetric_law(Opaque(), for_what="A question")
-    with pytest.raises(UnsupportedProtocolError, match=r"^A question needs reports that support values, which Opaque"):
+    with pytest.raises(UnsupportedProtocolError, match=r"^A question needs reports that support values, but the mech"):
         support_law(Opaque(), for_what="A question")
     with pytest.raises(UnsupportedProtocolError, match="A matrix would have"):
         Opaque().counts(np.zeros(3, dtype=np.int64))

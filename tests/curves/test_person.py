@@ -61,7 +61,7 @@ def test_a_matrix_and_a_set_of_values_lie_inside_too() -> None:
 def test_servers_coins_are_divided_among_the_reports_of_a_person(
     k: int, n: int, reports: int, coins: int, epsilon_0: float
 ) -> None:
-    encoding = hs.UnaryEncoding(k=k, epsilon=epsilon_0, kind="symmetric")
+    encoding = hs.UnaryEncoding(k=k, epsilon=epsilon_0, encoding="symmetric")
     hot = encoding.law().one_hot
     assert hot is not None
     shuffler = hs.SecureAggregation(coins=coins, servers=2, honest=1)
@@ -78,7 +78,7 @@ def test_servers_coins_are_divided_among_the_reports_of_a_person(
 
 
 def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:
-    encoding = hs.UnaryEncoding(k=3, epsilon=8.0, kind="symmetric")
+    encoding = hs.UnaryEncoding(k=3, epsilon=8.0, encoding="symmetric")
     shuffler = hs.SecureAggregation(coins=2_000, servers=1, honest=1)
     found = hs.dp.epsilon(protocol(encoding, 5_000, shuffler), delta=1e-6, reports_per_person=5)
     print(found, found.witness)
@@ -89,7 +89,7 @@ def test_sums_of_several_vectors_of_a_person_have_ends_that_meet() -> None:
 
 def test_coins_alone_hide_how_many_vectors_of_a_person_moved() -> None:
     """No noise on the device: in two columns the sums are the same coins, moved by four."""
-    votes = hs.UnaryEncoding(k=2, epsilon=math.inf, kind="symmetric")
+    votes = hs.UnaryEncoding(k=2, epsilon=math.inf, encoding="symmetric")
     shuffler = hs.SecureAggregation(coins=200, servers=1, honest=1)
     found = hs.dp.delta(protocol(votes, 200, shuffler), epsilon=3.0, reports_per_person=4)
     heads = [Fraction(math.comb(200, x), 2**200) for x in range(201)]

@@ -31,7 +31,7 @@ CHANCES = ((Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 2), Fraction(1, 10)), 
 
 
 def encoding(k: int, epsilon: float, kind: str = "symmetric") -> hs.UnaryEncoding:
-    return hs.UnaryEncoding(k=k, epsilon=epsilon, kind=kind)  # type: ignore[arg-type]
+    return hs.UnaryEncoding(k=k, epsilon=epsilon, encoding=kind)  # type: ignore[arg-type]
 
 
 def summed(randomizer: Mechanism, n: int) -> hs.Protocol:
@@ -188,7 +188,7 @@ def test_rounds_add_up_to_no_less_than_the_same_datasets_in_each() -> None:
 def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def lower(log_tail: float) -> list[float]:
         monkeypatch.setattr(secure_sums, "LOG_TAIL", log_tail)
-        encoding = hs.UnaryEncoding(k=k, epsilon=1.0, kind=kind)
+        encoding = hs.UnaryEncoding(k=k, epsilon=1.0, encoding=kind)
         curve = SecureSums.of(encoding.law().one_hot, n=300, local_epsilon=1.0)
         return [curve.lower(epsilon)[0] for epsilon in np.linspace(0, 0.9, 19)]
 
@@ -199,7 +199,7 @@ def test_shorter_windows_may_only_lower_the_lower_end(k: int, kind: Any, monkeyp
 
 @pytest.mark.slow
 def test_figures_at_hardly_any_delta_do_not_cross() -> None:
-    encoding = hs.UnaryEncoding(k=2, epsilon=0.63, kind="symmetric")
+    encoding = hs.UnaryEncoding(k=2, epsilon=0.63, encoding="symmetric")
     protocol = hs.Protocol(randomizer=encoding, shuffler=hs.SecureAggregation(), n=1000)
     deep = hs.dp.epsilon(protocol, delta=1e-36)
     assert 0 < deep.lower <= deep.upper < 0.63

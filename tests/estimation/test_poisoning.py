@@ -43,7 +43,7 @@ def sets(k: int, w: int, epsilon: float) -> tuple[Mechanism, Law]:
 
 
 def one_hot(k: int, epsilon: float) -> tuple[Mechanism, Law]:
-    made = hs.UnaryEncoding(k=k, epsilon=epsilon, kind="optimized")
+    made = hs.UnaryEncoding(k=k, epsilon=epsilon, encoding="optimized")
     law, reports, rows = made.law(), list(product((0, 1), repeat=k)), []
     for x in range(k):
         chances = [[(law.kept if y == x else law.raised) for y in range(k)] for _ in reports]

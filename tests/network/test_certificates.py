@@ -84,7 +84,7 @@ def test_an_authority_without_its_key_is_left_alone(tmp_path: Path) -> None:
 def test_a_damaged_authority_is_said_to_be_so(tmp_path: Path) -> None:
     make_certificates(["a"], out=tmp_path)
     (tmp_path / "authority.pem").write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match="cannot be used: damaged"):
+    with pytest.raises(DataError, match="cannot be used: they are damaged"):
         make_certificates(["b"], out=tmp_path)
     (tmp_path / "authority.key").chmod(0o644)
     with pytest.raises(DataError, match="chmod 600"):

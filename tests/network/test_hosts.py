@@ -171,7 +171,7 @@ def test_nothing_is_written_into_a_folder_that_is_in_use(tmp_path: Path) -> None
     out.mkdir()
     made(tmp_path, PLAN, path)  # an empty one will do
     before = {one.name: one.read_bytes() for one in out.iterdir()}
-    with pytest.raises(DataError, match="exists, and is not empty"):
+    with pytest.raises(DataError, match="exists and is not empty"):
         made(tmp_path, PLAN, path)
     assert {one.name: one.read_bytes() for one in out.iterdir()} == before
 

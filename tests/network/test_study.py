@@ -118,7 +118,7 @@ def test_all_came_through() -> None:
     assert not any("lost" in sentence for sentence in study.answers)
     assert ("run", run.deployment.document.run) in study.settings
     (finding,) = study.findings
-    assert finding.sentence.startswith("What the traffic tells about one person, at delta = 0,")
+    assert finding.sentence.startswith("This bounds what the traffic reveals about one person, at delta = 0,")
     assert finding.bound is not None
     assert list(rows(study, "coverage").values()) == [(12, 12, 0, 12)]
     assert rows(study, "wire") == {
@@ -179,7 +179,7 @@ def test_clusters_with_their_assumption() -> None:
     assert study.heat_maps == ()
     assert rows(study, "wire")["source to compute"] == (48, 12)
     (assumption,) = [one.sentence for one in study.warnings if one.key == "assumption"]
-    assert "conditional on public centroids" in assumption
+    assert "centroids of every iteration are public" in assumption
     assert "fixed-seed" not in {one.key for one in study.warnings}
     assert len(study.charts) == 2
 
@@ -220,7 +220,7 @@ def test_released_centroids_are_part_of_what_is_told() -> None:
     study = network_study(
         *fabricated(CLUSTERS.replace('variant = "public-centroids"', noise).replace("= 0\n", "= 1e-6\n"))
     )
-    assert "the traffic and the noisy releases tell about one person" in study.findings[0].sentence
+    assert "the traffic and the noisy releases reveal about one person" in study.findings[0].sentence
     assert {"large-epsilon", "floating-point"} <= {one.key for one in study.warnings}
     assert "assumption" not in {one.key for one in study.warnings}
 
@@ -241,10 +241,10 @@ def test_what_one_scrambler_could_do_is_said_beside_the_numbers() -> None:
     )
     table = result_table(document, RunResult(run=document.run, steps=(step,), people=12))
     (caution,) = table["cautions"]
-    assert "one scrambler alone" in caution
+    assert "passed only one scrambler" in caution
     study = network_study(specification, replace(run, result=table))
     assert caution in [one.sentence for one in study.warnings if one.key == "one-scrambler"]
-    assert "one scrambler alone" in " ".join(terminal(study, width=100, color=False).split())
+    assert "passed only one scrambler" in " ".join(terminal(study, width=100, color=False).split())
     specification, run = fabricated(CLUSTERS)  # without scramblers
     result = RunResult(run=document.run, people=12, steps=())
     assert result_table(run.deployment.document, result)["cautions"] == []

@@ -179,7 +179,7 @@ def test_words() -> None:
     assert claim("Figure 1", "A.", falling([2.0]), "B.", quote="a").reason == reason
     with pytest.raises(InvalidInputError, match="must be one of confirmed"):
         Claim(place="", quote="", sentence="", ours="", verdict="sort of")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="must be given"):
+    with pytest.raises(InvalidInputError, match="must be set"):
         Claim(place="", quote="", sentence="", ours="", verdict="not testable")
     assert said(Bound(lower=0.25, upper=0.26, kind="bracket", unit="")) == "0.2500 to 0.2600"
     assert said(Bound.exact(0.25, unit="")) == "0.2500"

@@ -179,7 +179,7 @@ def test_savings_where_there_is_nothing_to_say() -> None:
     nothing = traffic_savings.Needed(exact=0.0, bennett=math.inf, hoeffding=math.inf, printed=0.0, simulated=0.0)
     assert "Where dummies suffice" in traffic_savings._rates_answer({(10, 0): nothing})
     assert traffic_savings._worst([]) == "none."
-    assert traffic_savings._range({(10, 0.0): nothing}) == "100% to 100%"
+    assert traffic_savings._to_exact({(10, 0.0): nothing}, "simulated") == [1.0]
     assert traffic_savings._rate_table({(10, 0): nothing}).rows[0][3] == "none below 1"
     hopeless = traffic_savings.needed(lambda x: (10, x / 1000, 0), 5, samples=10, seed=1)
     assert hopeless.exact == hopeless.bennett == math.inf

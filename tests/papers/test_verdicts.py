@@ -70,7 +70,7 @@ def test_a_claim_that_repeats_names_the_one_it_repeats() -> None:
 def test_repeated_claims_are_counted_once() -> None:
     same = [Claim(place="", quote="A", sentence="A.", ours="A.", verdict="confirmed", target="x/figure-1")]
     again = replace(same[0], target="x/figure-2", repeats="x/figure-1")
-    assert count([*same, again]) == "1 claim: 1 confirmed. 1 more repeats one of them."
+    assert count([*same, again]) == "1 claim: 1 confirmed. 1 other claim repeats one of these."
     assert count([again]) == "1 claim: 1 confirmed."
     assert distinct([*same, again, replace(again, target="x/figure-1")]) == same
 

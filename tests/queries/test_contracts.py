@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from hushuffle.errors import DataError
 from hushuffle.queries import PlanSpecification, parse_plan
 from hushuffle.queries.analyse import analyse_plan
-from hushuffle.queries.kinds import QUERIES, AnyTask
 from hushuffle.queries.query import Floats, Query, Records, Task
 from hushuffle.queries.simulate import simulate_plan
+from hushuffle.queries.specification import QUERIES, AnyTask
 from hushuffle.randomness import reproducible
 
 PEOPLE: Final = 60

@@ -54,17 +54,17 @@ def test_a_point_goes_to_the_centroid_that_is_nearest_to_what_is_sent(kind: Any)
 @pytest.mark.parametrize(
     ("kind", "point", "words"),
     [
-        (None, [0.5, 0.5], "not hold a point"),
-        (None, [0.5, 0.5, 0.5, 0.5], "not hold a point"),
-        (None, [], "not hold a point"),
+        (None, [0.5, 0.5], "is not a point"),
+        (None, [0.5, 0.5, 0.5, 0.5], "is not a point"),
+        (None, [], "is not a point"),
         (None, [0.5, np.nan, 0.5], "not finite"),
         (None, [0.5, np.inf, 0.5], "not finite"),
-        ("gaussian", [0.8, 0.8, 0.0], "longer than the radius"),
+        ("gaussian", [0.8, 0.8, 0.0], "norm exceeds the radius"),
         ("gaussian", [0.8, -np.inf, 0.0], "not finite"),
-        ("laplace", [0.5, -0.6, 0.0], "longer than the radius"),
-        ("laplace", [1e308, 1e308, 1e308], "not finite or exceed the largest possible one"),
-        (None, [0.0, -1e101, 0.0], "not finite or exceed the largest possible one"),
-        ("gaussian", [1e99, 1e99, 1e99], "longer than the radius"),
+        ("laplace", [0.5, -0.6, 0.0], "norm exceeds the radius"),
+        ("laplace", [1e308, 1e308, 1e308], "not finite or exceed the largest possible value"),
+        (None, [0.0, -1e101, 0.0], "not finite or exceed the largest possible value"),
+        ("gaussian", [1e99, 1e99, 1e99], "norm exceeds the radius"),
     ],
 )
 def test_what_is_no_point_is_refused_without_showing_it(kind: Any, point: list[float], words: str) -> None:
@@ -152,5 +152,5 @@ def test_a_point_outside_the_public_ranges_is_refused() -> None:
     task.check(1, 0, task.sample(1, 0))
     task.check(1, 0, np.array([1.0, -1.0, 0.5]).tobytes())
     for outside in (1.0000001, -1e50):
-        with pytest.raises(DataError, match="exceed the largest possible one"):
+        with pytest.raises(DataError, match="exceed the largest possible value"):
             task.check(1, 0, np.array([0.0, outside, 0.0]).tobytes())

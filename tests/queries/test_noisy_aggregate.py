@@ -87,7 +87,7 @@ def test_the_analysis_says_what_traffic_results_and_both_tell() -> None:
     assert results.upper <= 1.0
     assert max(messages.upper, results.upper) < both.upper
     assert "the traffic and the noisy releases" in study.answers[0]
-    assert "costs nothing more" in study.answers[1]
+    assert "adds nothing" in study.answers[1]
     assert "floating-point" not in {one.key for one in study.warnings}
     each = spec(more='per_person = "one"', traffic="").plan(PEOPLE)
     assert [one.epsilon for one in each.releases] == [1.0, 1.0]
@@ -118,7 +118,7 @@ def test_estimates_are_right_on_average_and_their_error_includes_the_noise() -> 
         assert ((known >= 0) & (known <= 200)).all()
         assert np.isnan(runs[0].received[place].min["income"]).all()
     (errors,) = [one for one in simulate_plan(specification).tables if one.key == "errors"]
-    assert "with the noise on them" in errors.caption
+    assert "with their noise" in errors.caption
     predicted = errors.rows[0][5]
     assert isinstance(predicted, float)
     assert predicted == pytest.approx(math.hypot(math.sqrt(PEOPLE / 4), runs[0].noise.deviations["count"] / 0.5))

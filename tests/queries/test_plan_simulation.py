@@ -90,7 +90,7 @@ def test_without_loss_the_answer_is_exact() -> None:
 
 def test_groups_that_vanish_are_said() -> None:
     made = study(SETS.replace("people = 4000", "people = 60"), sigma=1.0, traffic="")
-    assert "groups with records received no tuple" in made.answers[1]
+    assert "groups with records received no data" in made.answers[1]
     assert any(cell == "-" for row in table(made, "result-2").rows for cell in row)
 
 
@@ -98,7 +98,7 @@ def test_one_set_for_each_person_is_scaled_up() -> None:
     made = study(SETS + 'per_person = "one"\n')
     predicted = table(made, "errors").rows[0][5]
     assert predicted == pytest.approx(math.sqrt(4000 / 20 * (1 - 0.405) / 0.405))
-    assert "of 4,000 tuples" in made.answers[-1]
+    assert "of 4,000 records" in made.answers[-1]
 
 
 def test_large_results_are_cut() -> None:

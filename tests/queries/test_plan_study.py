@@ -96,7 +96,7 @@ def test_scramblers_one_after_the_other() -> None:
     said = " ".join(analysis.study.answers)
     for figure in (rows[0].curious, rows[1].active, rows[2].curious):
         assert str(figure) in said
-    assert "Every batch passes 2 scramblers one after the other." in said
+    assert "2 scramblers process every batch one after the other." in said
     assert "Scramblers that collude with the observer" in show(analysis)
     (one,) = (table(analyse_plan(spec(traffic="dummies = 20\nbatch = 100")), "scramblers"),)
     assert one.rows == tuple((f"{row.honest} of 1", row.curious, row.active) for row in rows[1:])
@@ -152,7 +152,7 @@ def test_settings_that_do_not_fit_are_left_out_of_charts() -> None:
     analysis = analyse_plan(spec(traffic="dummies = 5\nbatch = 7\ncapped = true".replace("7", "50"), delta=0.0))
     (_, _, batches) = analysis.study.charts
     assert batches.series[0].x == (25.0, 50.0, 100.0)
-    assert "left out" in batches.caption
+    assert "omitted" in batches.caption
 
 
 def test_one_answer_for_each_person() -> None:
@@ -179,7 +179,7 @@ def test_hidden_k_means_is_drawn_and_priced_and_refused() -> None:
 
 def test_public_centroids_are_an_assumption() -> None:
     analysis = analyse_plan(spec(CLUSTERS.replace("VARIANT", "public-centroids"), delta=0.0))
-    assert "conditional on public centroids" in analysis.study.warnings[0].sentence
+    assert "centroids of every iteration are public" in analysis.study.warnings[0].sentence
     (drawn,) = analysis.study.diagrams
     assert "the first 2 of 3 iterations" in drawn.caption
     assert "assign 2" in drawn.svg

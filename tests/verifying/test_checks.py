@@ -54,7 +54,7 @@ SOME = (
     (hs.LocalHashing(k=4, g=2, epsilon=1.0), 1000, 1e-6, 0),
     (hs.LocalHashing(k=3, g=2, epsilon=1.0), 4, 1e-4, 3),
     (hs.SubsetSelection(k=6, w=2, epsilon=0.5), 3, 1e-2, 0),
-    (hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"), 100_000, 1e-8, 0),
+    (hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"), 100_000, 1e-8, 0),
     (hs.HadamardResponse(k=3, epsilon=1.0), 5, 1e-2, 1),
     (hs.SquareWave(bins=4, width=1, epsilon=1.0), 20, 1e-3, 0),
     (hs.RoundedGaussian(levels=3, epsilon=4.0), 3, 1e-2, 0),
@@ -255,11 +255,11 @@ def test_a_result_with_another_figure_than_its_certificate_is_refuted() -> None:
 
 
 def test_no_certificate_is_written_for_what_is_not_understood() -> None:
-    encoding = hs.UnaryEncoding(k=13, epsilon=1.0, kind="optimized")
+    encoding = hs.UnaryEncoding(k=13, epsilon=1.0, encoding="optimized")
     law = hs.DummyLaw.of({1: 0.5, 2: 0.5})
     for randomizer, shuffler in (
         (encoding, hs.UniformShuffle()),
-        (hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"), hs.SecureAggregation()),
+        (hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"), hs.SecureAggregation()),
         (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=law)),
         (hs.RandomizedResponse(k=2, epsilon=math.inf), hs.UniformShuffle()),
     ):

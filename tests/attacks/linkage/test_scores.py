@@ -136,7 +136,7 @@ def test_believed_reports_of_randomized_response_are_scored_as_events() -> None:
         hs.SubsetSelection(k=4, w=2, epsilon=1.0),
         hs.TargetSampling(targets=4, sigma=0.3, flood=2),
         hs.HadamardResponse(k=4, epsilon=1.0),
-        hs.UnaryEncoding(k=4, epsilon=1.0, kind="optimized"),
+        hs.UnaryEncoding(k=4, epsilon=1.0, encoding="optimized"),
         hs.BitFlipping(width=2, p=0.2),
         hs.MatrixRandomizer(channel=hs.Channel(matrix=np.random.default_rng(3).dirichlet(np.ones(3), size=4))),
     ],

@@ -20,7 +20,7 @@ MECHANISMS: list[Mechanism] = [
     hs.LocalHashing(k=K, epsilon=1.0, g=2),
     hs.SubsetSelection(k=4, epsilon=1.0, w=2),
     hs.HadamardResponse(k=K, epsilon=1.0),
-    hs.UnaryEncoding(k=K, epsilon=1.0, kind="symmetric"),
+    hs.UnaryEncoding(k=K, epsilon=1.0, encoding="symmetric"),
     hs.UnaryEncoding(k=K, epsilon=1.0),
 ]
 
@@ -122,7 +122,7 @@ def test_nothing_is_said_of_others() -> None:
     assert not averages_to_dummies(waves[0])
     two = hs.RandomizedResponse(k=2, epsilon=1.0).law()
     assert not is_processing(two, hs.RandomizedResponse(k=3, epsilon=2.0).law())
-    mixed = hs.UnaryEncoding(k=K, epsilon=0.5, kind="symmetric").law()
+    mixed = hs.UnaryEncoding(k=K, epsilon=0.5, encoding="symmetric").law()
     assert not is_processing(mixed, hs.UnaryEncoding(k=2, epsilon=1.0).law())
     assert not is_processing(two, mixed)
     assert [averages_to_dummies(one.law()) for one in MECHANISMS] == [True, False, True, False, False, False]

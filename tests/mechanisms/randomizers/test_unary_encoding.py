@@ -8,7 +8,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
-from hushuffle.mechanisms.randomizers.unary_encoding import Kind, OneHotReports
+from hushuffle.mechanisms.randomizers.unary_encoding import Encoding, OneHotReports
 from hushuffle.model.prior import Prior
 from hushuffle.numerics.exact import binomial
 from oracles.finite_enumeration import every_delta
@@ -26,8 +26,10 @@ def law(k: int, p: Fraction, q: Fraction) -> OneHotReports:
 
 @pytest.mark.parametrize("kind", ["symmetric", "optimized"])
 @pytest.mark.parametrize("epsilon", [1e-7, 0.3, 1.0, 2.0, 7.0, 25.0])
-def test_the_local_epsilon_is_that_of_the_thresholds_and_never_above_the_asked_one(kind: Kind, epsilon: float) -> None:
-    encoding = hs.UnaryEncoding(k=9, epsilon=epsilon, kind=kind)
+def test_the_local_epsilon_is_that_of_the_thresholds_and_never_above_the_asked_one(
+    kind: Encoding, epsilon: float
+) -> None:
+    encoding = hs.UnaryEncoding(k=9, epsilon=epsilon, encoding=kind)
     p, q = encoding.law().kept, encoding.law().raised
     exact = p * (1 - q) / (q * (1 - p))
     assert encoding.local_epsilon == pytest.approx(math.log1p(float(exact - 1)), rel=1e-12)
@@ -36,8 +38,8 @@ def test_the_local_epsilon_is_that_of_the_thresholds_and_never_above_the_asked_o
 
 
 def test_so_much_noise_that_a_threshold_cannot_follow_stays_below() -> None:
-    assert hs.UnaryEncoding(k=3, epsilon=200.0, kind="optimized").local_epsilon == pytest.approx(64 * math.log(2))
-    assert hs.UnaryEncoding(k=3, epsilon=math.inf, kind="symmetric").local_epsilon == math.inf
+    assert hs.UnaryEncoding(k=3, epsilon=200.0, encoding="optimized").local_epsilon == pytest.approx(64 * math.log(2))
+    assert hs.UnaryEncoding(k=3, epsilon=math.inf, encoding="symmetric").local_epsilon == math.inf
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
@@ -104,7 +106,7 @@ def test_contraction_holds_and_is_nearly_attained() -> None:
 @pytest.mark.parametrize("growth", [F(6, 5), F(2)])
 def test_classes_lose_nothing_of_what_is_released(k: int, n: int, growth: Fraction) -> None:
     protocol = hs.Protocol(
-        randomizer=hs.UnaryEncoding(k=k, epsilon=math.log(3), kind="optimized"), shuffler=hs.UniformShuffle(), n=n
+        randomizer=hs.UnaryEncoding(k=k, epsilon=math.log(3), encoding="optimized"), shuffler=hs.UniformShuffle(), n=n
     )
     truth = max(float(found[0]) for found in every_delta(one_hot_rows(k, F(1, 2), F(1, 4)), n, growth))
     bound = hs.dp.delta(protocol, epsilon=math.log(growth))
@@ -113,7 +115,7 @@ def test_classes_lose_nothing_of_what_is_released(k: int, n: int, growth: Fracti
 
 
 def test_eight_classes_say_what_the_matrix_says() -> None:
-    encoding = hs.UnaryEncoding(k=5, epsilon=1.0, kind="optimized")
+    encoding = hs.UnaryEncoding(k=5, epsilon=1.0, encoding="optimized")
     matrix = hs.MatrixRandomizer(channel=encoding.channel())
     ours, theirs = (
         hs.dp.epsilon(hs.Protocol(randomizer=one, shuffler=hs.UniformShuffle(), n=2000), delta=1e-5)
@@ -124,8 +126,8 @@ def test_eight_classes_say_what_the_matrix_says() -> None:
 
 
 def test_people_with_both_encodings_hide_together_as_their_matrices_do() -> None:
-    kinds: tuple[Kind, ...] = ("symmetric", "optimized")
-    parts = [(600, hs.UnaryEncoding(k=3, epsilon=1.0, kind=kind)) for kind in kinds]
+    kinds: tuple[Encoding, ...] = ("symmetric", "optimized")
+    parts = [(600, hs.UnaryEncoding(k=3, epsilon=1.0, encoding=kind)) for kind in kinds]
     matrices = [(count, hs.MatrixRandomizer(channel=one.channel())) for count, one in parts]
     ours, theirs = (
         hs.dp.epsilon(hs.MixedProtocol(groups=groups, shuffler=hs.UniformShuffle()), delta=1e-5)
@@ -139,7 +141,7 @@ def test_people_with_both_encodings_hide_together_as_their_matrices_do() -> None
 def test_dummies_are_what_is_shuffled_in(growth: Fraction) -> None:
     rows, dummy = one_hot_rows(2, F(1, 2), F(1, 4)), one_hot_rows(2, F(1, 4), F(1, 4))[0]
     truth = worst_delta_with(rows, 3, growth, [dummy] * 2)
-    encoding = hs.UnaryEncoding(k=2, epsilon=math.log(3), kind="optimized")
+    encoding = hs.UnaryEncoding(k=2, epsilon=math.log(3), encoding="optimized")
     protocol = hs.Protocol(randomizer=encoding, shuffler=hs.Scrambler(dummies=2), n=3)
     bound = hs.dp.delta(protocol, epsilon=math.log(growth))
     assert bound.lower <= truth * (1 + 1e-9)
@@ -147,8 +149,8 @@ def test_dummies_are_what_is_shuffled_in(growth: Fraction) -> None:
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "optimized"])
-def test_a_thousand_values_have_every_figure(kind: Kind) -> None:
-    encoding = hs.UnaryEncoding(k=1000, epsilon=1.0, kind=kind)
+def test_a_thousand_values_have_every_figure(kind: Encoding) -> None:
+    encoding = hs.UnaryEncoding(k=1000, epsilon=1.0, encoding=kind)
     survey = hs.Protocol(randomizer=encoding, shuffler=hs.UniformShuffle(), n=100_000)
     epsilon = hs.dp.epsilon(survey, delta=1e-6)
     assert epsilon.lower <= epsilon.upper < 1.01 * epsilon.lower
@@ -162,7 +164,7 @@ def test_a_thousand_values_have_every_figure(kind: Kind) -> None:
 
 @pytest.mark.parametrize("k", [62, 63, 64, 126, 200])
 def test_reports_are_packed_and_counted_bit_by_bit(k: int) -> None:
-    encoding = hs.UnaryEncoding(k=k, epsilon=2.0, kind="optimized")
+    encoding = hs.UnaryEncoding(k=k, epsilon=2.0, encoding="optimized")
     values = np.arange(1000) % k
     reports = encoding.randomize(values, rng=hs.reproducible(1))
     words = reports.reshape(1000, -1)
@@ -179,7 +181,7 @@ def test_reports_are_packed_and_counted_bit_by_bit(k: int) -> None:
 
 def test_bits_of_a_long_report_are_independent_with_the_right_chances() -> None:
     k, n = 130, 40_000
-    encoding = hs.UnaryEncoding(k=k, epsilon=2.0, kind="optimized")
+    encoding = hs.UnaryEncoding(k=k, epsilon=2.0, encoding="optimized")
     p, q = float(encoding.law().kept), float(encoding.law().raised)
     reports = encoding.randomize(np.full(n, 63), rng=hs.reproducible(2))
     shares = encoding.counts(reports).counts / n
@@ -194,7 +196,10 @@ def test_bits_of_a_long_report_are_independent_with_the_right_chances() -> None:
 
 
 def test_a_keyed_record_repeats_a_long_report() -> None:
-    encoding, records = hs.UnaryEncoding(k=300, epsilon=1.0, kind="symmetric"), np.array([5, 9, 2, 77], dtype=np.uint64)
+    encoding, records = (
+        hs.UnaryEncoding(k=300, epsilon=1.0, encoding="symmetric"),
+        np.array([5, 9, 2, 77], dtype=np.uint64),
+    )
     values = np.array([0, 299, 63, 62])
     whole = encoding.randomize(values, rng=hs.keyed(key=bytes(32), records=records))
     again = encoding.randomize(values[[2]], rng=hs.keyed(key=bytes(32), records=records[[2]]))
@@ -205,13 +210,13 @@ def test_a_keyed_record_repeats_a_long_report() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"k": 1, "epsilon": 1.0, "kind": "optimized"}, r"`k` must be an integer from 2 to 65536, got k=1"),
-        ({"k": 5, "epsilon": 0.0, "kind": "optimized"}, r"`epsilon` must be > 0"),
+        ({"k": 1, "epsilon": 1.0, "encoding": "optimized"}, r"`k` must be an integer from 2 to 65536, got k=1"),
+        ({"k": 5, "epsilon": 0.0, "encoding": "optimized"}, r"`epsilon` must be > 0"),
         (
-            {"k": 5, "epsilon": 1e-20, "kind": "symmetric"},
+            {"k": 5, "epsilon": 1e-20, "encoding": "symmetric"},
             r"`epsilon` must be large enough that a bit depends on its value",
         ),
-        ({"k": 5, "epsilon": 1.0, "kind": "OUE"}, r"`kind` must be symmetric or optimized, got kind=OUE"),
+        ({"k": 5, "epsilon": 1.0, "encoding": "OUE"}, r"`encoding` must be symmetric or optimized, got encoding=OUE"),
     ],
 )
 def test_bad_parameters(arguments: dict[str, float], message: str) -> None:
@@ -220,7 +225,7 @@ def test_bad_parameters(arguments: dict[str, float], message: str) -> None:
 
 
 def test_reports_of_another_shape_are_refused() -> None:
-    encoding = hs.UnaryEncoding(k=100, epsilon=1.0, kind="optimized")
+    encoding = hs.UnaryEncoding(k=100, epsilon=1.0, encoding="optimized")
     with pytest.raises(InvalidInputError, match=r"`reports` must be of shape \(3, 2\)"):
         encoding.counts(np.zeros(3, dtype=np.int64))
     with pytest.raises(InvalidInputError, match="`reports` must be integers from 0 to 137438953471"):
@@ -228,8 +233,8 @@ def test_reports_of_another_shape_are_refused() -> None:
 
 
 def test_encodings_of_one_size_have_the_same_classes() -> None:
-    laws = [hs.UnaryEncoding(k=5, epsilon=1.0, kind=kind).law() for kind in ("symmetric", "optimized")]
-    assert laws[0].classes == laws[1].classes != hs.UnaryEncoding(k=6, epsilon=1.0, kind="optimized").law().classes
+    laws = [hs.UnaryEncoding(k=5, epsilon=1.0, encoding=kind).law() for kind in ("symmetric", "optimized")]
+    assert laws[0].classes == laws[1].classes != hs.UnaryEncoding(k=6, epsilon=1.0, encoding="optimized").law().classes
     assert laws[0].one_hot == laws[0]
     assert hs.SubsetSelection(k=5, w=2, epsilon=1.0).law().one_hot is None
 
@@ -253,8 +258,8 @@ def test_the_law_knows_how_many_values_there_are() -> None:
 
 @pytest.mark.parametrize("kind", ["symmetric", "optimized"])
 @pytest.mark.parametrize("epsilon", [1e6, 1e7, 1e300])
-def test_hardly_any_noise_is_the_least_that_is_drawn(kind: Kind, epsilon: float) -> None:
-    device = hs.UnaryEncoding(k=5, epsilon=epsilon, kind=kind)
+def test_hardly_any_noise_is_the_least_that_is_drawn(kind: Encoding, epsilon: float) -> None:
+    device = hs.UnaryEncoding(k=5, epsilon=epsilon, encoding=kind)
     assert device.channel().matrix.min() > 0
     survey = hs.Protocol(randomizer=device, shuffler=hs.UniformShuffle(), n=10)
     assert 0 <= hs.dp.epsilon(survey, delta=1e-6).upper < 100
@@ -263,9 +268,9 @@ def test_hardly_any_noise_is_the_least_that_is_drawn(kind: Kind, epsilon: float)
 def test_names_and_defaults_are_those_of_a_specification() -> None:
     for encoding in ("symmetric", "optimized"):
         device = hs.UnaryEncoding(k=5, epsilon=1.0, encoding=encoding)
-        assert device == hs.UnaryEncoding(k=5, epsilon=1.0, kind=encoding)
+        assert device == hs.UnaryEncoding(k=5, epsilon=1.0, encoding=encoding)
         assert device == hs.UnaryEncoding.from_settings(5, {"epsilon": 1.0, "encoding": encoding})
-        assert device.with_epsilon(2.0).kind == encoding
+        assert device.with_epsilon(2.0).encoding == encoding
     assert hs.LocalHashing(k=100, epsilon=3.0) == hs.LocalHashing.from_settings(100, {"epsilon": 3.0})
     assert hs.SubsetSelection(k=20, epsilon=1.0) == hs.SubsetSelection.from_settings(20, {"epsilon": 1.0})
     with pytest.raises(InvalidInputError, match="`encoding` must be symmetric or optimized"):

@@ -330,7 +330,7 @@ def test_nodes_that_the_document_does_not_know() -> None:
     with case() as one:
         where, journal = one.sockets[NAME], Journal(node="x")
         for name, key in (("scrambler-1-1", seal_key(NAME)), (NAME, seal_key("other"))):
-            with pytest.raises(DataError, match=f"{name} does not have this role in the run, or its seal key is not"):
+            with pytest.raises(DataError, match=f"{name} does not have this role in the run, or its seal key differs"):
                 ComputeNode(one.document, identity(name), where, key=key, journal=journal)
 
 

@@ -108,7 +108,7 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"servers.scrambler-1-1": ...}, "servers must have an address for scrambler-1-1"),
         ({"steps.0.batches.1.scrambler": None}, "batches of 'step 1' must all have scramblers, or be one without"),
         ({"steps.0.batches.0.scrambler": None, "steps.0.batches.1.scrambler": None}, "must all have scramblers"),
-        ({"steps.0.batches.1.scrambler": "scrambler-1-1"}, "batches of 'step 1' must have a scrambler of their own"),
+        ({"steps.0.batches.1.scrambler": "scrambler-1-1"}, "each batch of 'step 1' must have a separate scrambler"),
         ({"steps.0.batches.1.holders": []}, "steps.0.batches.1.holders: "),
         ({"steps.0.flood": 1}, "flood of 'step 1' must be 0 with scramblers"),
         ({"steps.1.batches.0.scrambler": None}, "dummies of 'step 2' must be 0 without scramblers"),
@@ -123,11 +123,11 @@ def change(table: Any, path: str, value: Any) -> None:
         ({"steps.0.min_batch": 3}, "batches of 'step 1' must have 3 sources or more"),
         (
             {"steps.0.min_batch": 2, "steps.0.capped": True},
-            "min_batch of 'step 1' must be the size of every batch under a cap",
+            "min_batch of 'step 1' must be the size of every batch if capped",
         ),
         (
             {"steps.1.capped": True, "steps.1.min_batch": 5, "steps.1.dummies": 11},
-            "dummies of 'step 2' must fit under the cap",
+            "dummies of 'step 2' must not exceed the cap",
         ),
         ({"result": "compute-1-1"}, "holders must be different nodes, and each compute in one"),
         ({"steps.1.computes.0": "compute-1-1"}, "holders must be different nodes, and each compute in one"),

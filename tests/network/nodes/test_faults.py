@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError
+from hushuffle.files.private_files import write_whole
 from hushuffle.network.nodes.connections import ConnectionLostError
 from hushuffle.network.nodes.frames import Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Authority, Identity
@@ -22,7 +23,6 @@ from hushuffle.network.nodes.listening import OF_ADDRESS, STRANGERS
 from hushuffle.network.nodes.recorder import Trace
 from hushuffle.network.nodes.result import RunFailedError
 from hushuffle.network.nodes.source import deliveries
-from hushuffle.network.run import _copy
 from network.network_tools import KEY, Stage, arrived, counts, end, held, plan_text, say, stage
 from runtime_cases import bounded, later, until
 
@@ -608,7 +608,7 @@ def test_half_a_result_is_none(tmp_path: Path) -> None:
     there.write_bytes(bytes(2000))
     out.mkdir()
     with full_disk(), pytest.raises(OSError, match="File too large"):
-        _copy(there, out / "result.json")
+        write_whole(out / "result.json", there.read_bytes())
     assert files(out) == []
-    _copy(there, out / "result.json")
+    write_whole(out / "result.json", there.read_bytes())
     assert files(out) == [bytes(2000)]

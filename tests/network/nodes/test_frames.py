@@ -63,7 +63,7 @@ def test_random_bytes_are_a_frame_or_refused(head: bytes, rest: bytes, known: bo
 
 @pytest.mark.parametrize("start", [b"\0\1", b"\1\1", b"\2\0", b"\2\x63", b"\2\xff"])
 def test_other_versions_and_kinds_are_refused(start: bytes) -> None:
-    with pytest.raises(DataError, match="no frame of this protocol"):
+    with pytest.raises(DataError, match="not a frame of this protocol"):
         LAYOUT.left(start.ljust(HEAD, b"\0"))
 
 

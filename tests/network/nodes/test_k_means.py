@@ -151,7 +151,7 @@ def test_hidden_centroids_are_not_run_over_a_network(iterations: int) -> None:
     text = plan_text(iterations=iterations, traffic="").replace("public-centroids", "hidden")
     specification = parse_plan(text)
     records = specification.query.records(Path())
-    words = "every node sees the centroids" if iterations == 1 else "no guarantee: it must not on no"
+    words = "every node sees the centroids" if iterations == 1 else "no guarantee: it must not use people"
     with pytest.raises(UnsupportedProtocolError, match=words):
         deploy(
             specification,

@@ -13,10 +13,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.client import Task, TryAgainError
 from hushuffle.network.phones.formats import Invitation, hpke_open, is_proof, name_in
-from hushuffle.network.phones.oblivious_http import GatewayKey
+from hushuffle.network.phones.oblivious_http import GatewayKey, decode_request, encode_response
 from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
 TARGETS, SCRAMBLERS, MESSAGE = 4, 2, 1024

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.binary_http import decode_request, encode_response
 from hushuffle.network.phones.formats import PhoneError, decode_response, encode_request, varint
+from hushuffle.network.phones.oblivious_http import decode_request, encode_response
 from network.phones.vectors import published
 
 EXAMPLES = {name: bytes.fromhex(text) for name, text in published("binary-http").items() if name != "source"}

@@ -166,7 +166,7 @@ def test_keys_and_codes_are_made_and_never_overwritten(tmp_path: Path, capsys: p
     ("text", "why"),
     [
         ('role = "relay"\nname = "relay"\nlisten = "a:1"', "gateway: must be given for a relay"),
-        ('role = "target"\nname = "t"\nlisten = "a:1"', "keys: must be given"),
+        ('role = "target"\nname = "t"\nlisten = "a:1"', "keys: must be set"),
         ('role = "issuer"\nname = "i"\nlisten = "a:1"\nkeys = "k"', "codes: must be given for an issuer"),
         ('role = "target"\nname = "t"\nlisten = "here"\nkeys = "k"', "listen"),
         ('role = "target"\nname = "t"\nlisten = "a:1"\nkeys = "k"\ncertificate = "c"', "together with certificate_key"),

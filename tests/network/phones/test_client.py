@@ -15,7 +15,6 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.network.phones import client
-from hushuffle.network.phones.binary_http import decode_request
 from hushuffle.network.phones.choices import record_of
 from hushuffle.network.phones.client import (
     Phone,
@@ -24,6 +23,7 @@ from hushuffle.network.phones.client import (
     TryAgainError,
     parts_of,
 )
+from hushuffle.network.phones.oblivious_http import decode_request
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.tasks import CODE, code_of, services
 from network.phones.vectors import published

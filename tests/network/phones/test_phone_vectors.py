@@ -8,10 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hushuffle.network.phones.binary_http import decode_request
 from hushuffle.network.phones.client import Task
 from hushuffle.network.phones.formats import hpke_open, is_proof, name_in
-from hushuffle.network.phones.oblivious_http import GatewayKey
+from hushuffle.network.phones.oblivious_http import GatewayKey, decode_request
 from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 
 MAKER = Path(__file__).parents[3] / "docs" / "phone_vectors.py"

@@ -75,10 +75,10 @@ def test_counters_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (["--network"], "leave them out with --phones"),
-        (["--trace", "x"], "leave them out with --phones"),
-        (["--bundle"], "go with --hosts"),
-        (["--start", "2026-05-01T10:00Z"], "go with --hosts"),
+        (["--network"], "need nodes with certificates, not --phones"),
+        (["--trace", "x"], "need nodes with certificates, not --phones"),
+        (["--bundle"], "need --hosts"),
+        (["--start", "2026-05-01T10:00Z"], "need --hosts"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

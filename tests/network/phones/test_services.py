@@ -143,7 +143,7 @@ def test_what_is_not_of_the_form_is_refused_with_a_reason(tmp_path: Path) -> Non
                 (token, asked[0], wrong[0], 401, "no such code"),
                 (token, asked[0], {"Authorization": f"Bearer {sending.code}"}, 401, "no such code"),
                 (token, asked[0], {}, 401, "no such code"),
-                (token, bytes(259), shown(document, sending.code, bytes(259)), 400, "not a request for a token"),
+                (token, bytes(259), shown(document, sending.code, bytes(259)), 400, "no request for a token"),
                 (token, bytes(10), right[0], 413, "wrong size"),
                 (token, asked[0], right[0], 200, None),
                 (token, asked[0], right[0], 200, None),

@@ -21,7 +21,7 @@ from hushuffle.network.phones.issuer import Issuer
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.serve import serving
 from hushuffle.network.phones.settings import ServiceSettings
-from hushuffle.network.phones.shared_store import SharedStore
+from hushuffle.network.phones.store import SharedStore
 from network.phones.phone_stage import PhoneStage
 
 BINARIES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)

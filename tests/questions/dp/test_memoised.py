@@ -140,7 +140,7 @@ def test_the_lower_end_of_two_changes_is_attained(delta: float) -> None:
 @pytest.mark.parametrize(
     "randomizer",
     [
-        hs.UnaryEncoding(k=3, epsilon=2.0, kind="optimized"),
+        hs.UnaryEncoding(k=3, epsilon=2.0, encoding="optimized"),
         hs.LocalHashing(k=4, g=3, epsilon=1.0),
         hs.MatrixRandomizer([[0.75, 0.125, 0.125], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625]]),
     ],
@@ -189,7 +189,7 @@ def test_what_cannot_be_meant_is_refused(changed: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("shuffler", [hs.Scrambler(dummies=3), hs.SecureAggregation(coins=8)])
 def test_noise_that_is_fresh_in_every_wave_is_refused(shuffler: Any) -> None:
-    randomizer = hs.UnaryEncoding(k=2, epsilon=1.0, kind="symmetric")
+    randomizer = hs.UnaryEncoding(k=2, epsilon=1.0, encoding="symmetric")
     with pytest.raises(UnsupportedProtocolError, match="without dummies, and servers without random bits"):
         hs.dp.waves(hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=10), waves=3, delta=1e-6)
 
@@ -215,7 +215,7 @@ def test_reports_kept_by_value_cost_a_local_epsilon_for_each_value_where_the_pat
     "randomizer",
     [
         hs.RandomizedResponse(k=4, epsilon=1.0),
-        hs.UnaryEncoding(k=3, epsilon=2.0, kind="optimized"),
+        hs.UnaryEncoding(k=3, epsilon=2.0, encoding="optimized"),
         hs.SubsetSelection(k=4, w=2, epsilon=1.0),
         hs.MatrixRandomizer([[0.75, 0.25, 0], [0.25, 0.5, 0.25]]),
     ],

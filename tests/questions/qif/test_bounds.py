@@ -26,8 +26,8 @@ HASHINGS = [
 OTHERS = [
     *HASHINGS,
     hs.HadamardResponse(k=3, epsilon=1.0),
-    hs.UnaryEncoding(k=3, epsilon=1.0, kind="optimized"),
-    hs.UnaryEncoding(k=3, epsilon=4.0, kind="symmetric"),
+    hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"),
+    hs.UnaryEncoding(k=3, epsilon=4.0, encoding="symmetric"),
     hs.BitFlipping(width=2, p=0.2),
     hs.MatrixRandomizer(channel=hs.Channel(matrix=np.random.default_rng(1).dirichlet(np.ones(3), size=3))),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -29,7 +29,7 @@ from hushuffle.randomness import SCALE, Randomness
 if TYPE_CHECKING:
     from hushuffle.model.prior import Prior
 
-Kind = Literal["symmetric", "optimized"]
+Encoding = Literal["symmetric", "optimized"]
 
 _LARGEST: Final = 2**16
 _WORD: Final = 63
@@ -54,7 +54,6 @@ class UnaryEncoding(Mechanism):
         k: number of values, 2 to 2**16.
         epsilon: epsilon_0 in nats, > 0, `math.inf` allowed (no bit of another value is ever set).
         encoding: "symmetric" or "optimized"; "optimized" by default.
-        kind: another name of the argument `encoding`.
 
     Raises:
         InvalidInputError: an argument is out of range, or `epsilon` is so small that q would equal p.
@@ -70,8 +69,7 @@ class UnaryEncoding(Mechanism):
 
     k: int
     epsilon: float
-    kind: Kind = "optimized"
-    encoding: InitVar[Kind | None] = None
+    encoding: Encoding = "optimized"
     threshold: int = field(init=False, repr=False, compare=False)
     sources = (RAPPOR, HASHING)
     besides_epsilon = "encoding"
@@ -86,20 +84,18 @@ class UnaryEncoding(Mechanism):
                     'How bits are flipped: "symmetric", all alike as in basic RAPPOR, or "optimized", the best for '
                     "rare categories (the default)."
                 ),
-                choices=get_args(Kind),
+                choices=get_args(Encoding),
                 optional=True,
             ),
         },
     )
 
-    def __post_init__(self, encoding: Kind | None) -> None:
-        object.__setattr__(self, "kind", encoding or self.kind)
+    def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no other bits.")
-        if self.kind not in get_args(Kind):
-            _checks.reject("kind" if encoding is None else "encoding", "symmetric or optimized", self.kind)
-        object.__setattr__(self, "encoding", self.kind)
-        threshold = _threshold(epsilon / 2 if self.kind == "symmetric" else epsilon)
+        if self.encoding not in get_args(Encoding):
+            _checks.reject("encoding", "symmetric or optimized", self.encoding)
+        threshold = _threshold(epsilon / 2 if self.encoding == "symmetric" else epsilon)
         if 2 * threshold >= SCALE:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", "large enough that a bit depends on its value", epsilon, hint)
@@ -109,7 +105,7 @@ class UnaryEncoding(Mechanism):
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> UnaryEncoding:
-        return cls(k=k, epsilon=settings["epsilon"], kind=settings.get("encoding") or "optimized")
+        return cls(k=k, epsilon=settings["epsilon"], encoding=settings.get("encoding") or "optimized")
 
     @property
     def inputs(self) -> int:
@@ -173,12 +169,12 @@ class UnaryEncoding(Mechanism):
         noise = f"local epsilon {self.local_epsilon:.4g}" if math.isfinite(self.epsilon) else "no pure guarantee"
         return (
             f"every person reports a bit for each of {self.k:,} values, the own one set with probability "
-            f"{float(law.kept):.4g}, any other with {float(law.raised):.4g} ({self.kind} unary encoding, {noise})"
+            f"{float(law.kept):.4g}, any other with {float(law.raised):.4g} ({self.encoding} unary encoding, {noise})"
         )
 
     @property
     def _kept(self) -> int:
-        return SCALE - self.threshold if self.kind == "symmetric" else SCALE // 2
+        return SCALE - self.threshold if self.encoding == "symmetric" else SCALE // 2
 
     @property
     def _masks(self) -> list[int]:

@@ -323,7 +323,7 @@ class KeyedRandomness(Randomness):
 
     def permutation(self, size: int) -> NoReturn:  # noqa: ARG002
         """Raise an error, because the order of release must not be a function of the records."""
-        hint = "Shuffle with secure(); only the randomizer may be keyed."
+        hint = "Use secure() for the shuffle; only the randomizer may use keyed randomness."
         _checks.reject("rng", "secure() or reproducible(seed) for a permutation", "<keyed>", hint)
 
     def __repr__(self) -> str:

@@ -467,7 +467,7 @@ def test_several_columns_are_repeated_as_they_were(folder: Path, monkeypatch: py
 
 def test_what_cannot_be_batches(folder: Path) -> None:
     bundled = ONE.replace("arrivals/*.csv", "statsmodels:fair")
-    with pytest.raises(DataError, match="a bundled data set is none"):
+    with pytest.raises(DataError, match="a bundled data set is not possible"):
         run(folder, specification=parse_collection(bundled))
     counted = parse_collection(
         ONE.replace('data = "arrivals/*.csv", column = "answer"', "n = 3").replace(', missing = "drop"', "")

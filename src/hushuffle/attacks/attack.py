@@ -31,7 +31,6 @@ from hushuffle.attacks.results import (
     noise_of,
     table,
 )
-from hushuffle.errors import DataError
 from hushuffle.mechanisms import randomizers
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, SubsetSelection
@@ -185,8 +184,7 @@ def link(
     least = _checks.integer("at_least", at_least, low=2)
     chosen = traces.lengths >= least
     if np.count_nonzero(chosen) < 2:
-        message = f"{source}: fewer than two people have {least} or more events. Choose a smaller at_least."
-        raise DataError(message)
+        fail(f"{source}: fewer than two people have {least} or more events. Choose a smaller at_least.")
     people = traces.select(chosen)
     coins = secure() if seed is None else reproducible(seed)
     noises = list(_noises(people.k, epsilons=epsilons, mechanisms=mechanisms, buckets=buckets))
@@ -197,9 +195,8 @@ def link(
     ]
     outcomes = []
     for done, tried in enumerate(tries):
-        scene = linkage.scene(
-            people, knowledge=knowledge, split=split, training=tried.known, events=_limit(tried.events)
-        )
+        sent_events = None if tried.events == "all" else tried.events
+        scene = linkage.scene(people, knowledge=knowledge, split=split, training=tried.known, events=sent_events)
         share = _within(tell, f"linking, {noise_of(tried)}", done / len(tries), 1 / len(tries))
         outcomes.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
     tell("done", 1.0)
@@ -310,10 +307,6 @@ def _attempt(
         published=published,
         again=float(np.mean(profiles.visits[people, scene.reported.events] > 0)),
     )
-
-
-def _limit(events: Events) -> int | None:
-    return None if events == "all" else events
 
 
 def _within(tell: Tell, what: str, start: float, width: float) -> Callable[[float], None]:

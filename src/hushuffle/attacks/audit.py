@@ -230,10 +230,5 @@ def audit_protocol(
     half = _checks.integer("trials", trials, low=8) // 2
     scores = release_scores(protocol.secret, others, values, half, secure() if rng is None else rng)
     return measure(
-        scores,
-        claimed=claimed,
-        delta=delta,
-        confidence=confidence,
-        names=(str(values[0]), str(values[1])),
-        ratios=True,
+        scores, claimed=claimed, delta=delta, confidence=confidence, names=(str(values[0]), str(values[1])), ratios=True
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_sampler
-from hushuffle.attacks.games import Game, Named, Terms, enough, games
+from hushuffle.attacks.games import Game, Named, Terms, enough, games, refuse
 from hushuffle.attacks.measured import AUDIT, Measurement
 from hushuffle.attacks.releases import drawn_at_once
 from hushuffle.errors import UnsupportedProtocolError
@@ -157,8 +157,7 @@ def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
 
 def _local(mechanism: Mechanism, trials: int, confidence: float, rng: Randomness, labels: Sequence[str]) -> Audited:
     if math.isinf(mechanism.local_epsilon):
-        message = "The local randomizer was not audited: it adds no noise, so no local epsilon is claimed."
-        raise UnsupportedProtocolError(message)
+        refuse("The local randomizer was not audited: it adds no noise, so no local epsilon is claimed.")
     pair = _worst_values(mechanism)
     claimed = Bound(lower=0.0, upper=mechanism.local_epsilon, kind="upper", unit="nats", sources=mechanism.sources)
     measurement = audit_mechanism(mechanism, values=pair, trials=trials, confidence=confidence, rng=rng)
@@ -169,8 +168,7 @@ def _larger(protocol: Protocol, delta: float) -> float:
     """Return the delta at half of the claimed epsilon, whose events are more frequent and need fewer trials."""
     claimed = dp.epsilon(protocol, delta=delta)
     if math.isinf(claimed.upper):
-        message = f"The release was not audited: no central epsilon is claimed at delta = {delta:g}."
-        raise UnsupportedProtocolError(message)
+        refuse(f"The release was not audited: no central epsilon is claimed at delta = {delta:g}.")
     return dp.delta(protocol, epsilon=claimed.lower / 2).lower
 
 
@@ -182,8 +180,7 @@ def _released(
     size = trials or _audited(protocol)
     enough(size, protocol.n)
     if witness is None or not math.isfinite(claimed.upper):
-        message = "The release was not audited: no pair of datasets is known whose epsilon attains the lower bound."
-        raise UnsupportedProtocolError(message)
+        refuse("The release was not audited: no pair of datasets is known whose epsilon attains the lower bound.")
     measurement = audit_protocol(
         protocol,
         others=witness.others,

@@ -23,8 +23,7 @@ DETECTION: Final = Citation(
     "performance, Eurospeech (1997)",
 )
 BOOTSTRAP: Final = Citation(
-    key="efron1979",
-    text="B. Efron, Bootstrap methods: another look at the jackknife, Annals of Statistics 7 (1979)",
+    key="efron1979", text="B. Efron, Bootstrap methods: another look at the jackknife, Annals of Statistics 7 (1979)"
 )
 
 _FEWEST_PEOPLE: Final = 20
@@ -83,12 +82,7 @@ def detection_curve(genuine: npt.ArrayLike, impostor: npt.ArrayLike) -> Detectio
 
 
 def equal_error_rate(
-    genuine: npt.ArrayLike,
-    impostor: npt.ArrayLike,
-    *,
-    confidence: float = 0.95,
-    replicates: int = 400,
-    seed: int = 1,
+    genuine: npt.ArrayLike, impostor: npt.ArrayLike, *, confidence: float = 0.95, replicates: int = 400, seed: int = 1
 ) -> Bound:
     """Return a bootstrap interval for the equal error rate from independent scores; a higher score is a better match.
 
@@ -149,7 +143,9 @@ def matrix_equal_error_rate(
         impostor = np.bincount(step, weights=pairs, minlength=steps.size)
         return _equal_error(np.bincount(step[same], weights=times, minlength=steps.size), impostor)
 
-    rates = [rate(_multiplicity(n, rng)) for _ in range(_checks.integer("replicates", replicates, low=20))]
+    draws = _checks.integer("replicates", replicates, low=20)
+    # How often each of n units occurs in a sample of n with replacement.
+    rates = [rate(np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)) for _ in range(draws)]
     return _percentiles(rate(np.ones(n)), rates, n, confidence)
 
 
@@ -200,11 +196,6 @@ def _crossing(false_accept: Floats, false_reject: Floats) -> float:
     after = int(np.argmax(gap >= 0))
     share = -gap[after - 1] / (gap[after] - gap[after - 1])
     return float(false_accept[after - 1] + share * (false_accept[after] - false_accept[after - 1]))
-
-
-def _multiplicity(n: int, rng: np.random.Generator) -> Floats:
-    """Return how often each of n units occurs in a sample of n with replacement."""
-    return np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
 
 
 def _percentiles(rate: float, rates: list[float], n: int, confidence: float) -> Bound:

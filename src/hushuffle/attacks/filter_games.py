@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, fair, tell_apart
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, fair, refuse, tell_apart
 from hushuffle.mechanisms.randomizers import BitFlipping
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, logo_counts
 from hushuffle.questions import bloom, dp
@@ -45,14 +44,16 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
     publishers = int(audiences.size).bit_length() - 1
     enough(terms.releases, bits * publishers)
     if audiences.sum() * hashes > _MOST_PEOPLE:
-        message = f"The game on Bloom filters was not played: all people would set over {_MOST_PEOPLE:,} bits."
-        raise UnsupportedProtocolError(message)
+        refuse(f"The game on Bloom filters was not played: all people would set over {_MOST_PEOPLE:,} bits.")
     protocol = bloom.snr.columns(publishers, bits, p)
     column = dp.delta(protocol, epsilon=0.0)
     encoder = BloomEncoder(bits=bits, hashes=hashes, key=terms.rng.words(4).tobytes())
     logos = _filled(audiences, bits, hashes, terms.rng)
-    without = [_filter(encoder, logos >> bit & 1) for bit in range(publishers)]
-    name = _person(encoder, logos)
+    ones = [np.packbits((logos >> bit & 1).astype(np.bool_)) for bit in range(publishers)]
+    without = [BloomFilter(bits=bits, hashes=hashes, key_check=encoder.key_check, packed=packed) for packed in ones]
+    # The target is a person whose columns are set by the fewest other people: the easiest one.
+    names = [f"person {place}" for place in range(_CANDIDATES)]
+    name = names[int(np.bitwise_count(logos[encoder.positions(names)]).sum(axis=1).argmin())]
     person, touched = encoder.encode([name]), np.unique(encoder.positions([name]))
     both, flips = (without, [each | person for each in without]), BitFlipping(width=1, p=p)
 
@@ -78,15 +79,3 @@ def _filled(audiences: Integers, bits: int, hashes: int, rng: Randomness) -> Int
     sets = np.repeat(np.arange(audiences.size), audiences * hashes)
     np.bitwise_or.at(logos, rng.integers(bits, sets.size), sets)
     return logos
-
-
-def _filter(encoder: BloomEncoder, ones: Integers) -> BloomFilter:
-    packed = np.packbits(ones.astype(np.bool_))
-    return BloomFilter(bits=encoder.bits, hashes=encoder.hashes, key_check=encoder.key_check, packed=packed)
-
-
-def _person(encoder: BloomEncoder, logos: Integers) -> str:
-    """Return the id of a person whose columns are set by the fewest other people: the easiest target."""
-    names = [f"person {place}" for place in range(_CANDIDATES)]
-    taken = np.bitwise_count(logos[encoder.positions(names)]).sum(axis=1)
-    return names[int(taken.argmin())]

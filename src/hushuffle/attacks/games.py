@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,11 @@ def games(protocol: Protocol) -> list[Named]:
     ]
 
 
+def refuse(message: str) -> NoReturn:
+    """Raise `UnsupportedProtocolError(message)`: a claim cannot be tested, or a game cannot be played."""
+    raise UnsupportedProtocolError(message)
+
+
 def enough(releases: int, messages: int) -> None:
     """Raise an error if releases are too large to be drawn often enough.
 
@@ -92,8 +97,7 @@ def enough(releases: int, messages: int) -> None:
     """
     if releases < _FEWEST:
         why = f"{_FEWEST} releases of {messages:,} messages take too long. Set trials, or audit fewer people"
-        message = f"The release was not audited: {why}."
-        raise UnsupportedProtocolError(message)
+        refuse(f"The release was not audited: {why}.")
 
 
 def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
@@ -177,7 +181,9 @@ def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
             held[1:] = others
         transcript = protocol.collect(held, rng=rng)
         likely = mechanism.likelihoods(transcript.reports, values)
-        hits += _best(fit(likely, likely[0] if knows_others else likely.mean(axis=0)), rng) == held[0]
+        scores = fit(likely, likely[0] if knows_others else likely.mean(axis=0))
+        best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))  # ties are broken at random
+        hits += int(best[int(rng.integers(best.size, size=1)[0])]) == held[0]
     what = "a person's value"
     attacker = "knows all other values" if knows_others else "knows no value"
     return Game(
@@ -207,12 +213,6 @@ def _name(protocol: Protocol, terms: Terms) -> Game:
         success=success(hits, terms.reports, terms.confidence),
         certified=certified,
     )
-
-
-def _best(scores: Floats, rng: Randomness) -> int:
-    """Return the index of the largest score; ties are broken at random."""
-    best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))
-    return int(best[int(rng.integers(best.size, size=1)[0])])
 
 
 def success(hits: int, trials: int, confidence: float) -> Bound:

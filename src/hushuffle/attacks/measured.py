@@ -121,7 +121,8 @@ def measure(
         _checks.reject("scores", "of four trials or more", size)
     if any(bool(np.isnan(told).any()) for told in scores):
         _checks.reject("scores", "numbers", "<nan among them>")
-    first = _split(size, chosen)
+    _checks.probability("chosen", chosen, low_open=True, high_open=True)
+    first = min(max(int(size * chosen), _ENOUGH), max(size // 2, int(size * chosen)))  # trials that choose the event
     train = np.concatenate([scores[0][:first], scores[1][:first]])
     test = (scores[0][first:size], scores[1][first:size])
     trials = size - first
@@ -179,12 +180,6 @@ def promise(first: Floats, second: Floats, *, trials: int, delta: float, confide
     if size == 0:
         _checks.reject("scores", "of one trial or more", 0)
     return _event(np.concatenate([first[:size], second[:size]]), trials, delta, confidence, ratios=False)[1]
-
-
-def _split(size: int, share: float) -> int:
-    """Return how many of `size` trials of an input choose the event."""
-    _checks.probability("chosen", share, low_open=True, high_open=True)
-    return min(max(int(size * share), _ENOUGH), max(size // 2, int(size * share)))
 
 
 @dataclass(frozen=True, kw_only=True)

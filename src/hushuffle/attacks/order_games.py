@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, success, tell_apart
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, refuse, success, tell_apart
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, Shuffler
 from hushuffle.questions import order
@@ -54,8 +53,7 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
     """Play the household game: name the places of a household's reports."""
     shuffler, mechanism, rng = protocol.shuffler, protocol.randomizer, terms.rng
     if protocol.reveals not in (Reveals.MULTISET, Reveals.NOISY_ORDER) or shuffler.expected_dummies:
-        message = "The household game was not played: its bound is known only for shuffled reports without dummies."
-        raise UnsupportedProtocolError(message)
+        refuse("The household game was not played: its bound is known only for shuffled reports without dummies.")
     terms = _affordable(terms, 2 * protocol.n)
     members = _group(protocol, groups, 2 * wanted + 1)
     alpha = 0.0 if groups is None else _alpha(shuffler, members)
@@ -146,8 +144,7 @@ def _group(protocol: Protocol, groups: order.Groups | None, least: int) -> Integ
     candidates = [groups[place] for place in range(len(groups))] if groups is not None else [np.arange(protocol.n)]
     large = [members for members in candidates if members.size >= least]
     if not large:
-        message = f"The game was not played: no group has {least:,} people."
-        raise UnsupportedProtocolError(message)
+        refuse(f"The game was not played: no group has {least:,} people.")
     members = min(large, key=len)
     shuffler = protocol.shuffler
     return members[np.argsort(ranks(shuffler.reference)[members])] if isinstance(shuffler, MallowsShuffle) else members

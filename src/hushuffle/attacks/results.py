@@ -191,7 +191,7 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
             caption="Measured identification error with its interval, and certified lower bound, against epsilon.",
             x_label="epsilon of one report",
             x=lambda tried: tried.epsilon,
-            name=lambda tried: f"{_mechanism(tried)}, {_size(tried)}",
+            name=lambda tried: f"{_mechanism(tried)}, {_known(tried)}, {tried.events} reported",
             certified=True,
         ),
         _chart(
@@ -278,7 +278,3 @@ def _noise(tried: Try) -> str:
 
 def _known(tried: Try) -> str:
     return "all known" if tried.known is None else f"{tried.known} known"
-
-
-def _size(tried: Try) -> str:
-    return f"{_known(tried)}, {tried.events} reported"

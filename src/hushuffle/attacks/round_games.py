@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, evidence, fair, tell_apart
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.attacks.games import Game, Integers, Named, Terms, enough, evidence, fair, refuse, tell_apart
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.questions import dp
@@ -41,8 +40,7 @@ def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     distance = dp.compose_delta([(protocol, 2)], epsilon=0.0)
     witness = dp.delta(protocol, epsilon=0.0).witness
     if witness is None:
-        message = "The rounds were not audited: no pair of datasets is known whose epsilon attains the lower bound."
-        raise UnsupportedProtocolError(message)
+        refuse("The rounds were not audited: no pair of datasets is known whose epsilon attains the lower bound.")
     rest = np.repeat(np.arange(len(witness.others)), witness.others)
 
     def run(world: int) -> float:
@@ -66,8 +64,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
     _asked_again(rounds)
     enough(terms.releases, 2 * protocol.n)
     if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
-        message = "The game on changed values was not played: the shuffler adds reports up, or adds dummies or noise."
-        raise UnsupportedProtocolError(message)
+        refuse("The game on changed values was not played: the shuffler adds reports up, or adds dummies or noise.")
     shows = dp.change_shows(protocol)
     last = protocol.randomizer.inputs - 1
 
@@ -89,8 +86,7 @@ def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
 
 def _asked_again(rounds: int) -> None:
     if rounds < 2:
-        message = "Two rounds were not audited: people report once (rounds is missing or 1)."
-        raise UnsupportedProtocolError(message)
+        refuse("Two rounds were not audited: people report once (rounds is missing or 1).")
 
 
 def _kept(protocol: Protocol, held: Integers, key: bytes) -> Integers:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.attacks.audit_study import Audited, audit_report, played_games
-from hushuffle.attacks.games import Game, Named, Terms, enough, fair, tell_apart
+from hushuffle.attacks.games import Game, Named, Terms, enough, fair, refuse, tell_apart
 from hushuffle.attacks.measured import measure
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
@@ -184,8 +184,7 @@ def _claims(
 ) -> list[Audited]:
     claimed, size = dp.epsilon(protocol, delta=delta), protocol.messages * protocol.needed
     if math.isinf(claimed.upper):
-        message = f"The release was not audited: no central epsilon is claimed at delta = {delta:g}."
-        raise UnsupportedProtocolError(message)
+        refuse(f"The release was not audited: no central epsilon is claimed at delta = {delta:g}.")
     releases = trials or min(_TRIALS, _OF_CLAIMS // size)
     enough(releases, size)
     half = dp.delta(protocol, epsilon=claimed.lower / 2).lower
@@ -230,10 +229,7 @@ def _mixed(protocol: SplitAndMix, code: int, releases: int, rng: Randomness) -> 
     """Return the messages of some releases, shape (releases, messages), not shuffled, since tests ignore the order."""
     codes = np.zeros((releases, protocol.needed), dtype=np.int64)
     codes[:, 0] = code
-    return _of_release(protocol.shares(codes.ravel(), rng=rng), releases)
-
-
-def _of_release(sent: Integers, releases: int) -> Integers:
+    sent = protocol.shares(codes.ravel(), rng=rng)
     return sent.reshape(len(sent), releases, -1).transpose(1, 0, 2).reshape(releases, -1)
 
 
@@ -263,11 +259,10 @@ def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
     enough(terms.releases, each * people)
     if cells > _SUBSETS:
         sets = math.lgamma(people * each + 1) - math.lgamma(each + 1) - math.lgamma((people - 1) * each + 1)
-        message = (
+        refuse(
             f"The game on equal sums was not played: 10^{sets / math.log(10):.0f} sets of {each} messages modulo "
             f"{modulus:,} are too many. Certified: no adversary succeeds more often than 1/2 + {protocol.slack:.2g}."
         )
-        raise UnsupportedProtocolError(message)
     numbers = np.zeros((2, people), dtype=np.int64)
     numbers[0, 0], numbers[1, :2] = 2, 1
 

@@ -107,7 +107,7 @@ def _of_options(k: int, local_epsilon: float, mechanism: str, release: str) -> P
             randomizer = RandomizedResponse(k=k, epsilon=local_epsilon)
         else:
             randomizer = UnaryEncoding(
-                k=k, epsilon=local_epsilon, kind="symmetric" if mechanism == "symmetric" else "optimized"
+                k=k, epsilon=local_epsilon, encoding="symmetric" if mechanism == "symmetric" else "optimized"
             )
     except InvalidInputError as error:
         raise UsageError(_option(error.problem)) from None

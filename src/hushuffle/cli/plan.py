@@ -237,7 +237,7 @@ def _moment(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"--start must be a moment with its time zone, such as 2026-05-01T10:00Z, got {text!r}."
+        message = f"--start must be a time with a time zone, such as 2026-05-01T10:00Z, got {text!r}."
         raise UsageError(message)
     return moment
 

@@ -156,7 +156,7 @@ class SecureSums(SearchedCurve):
         """Return the curve of n people; the servers add `coins` secret fair random bits to each column.
 
         >>> import hushuffle as hs
-        >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, kind="symmetric")
+        >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, encoding="symmetric")
         >>> print(SecureSums.of(encoding.law().one_hot, n=1000, local_epsilon=2.0).epsilon(1e-6))
         0.1811 to 0.1814 nats (certified bracket)
         """

@@ -94,8 +94,7 @@ class NumberEstimate:
     def quantile_intervals(self, shares: npt.ArrayLike, confidence: float = 0.95) -> Floats:
         """Return an interval for each quantile of the people's numbers, shape (m, 2), each at `confidence`.
 
-        Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are
-        levels.
+        Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are levels.
 
         Raises:
             InvalidInputError: a share or the confidence is outside (0, 1).

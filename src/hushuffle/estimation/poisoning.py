@@ -24,10 +24,9 @@ USUAL: Final = 100
 class PoisoningGain:
     """Maximal poisoning gain: how far `fakes` of the n clients can move the expected estimate of any value's share.
 
-    Shares are of all n clients; the true share counts honest clients only. `honest` bounds the rise if Sybil
-    clients follow the protocol with chosen values. `raised` and `lowered` (both >= 0) bound the change with
-    arbitrary reports; an adversary who knows the mechanism attains them. The same reports raise at most `at_once`
-    values that far at once.
+    Shares are of all n clients; the true share counts honest clients only. `honest` bounds the rise if Sybil clients
+    follow the protocol with chosen values. `raised` and `lowered` (both >= 0) bound the change with arbitrary reports;
+    an adversary who knows the mechanism attains them. The same reports raise at most `at_once` values that far at once.
     """
 
     fakes: int
@@ -125,7 +124,7 @@ def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
     Source: docs/theory/secure-sums.md, Theorem 9.
 
     >>> import hushuffle as hs
-    >>> encoding = hs.UnaryEncoding(k=100, epsilon=8.0, kind="symmetric")
+    >>> encoding = hs.UnaryEncoding(k=100, epsilon=8.0, encoding="symmetric")
     >>> print(refused(encoding, most_ones=4), refused(encoding, most_ones=20))
     0.1026 (exact) 1.355e-15 (exact)
     """

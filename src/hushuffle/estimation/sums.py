@@ -63,8 +63,7 @@ class SumEstimate:
     def half_width(self, confidence: float = 0.95) -> float:
         """Return a bound that the error of an estimated total does not exceed with probability `confidence`.
 
-        It uses the distribution of the noise; the error of rounding is taken as normal, with the worst-case
-        variance.
+        It uses the distribution of the noise; the error of rounding is taken as normal, with the worst-case variance.
 
         Raises:
             InvalidInputError: the confidence is outside (0, 1), or so near to 1 that the modulus does not allow it.

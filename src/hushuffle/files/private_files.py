@@ -33,6 +33,30 @@ def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
         file.write(content)
 
 
+def write_whole(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Write `content` into `path` atomically; other users may read it, as far as the system's defaults allow.
+
+    `durable`: whether to flush the content to the disk, so that it survives a loss of power.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+    if durable:
+        flush_folder(path.parent)
+
+
 @contextmanager
 def private_file(path: Path, *, durable: bool = True, first: bool = False) -> Iterator[BinaryIO]:
     """Open a new file that replaces `path` when it is complete; only the owner may read it.

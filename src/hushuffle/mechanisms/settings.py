@@ -78,14 +78,14 @@ class Table:
     calibrated: Literal["noise", "messages", "nothing"] = "noise"
     trusted_with: str = ""
 
-    def broken(self, raw: Mapping[str, Any]) -> Iterator[Problem]:
-        """Yield a problem for every present key with an invalid value."""
+    def broken(self, raw: Mapping[str, Any], section: str = "randomizer") -> Iterator[Problem]:
+        """Yield the problem of a table of `section` that has both or none of two alternative keys."""
         if self.either is not None:
             given = [name for name in self.either if name in raw]
             if len(given) != 1:
                 hint = "Both describe the same setting." if given else f"For example {self.example}."
                 rule = f"must have either {self.either[0]} or {self.either[1]}"
-                yield Problem(key="randomizer", rule=rule, value="both" if given else "neither", hint=hint)
+                yield Problem(key=section, rule=rule, value="both" if given else "neither", hint=hint)
 
     def given(self, raw: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the mechanism's settings in a specification's table; None if one is missing or has a wrong type."""

@@ -1,4 +1,10 @@
-"""Value classes that all packages of this library use; they are frozen, and validate their keyword-only fields."""
+"""Value classes that all packages of this library use; they are frozen, and validate their keyword-only fields.
+
+`Progress` is the type of functions to which long computations report their progress.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from hushuffle.model.bound import Bound, Bounds, Guarantee, Kind, Witness, json_number, number
 from hushuffle.model.channel import Channel
@@ -8,7 +14,6 @@ from hushuffle.model.domain import Domain
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.model.number_grid import NumberGrid
 from hushuffle.model.pictures import Chart, Diagram, HeatMap, Panel, PointMap, Series
-from hushuffle.model.progress import Progress, silent
 from hushuffle.model.release import Estimate, Histogram, Transcript
 from hushuffle.model.report import Cell, Certificate, Finding, Population, Report, Table, Unanswered, Utility, Warned
 from hushuffle.model.statement import Anonymity, Assumption, Headline, Scenario, Statement, Status, Target, Translation
@@ -61,3 +66,10 @@ __all__ = [
     "number",
     "silent",
 ]
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""A function that receives the current step in words, and the approximate share of the work done, from 0 to 1."""
+
+
+def silent(_stage: str, _share: float) -> None:
+    """Ignore the progress; this is the default function if the caller passes none."""

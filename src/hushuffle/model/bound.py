@@ -52,11 +52,10 @@ class Witness:
 class Bound:
     """A figure with its certainty: the true value lies in [lower, upper] (for an estimate, with `confidence`).
 
-    `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed),
-    `bracket` (both bounds are proven), `upper` or `lower` (the other bound is trivial), `estimate`
-    (an interval that holds with probability `confidence`), or `approximation` (lower == upper, but the true
-    value may be smaller or larger). `unit` is "nats", "bits", "probability", or another plain word.
-    `sources` cite the formula or proof.
+    `kind` is `exact` (lower == upper up to the floating-point error stated where it is computed), `bracket` (both
+    bounds are proven), `upper` or `lower` (the other bound is trivial), `estimate` (an interval that holds with
+    probability `confidence`), or `approximation` (lower == upper, but the true value may be smaller or larger). `unit`
+    is "nats", "bits", "probability", or another plain word. `sources` cite the formula or proof.
 
     Raises:
         InvalidInputError: the bounds are out of order or nan; an exact or approximate figure has two different

@@ -19,9 +19,8 @@ _TOLERANCE = 1e-12
 class Channel:
     """A channel Q(y|x) = `matrix[x, y]`, shape (inputs, outputs); each row is a distribution.
 
-    The matrix holds float64, or `fractions.Fraction` objects when every entry is rational
-    (integers count as rational); arithmetic then stays exact. `inputs` and `outputs` name
-    rows and columns and default to 0, 1, ...
+    The matrix holds float64, or `fractions.Fraction` objects when every entry is rational (integers count as rational);
+    arithmetic then stays exact. `inputs` and `outputs` name rows and columns and default to 0, 1, ...
 
     Raises:
         InvalidInputError: `matrix` is not a matrix, an entry is negative, a row does not sum to 1

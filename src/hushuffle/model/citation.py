@@ -115,3 +115,7 @@ MURAKAMI = Citation(
     text="T. Murakami, Y. Sei, R. Eriguchi, Augmented shuffle protocols for accurate and robust frequency estimation "
     "under differential privacy, IEEE S&P (2025)",
 )
+MEEHAN = Citation(
+    key="meehan2022",
+    text="C. Meehan, A. Roy Chowdhury, K. Chaudhuri, S. Jha, Privacy implications of shuffling, ICLR (2022)",
+)

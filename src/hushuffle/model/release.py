@@ -86,13 +86,12 @@ class Transcript:
 class Estimate:
     """Unbiased estimates of the frequencies of the people's values, shape (k,), with the variances of the estimates.
 
-    The variance of `frequencies[x]` when the true frequency is p is
-    `variance_intercept + variance_slope * p`, over the randomness of the randomizers, for
-    fixed values of the people. If the variance also depends on the frequencies of other values, `variance_matrix`,
-    shape (k, k), times the true frequencies is added. Estimates may be negative or exceed 1: they are not clipped,
-    since clipping biases them. Post-processing (`hushuffle.estimation`) returns another `Estimate`
-    that names the method in `postprocessing`; its standard errors and intervals still describe
-    the unbiased `raw` frequencies.
+    The variance of `frequencies[x]` when the true frequency is p is `variance_intercept + variance_slope * p`, over the
+    randomness of the randomizers, for fixed values of the people. If the variance also depends on the frequencies of
+    other values, `variance_matrix`, shape (k, k), times the true frequencies is added. Estimates may be negative or
+    exceed 1: they are not clipped, since clipping biases them. Post-processing (`hushuffle.estimation`) returns another
+    `Estimate` that names the method in `postprocessing`; its standard errors and intervals still describe the unbiased
+    `raw` frequencies.
     """
 
     frequencies: npt.NDArray[np.float64]

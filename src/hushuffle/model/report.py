@@ -58,11 +58,10 @@ class Table:
 class Finding:
     """A finding on what one adversary learns: the question, one plain sentence, and the figure behind the sentence.
 
-    `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...);
-    `adversary` names the adversary in words; `proof` names the theorem or argument.
-    The sources of `bound` are the citations. `shown` is the figure next to the sentence if it differs from `bound`: for
-    example a success rate where `bound` is the error rate. `certificate`, if any, lets a third party check `bound`
-    without this library.
+    `question` is a short stable name ("central-dp", "vulnerability", "re-identification", ...); `adversary` names the
+    adversary in words; `proof` names the theorem or argument. The sources of `bound` are the citations. `shown` is the
+    figure next to the sentence if it differs from `bound`: for example a success rate where `bound` is the error rate.
+    `certificate`, if any, lets a third party check `bound` without this library.
     """
 
     question: str

@@ -18,10 +18,9 @@ Integers = npt.NDArray[np.int64]
 class Traces:
     """The event sequences (traces) of n users, each in order of time, concatenated in one array.
 
-    `events`: codes 0..k-1, shape (total,). The events of the user at position i are
-    `events[offsets[i]:offsets[i + 1]]`; `offsets` has shape (n + 1,). A trace may be empty. `users`: distinct
-    integers that identify the users, shape (n,); default 0..n-1. `labels`: the names of the codes,
-    or None. The arrays are read-only.
+    `events`: codes 0..k-1, shape (total,). The events of the user at position i are `events[offsets[i]:offsets[i +
+    1]]`; `offsets` has shape (n + 1,). A trace may be empty. `users`: distinct integers that identify the users, shape
+    (n,); default 0..n-1. `labels`: the names of the codes, or None. The arrays are read-only.
 
     Raises:
         InvalidInputError: shapes or codes are inconsistent (the message shows no event and no user).

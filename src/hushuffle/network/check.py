@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from hushuffle._checks import fail
 from hushuffle.files.secret_keys import derived
 from hushuffle.model import Guarantee, number
-from hushuffle.network.nodes.document import RunDocument, Step
+from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.source import Person
 from hushuffle.network.odometer import Odometer, Spending
@@ -65,8 +65,13 @@ def check_promise(document: RunDocument) -> Promise:
         luck = {"only_on_purpose": (plan.coins_known(cluster), step.only_on_purpose)}
         different = [name for name, (promised, asked) in (sizes | traffic | luck).items() if promised != asked]
         if different:
-            _refuse(f"{', '.join(different)} of the step {step.name!r} are not those of its plan")
-        _check_holders(step)
+            _refuse(f"{', '.join(different)} of the step {step.name!r} differ from its plan")
+        fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
+        if fewest < step.min_batch:
+            _refuse(
+                f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
+                f"{step.min_batch:,} (several places of one node count once). Lower traffic.min_batch, or add holders"
+            )
     if not specification.query.promises(document.query):
         _refuse("its query differs from its plan")
     promise = Promise(specification=specification, plan=plan)
@@ -79,16 +84,6 @@ def check_promise(document: RunDocument) -> Promise:
 def in_words(guarantee: Guarantee) -> str:
     """Return a sentence that states a guarantee, for messages about a rejected run."""
     return f"epsilon is up to {number(guarantee.upper, up=True)} at delta = {guarantee.delta:g}"
-
-
-def _check_holders(step: Step) -> None:
-    """Raise an error if fewer than `min_batch` nodes send for a batch, since sources of the same node do not count."""
-    fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
-    if fewest < step.min_batch:
-        _refuse(
-            f"a batch of the step {step.name!r} has {fewest:,} different holders, fewer than its min_batch = "
-            f"{step.min_batch:,} (several places of one node count once). Lower traffic.min_batch, or add holders"
-        )
 
 
 def _refuse(why: str) -> NoReturn:
@@ -122,13 +117,10 @@ def _check_authority(policy: Policy, identity: Identity) -> None:
         certificates = x509.load_pem_x509_certificates(identity.authority.encode())
     except Exception:  # noqa: BLE001 - each fault raises another exception
         _decline(identity.name, "its authority.pem holds no certificate")
-    unknown = [one for one in map(_fingerprint, certificates) if one not in policy.authorities]
+    fingerprints = [certificate.fingerprint(SHA256()).hex() for certificate in certificates]
+    unknown = [fingerprint for fingerprint in fingerprints if fingerprint not in policy.authorities]
     if unknown:
         _decline(identity.name, f"the authority with the fingerprint {unknown[0]} is not among authorities")
-
-
-def _fingerprint(certificate: x509.Certificate) -> str:
-    return certificate.fingerprint(SHA256()).hex()
 
 
 def spend(

@@ -13,7 +13,7 @@ import tomli_w
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import Problem, SpecificationError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, text_in
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.check import check_promise
@@ -114,8 +114,16 @@ def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: 
         raise SpecificationError(str(hosts), (problem,))
 
     def server(name: str) -> Server:
-        seal = None if name.startswith("scrambler") else _seal(hosts.parent / wanted.seals / f"{name}.seal.pub")
-        return Server(address=wanted.servers[name], seal=seal)
+        if name.startswith("scrambler"):
+            return Server(address=wanted.servers[name])
+        path = hosts.parent / wanted.seals / f"{name}.seal.pub"
+        try:
+            seal = PublicSealKey.of(path.read_text("ascii").strip())
+        except (OSError, UnicodeDecodeError):
+            fail(
+                f"{path} cannot be read. `hushuffle node certs` creates seal keys; only the public half is needed here."
+            )
+        return Server(address=wanted.servers[name], seal=seal.text)
 
     document = draw_up(specification, plan, names, server=server, rng=secure())
     document = document.starting(start or dt.datetime.now(dt.UTC) + AHEAD)
@@ -148,20 +156,9 @@ def _sources(wanted: Hosts, folder: Path) -> list[str]:
     if wanted.sources_file is None:
         return list(wanted.sources)
     path = folder / wanted.sources_file
-    try:
-        names = path.read_text("utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        fail(f"{path} cannot be read: {reason or 'an error'}.")
+    names = text_in(path).split()
     wrong = [name for name in dict.fromkeys(names) if not is_name(name)]
     if wrong or not names:
         got = ", ".join(map(repr, wrong[:3])) or "none"
         fail(f"{path} must hold one name on each line, of {NAME_RULE}; got {got}.")
     return names
-
-
-def _seal(path: Path) -> str:
-    try:
-        return PublicSealKey.of(path.read_text("ascii").strip()).text
-    except (OSError, UnicodeDecodeError):
-        fail(f"{path} cannot be read. `hushuffle node certs` creates seal keys; only the public half is needed here.")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -17,7 +15,7 @@ from typing import Any, Final, Self
 from hushuffle._checks import fail
 from hushuffle.errors import HushuffleError
 from hushuffle.files.causes import cause
-from hushuffle.files.private_files import flush_folder
+from hushuffle.files.private_files import write_whole
 from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.network.check import Promise, check_policy, check_promise, spend
 from hushuffle.network.nodes.compute import ComputeNode
@@ -28,7 +26,7 @@ from hushuffle.network.nodes.node import Places, health
 from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.source import Person, SourceNode
+from hushuffle.network.nodes.source import SourceNode
 from hushuffle.network.nodes.spool import Room
 from hushuffle.network.setup import held_records
 from hushuffle.network.specification import NodeConfiguration, Policy, load_node
@@ -83,7 +81,13 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
-    loop.set_exception_handler(_unexpected)
+
+    def unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+        """Replace asyncio's log of failed background tasks, since error texts may quote data."""
+        kind = type(context.get("exception")).__name__
+        Journal(node="process", out=sys.stderr).event("unexpected error", kind=kind)
+
+    loop.set_exception_handler(unexpected)
 
     async def one(node: AnyNode) -> None:
         try:
@@ -95,12 +99,6 @@ async def _run(nodes: Sequence[AnyNode]) -> Ran:
     await asyncio.gather(*(one(node) for node in nodes))
     counters = {node.name: node.journal.counters() for node in nodes}
     return Ran(counters=counters, failures=failures, result=next((one for one in results if one), None))
-
-
-def _unexpected(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Replace asyncio's log of failed background tasks, since error texts may quote data."""
-    kind = type(context.get("exception")).__name__
-    Journal(node="process", out=sys.stderr).event("unexpected error", kind=kind)
 
 
 def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
@@ -174,21 +172,27 @@ def _nodes(
     config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
 ) -> list[AnyNode]:
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
+    owned = config.records is not None and config.records.data is not None
+    policy = config.policy or (Policy() if owned else None)  # prepared records of a rehearsal have no owner
     held, coins, state, places = None, b"", folder / config.state, Places()
     nodes: list[AnyNode] = []
     for name in config.nodes:
         journal, identity = Journal(node=name, out=sys.stderr), _identity(config, name, folder)
         if name in document.places:
-            policy = _policy(config)
             if policy is not None:
                 check_policy(policy, promise, document, identity)
             if held is None:
                 held = held_records(config, document, promise.specification.query, folder)
                 coins = _coins(config, folder)
             own = held.get(name, ())
-            nodes.append(_source(config, document, identity, own, coins, folder, places))
-            if policy is not None and config.records is not None and config.records.data is not None:
-                spend(policy, promise, document, own, key=coins, state=folder / config.records.state)
+            assert config.records is not None
+            # The rows of every table are numbered from 0: nodes that share a key must not share their randomness.
+            draws = coins if config.records.prepared is not None else derived(coins, f"node {name}")
+            sent = folder / config.records.state
+            journal = Journal(node=name)  # thousands of sources may run: they have counters, but no log
+            nodes.append(SourceNode(document, identity, own, key=draws, state=sent, journal=journal, places=places))
+            if policy is not None and config.records.data is not None:
+                spend(policy, promise, document, own, key=coins, state=sent)
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
             fail(f"{name} takes no part in this run: the document does not list it.")
@@ -196,34 +200,11 @@ def _nodes(
         if name in scramblers:
             nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
             continue
-        key = _seal_key(config, name, folder)
+        secret = _placed(config.seals.get(name), folder) or str(folder / config.identities / f"{name}.seal")
+        key = SealKey.of(text_of_secret(secret))
         kind = ResultNode if name == document.result else ComputeNode
         nodes.append(kind(document, identity, where, key=key, journal=journal, state=state))
     return nodes
-
-
-def _policy(config: NodeConfiguration) -> Policy | None:
-    """Return the policy of the sources' owner; None for prepared records of a rehearsal, which have no owner."""
-    own = config.records is not None and config.records.data is not None
-    return config.policy or (Policy() if own else None)
-
-
-def _source(
-    config: NodeConfiguration,
-    document: RunDocument,
-    identity: Identity,
-    held: Sequence[Person],
-    key: bytes,
-    folder: Path,
-    places: Places,
-) -> SourceNode:
-    assert config.records is not None
-    state = folder / config.records.state
-    if config.records.prepared is None:
-        # The rows of every table are numbered from 0: nodes that share a key must not share their randomness.
-        key = derived(key, f"node {identity.name}")
-    journal = Journal(node=identity.name)  # thousands of sources may run: they have counters, but no log
-    return SourceNode(document, identity, held, key=key, state=state, journal=journal, places=places)
 
 
 def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
@@ -235,11 +216,6 @@ def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
         key=_placed(config.keys.get(name), folder) or str(place / f"{name}.key"),
         address=config.addresses.get(name),
     )
-
-
-def _seal_key(config: NodeConfiguration, name: str, folder: Path) -> SealKey:
-    where = _placed(config.seals.get(name), folder) or str(folder / config.identities / f"{name}.seal")
-    return SealKey.of(text_of_secret(where))
 
 
 def _placed(where: str | None, folder: Path) -> str | None:
@@ -271,15 +247,7 @@ def result_room(path: Path, document: RunDocument) -> Room:
 
 def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
     """Write JSON to the disk atomically."""
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(content, indent=1, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        flush_folder(path.parent)
+        write_whole(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(), durable=True)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_whole
 from hushuffle.model import Progress
 from hushuffle.network.check import check_promise
 from hushuffle.network.node import result_room, room_file
@@ -111,7 +112,10 @@ def run_on_network(
         room = _room(out, deployment.document)
         clean.callback(room.give)
         processes = configure(deployment, loopback, place, key, (specification.network or Network()).processes)
-        deployment = replace(deployment, document=deployment.document.starting(_soon(len(deployment.people))))
+        # Processes that start now are ready then: each first reads the certificates of its nodes.
+        busy = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
+        ready = dt.timedelta(seconds=busy * (_START + len(deployment.people) * _START_EACH))
+        deployment = replace(deployment, document=deployment.document.starting(dt.datetime.now(dt.UTC) + ready))
         (place / DOCUMENT).write_text(deployment.document.text, encoding="utf-8")
         seen = Trace(hosts=loopback.names, cell=record_size(deployment.document.message))
         failures = asyncio.run(_watch(processes, group, loopback, seen, deployment, interfere, tell))
@@ -123,7 +127,7 @@ def run_on_network(
         room.give()
         try:
             for name in (RESULT_FILE, DOCUMENT):
-                _copy(place / name, out / name)
+                write_whole(out / name, (place / name).read_bytes())
         except OSError as error:
             second = Path(tempfile.mkdtemp(prefix="hushuffle-result-")) / RESULT_FILE
             shutil.copyfile(result_file, second)
@@ -152,23 +156,6 @@ def _room(out: Path, document: RunDocument) -> Room:
     except OSError as error:
         fail(f"{out} cannot be written: {cause(error)}.")
     return result_room(out / RESULT_FILE, document)
-
-
-def _soon(sources: int) -> dt.datetime:
-    """Return the moment when processes that start now will be ready: each first reads the certificates of its nodes."""
-    busy = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
-    return dt.datetime.now(dt.UTC) + dt.timedelta(seconds=busy * (_START + sources * _START_EACH))
-
-
-def _copy(path: Path, to: Path) -> None:
-    """Copy a file atomically."""
-    partial = to.with_name(f".{to.name}.partial")
-    try:
-        shutil.copyfile(path, partial)
-        partial.replace(to)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _in_memory(sources: int) -> Path | None:

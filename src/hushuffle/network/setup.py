@@ -20,7 +20,7 @@ from hushuffle.network.nodes.source import Person
 from hushuffle.network.specification import NodeConfiguration
 from hushuffle.plans import Cluster, Plan, Traffic
 from hushuffle.queries import PlanSpecification
-from hushuffle.queries.query import Integers, Query, Records, Rows
+from hushuffle.queries.query import Query, Records, Rows
 from hushuffle.queries.specification import Network
 from hushuffle.randomness import Randomness
 
@@ -54,15 +54,22 @@ def draw_up(
     network, task = specification.network or Network(), specification.query.task(records)
     clusters = [cluster for cluster in plan.clusters if cluster.reads]
     rows_of = specification.query.asked(plan, len(holders), rng)
-    steps = tuple(
-        _step(plan, _computes(specification, number, cluster), number, cluster, rows, holders, rng)
-        for number, (cluster, rows) in enumerate(zip(clusters, rows_of, strict=True), start=1)
-    )
+    steps: list[Step] = []
+    for number, (cluster, rows) in enumerate(zip(clusters, rows_of, strict=True), start=1):
+        scramblers: tuple[str | None, ...] = _scramblers(number, cluster) or (None,)
+        order = rows[rng.permutation(rows.size)].tolist()
+        batches = tuple(
+            Batch(scrambler=scrambler, holders=tuple(holders[row] for row in order[start :: len(scramblers)]))
+            for start, scrambler in enumerate(scramblers)
+        )
+        computes, only = _computes(specification, number, cluster), plan.coins_known(cluster)
+        traffic = Traffic.of(cluster).given()
+        steps.append(Step(name=cluster.name, computes=computes, batches=batches, only_on_purpose=only, **traffic))
     document = RunDocument(
         plan=specification.effective(),
         people=len(holders),
         query=task,
-        steps=steps,
+        steps=tuple(steps),
         result=RESULT,
         servers={name: server(name) for name in names},
         message=network.message,
@@ -121,25 +128,6 @@ def _scramblers(number: int, cluster: Cluster) -> tuple[str, ...]:
     return tuple(f"scrambler-{number}-{place:0{width}d}" for place in range(1, cluster.scramblers + 1))
 
 
-def _step(
-    plan: Plan,
-    computes: tuple[str, ...],
-    number: int,
-    cluster: Cluster,
-    rows: Integers,
-    holders: Sequence[str],
-    rng: Randomness,
-) -> Step:
-    scramblers: tuple[str | None, ...] = _scramblers(number, cluster) or (None,)
-    order = rows[rng.permutation(rows.size)].tolist()
-    batches = tuple(
-        Batch(scrambler=scrambler, holders=tuple(holders[row] for row in order[start :: len(scramblers)]))
-        for start, scrambler in enumerate(scramblers)
-    )
-    traffic, only_on_purpose = Traffic.of(cluster).given(), plan.coins_known(cluster)
-    return Step(name=cluster.name, computes=computes, batches=batches, only_on_purpose=only_on_purpose, **traffic)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
     """A run on one machine: the public document, and the secret seal keys and records of all nodes."""
@@ -150,12 +138,7 @@ class Deployment:
 
 
 def deploy(
-    specification: PlanSpecification,
-    plan: Plan,
-    records: Records,
-    *,
-    address: Callable[[str], str],
-    rng: Randomness,
+    specification: PlanSpecification, plan: Plan, records: Records, *, address: Callable[[str], str], rng: Randomness
 ) -> Deployment:
     """Return a run of a plan in which each record has its own node.
 

@@ -62,13 +62,13 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
 
 def promised(specification: PlanSpecification, plan: Plan, guarantee: Guarantee) -> Finding:
     """Return the plan's guarantee as a finding; it holds for the smallest batches that the plan allows."""
-    seen = "the traffic and what is released with noise tell" if plan.releases else "the traffic tells"
+    seen = "the traffic and the noisy releases reveal" if plan.releases else "the traffic reveals"
     return Finding(
         question="plan-dp",
         adversary="an observer of all messages",
         sentence=(
-            f"What {seen} about one person, at delta = {specification.targets.delta:g}, even if batches are as small "
-            "as the plan allows."
+            f"This bounds what {seen} about one person, at delta = {specification.targets.delta:g}, even if batches "
+            "are as small as the plan allows."
         ),
         bound=guarantee.epsilon,
         proof="composition of dominating pairs over all clusters that one item affects",

@@ -118,7 +118,7 @@ def sum_upwards(parts: Iterable[float]) -> float:
     (8.0, 0.30000000000000004)
     """
     listed = list(parts)
-    return math.inf if math.inf in listed else _upwards(sum(map(Fraction, listed), start=Fraction(0)))
+    return math.inf if math.inf in listed else upwards(sum(map(Fraction, listed), start=Fraction(0)))
 
 
 def times_upwards(part: float, times: int) -> float:
@@ -127,12 +127,30 @@ def times_upwards(part: float, times: int) -> float:
     >>> times_upwards(2.0, 4), times_upwards(0.1, 3)
     (8.0, 0.30000000000000004)
     """
-    return part if math.isinf(part) else _upwards(times * Fraction(part))
+    return part if math.isinf(part) else upwards(times * Fraction(part))
 
 
-def _upwards(exact: Fraction) -> float:
-    nearest = float(exact)
+def upwards(exact: Fraction) -> float:
+    """Return the smallest float >= `exact`, or infinity if `exact` is above the largest float.
+
+    >>> Fraction(upwards(Fraction(1, 3))) >= Fraction(1, 3)
+    True
+    """
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def downwards(exact: Fraction) -> float:
+    """Return the largest float <= `exact`, for `exact` from 0 to the largest float.
+
+    >>> Fraction(downwards(Fraction(1, 3))) <= Fraction(1, 3)
+    True
+    """
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
 Row = dict[int, Fraction]

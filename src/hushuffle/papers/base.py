@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Bound, Claim, Report, Verdict, number
+from hushuffle.model import Bound, Cell, Claim, Report, Table, Verdict, number
 from hushuffle.questions import qif
+
+_T = TypeVar("_T")
 
 _NAME: Final = re.compile(
     r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table|part|property|section|theorem)-(?P<number>\d+)"
@@ -195,6 +197,14 @@ def claim(
 
 
 _POINT: Final = "The curve has too few points to confirm or contradict the claim."
+
+
+def tabulated(
+    items: Sequence[_T], columns: Mapping[str, Callable[[_T], Cell]], *, key: str, title: str, caption: str
+) -> Table:
+    """Return a table with a row for each item; `columns` maps each heading to the function that computes its cell."""
+    rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
+    return Table(key=key, title=title, caption=caption, columns=tuple(columns), rows=rows)
 
 
 def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:

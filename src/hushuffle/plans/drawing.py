@@ -13,6 +13,7 @@ WIDTH: Final = 220
 HEIGHT: Final = 58
 GAP: Final = 70
 MARGIN: Final = 12
+_LONGEST: Final = 34
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +116,9 @@ def svg(plan: Plan) -> str:
         )
         for line, text in enumerate(box.lines):
             weight = ' font-weight="bold"' if line == 0 else ""
-            parts.append(f'<text x="{box.x + 8}" y="{box.y + 18 + 16 * line}"{weight}>{escape(_short(text))}</text>')
+            shown = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+            parts.append(f'<text x="{box.x + 8}" y="{box.y + 18 + 16 * line}"{weight}>{escape(shown)}</text>')
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _short(text: str, most: int = 34) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def describe(plan: Plan) -> str:

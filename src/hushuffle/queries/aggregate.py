@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -13,7 +14,9 @@ import numpy.typing as npt
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from hushuffle import plans
+from hushuffle._checks import fail
 from hushuffle.errors import Problem
+from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.plans import GroupingQuery, GroupingSet, GroupStatistics, Plan, ResultNoise, Traffic, group_statistics
 from hushuffle.plans.aggregates import Function
 from hushuffle.plans.builders import PerPerson
@@ -21,19 +24,7 @@ from hushuffle.plans.result_noise import share_of_set
 from hushuffle.queries import columns as reading
 from hushuffle.queries.aggregate_run import result_tables, run_aggregate, simulated
 from hushuffle.queries.columns import Generated, GroupingColumn, Groups, Names, Range
-from hushuffle.queries.query import (
-    Floats,
-    Integers,
-    Query,
-    Records,
-    Rows,
-    Simulated,
-    Task,
-    data_or_generated,
-    refuse_content,
-    table,
-)
-from hushuffle.queries.release_noise import ReleaseNoise, noise_problems
+from hushuffle.queries.query import Floats, Integers, Query, Records, Rows, Simulated, Task, data_or_generated, table
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 
@@ -152,14 +143,14 @@ class Aggregate(Task):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message is not a record of this plan.")
+            fail("a message is not a record of this plan.")
         record, groups = self._unpacked(step, content), self._set(step)
         inside = all(0 <= int(record[name][0]) < size for name, size in zip(groups.columns, groups.sizes, strict=True))
         finite = all(np.isfinite(record[name]).all() for name in self.values)
         if not inside or not finite or int(self.query.nodes(step - 1, groups.codes(record))[0]) != node:
-            refuse_content("a message has a record of a group that this node does not count.")
+            fail("a message has a record of a group that this node does not count.")
         if not all(low <= float(record[name][0]) <= high for name, (low, high) in self.query.ends.items()):
-            refuse_content("a message has a value outside its public range.")
+            fail("a message has a value outside its public range.")
 
     def sample(self, step: int, node: int) -> bytes:
         packed = np.zeros(1, dtype=self._type(step))
@@ -205,20 +196,21 @@ class Aggregate(Task):
         numbers[: 1 + v] = 0.0  # counts and sums of groups that other nodes hold
         numbers[:, groups] = told[: groups.size * len(numbers)].reshape(len(numbers), groups.size)
         if not (np.isfinite(numbers[0]) & (self.noisy | (numbers[0] >= 0))).all():
-            refuse_content("a compute node sent counts of impossible records.")
+            fail("a compute node sent counts of impossible records.")
         return numbers
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
-        whole, *others = (self.statistics(step, part) for part in parts)
-        for other in others:
-            whole = whole.plus(other)
-        return whole.numbers
+        return reduce(partial(self.joined, step), parts)
 
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
         received, factor = self.statistics(step, combined), scale()
         figures = received.scaled(factor).results(self.query)
+        noise: dict[str, Any] = {}
+        if self.noise is not None:
+            deviations = {name: factor * deviation for name, deviation in self.noise.deviations.items()}
+            noise = {"noise": {"epsilon": self.noise.epsilon, "standard_deviations": deviations}}
         return {
             "columns": list(self._set(step).columns),
             "sizes": list(self._set(step).sizes),
@@ -228,14 +220,15 @@ class Aggregate(Task):
                 name: [value if math.isfinite(value) else None for value in values.tolist()]
                 for name, values in figures.items()
             },
-            **({} if self.noise is None else {"noise": self._spread(self.noise, factor)}),
+            **noise,
         }
 
-    @staticmethod
-    def _spread(noise: ResultNoise, factor: float) -> dict[str, Any]:
-        """Return the public facts about the noise on counts and sums that were scaled by a factor."""
-        deviations = {name: factor * deviation for name, deviation in noise.deviations.items()}
-        return {"epsilon": noise.epsilon, "standard_deviations": deviations}
+
+class ReleaseNoise(Section):
+    """Discrete Laplace noise on counts and sums, added before they leave a compute node."""
+
+    epsilon: Annotated[float, Field(ge=1e-4, le=LARGEST_EPSILON)]
+    """Epsilon of all results about one person, over all grouping sets, in nats, for any adversary."""
 
 
 class AggregateQuery(Query):
@@ -273,7 +266,7 @@ class AggregateQuery(Query):
         yield from reading.column_problems(raw)
         yield from _grouping_problems(raw)
         yield from _value_problems(raw)
-        yield from noise_problems(raw)
+        yield from _noise_problems(raw)
 
     @property
     def everybody(self) -> bool:
@@ -307,27 +300,16 @@ class AggregateQuery(Query):
 
     def records(self, base_folder: Path) -> Records:
         query, categories = self.query(), self.categories()
+        columns: Mapping[str, Any]
         if self.generated is not None:
-            generated = self.generated
-            columns = plans.generate_table(
-                query, generated.people, distribution=generated.distribution, seed=generated.seed
-            )
-            n, source, dropped = generated.people, "synthetic records", 0
+            columns, records = self.generated.table(query)
         else:
-            from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
-
-            read = load_table(
-                self.file,
-                categories=categories,
-                numbers=self.values,
-                missing=self.missing,
-                base_folder=base_folder,
-                form=self.form,
-            )
-            columns, n, source, dropped = {**read.groups, **read.numbers}, read.n, read.source, read.dropped
+            read = self.read(base_folder, categories=categories, numbers=self.values)
+            columns = {**read.groups, **read.numbers}
+            records = Records(n=read.n, source=read.source, dropped=read.dropped)
         clipped = query.clipped(columns)
         rows = np.column_stack([clipped[name].astype(np.float64) for name in (*categories, *self.values)])
-        return Records(n=n, source=source, dropped=dropped, rows=rows)
+        return replace(records, rows=rows)
 
     def task(self, records: Records | None = None) -> Aggregate:
         del records
@@ -335,9 +317,6 @@ class AggregateQuery(Query):
         if self.noise is None:
             return Aggregate.of(query)
         return Aggregate.of(query, epsilon=share_of_set(query, self.noise.epsilon, everybody=self.everybody))
-
-    def promises(self, task: Any) -> bool:
-        return bool(task == self.task())
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
         del tell
@@ -399,3 +378,22 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
     if unknown:
         yield Problem(key="query.ranges", rule="must be of columns in values", value=", ".join(unknown))
     yield from reading.range_problems(query, "ranges")
+
+
+def _noise_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the problems of an aggregate query with noise on its results."""
+    functions, values = query.get("functions", ("count",)), query.get("values", ())
+    if "noise" not in query or not all(isinstance(given, list | tuple) for given in (functions, values)):
+        return
+    extremes = [name for name in functions if name in ("min", "max")]
+    if extremes:
+        hint = "A minimum or maximum is the value of one person, which noise of a fixed size cannot hide."
+        rule = "must be count, sum or avg if results have noise"
+        yield Problem(key="query.functions", rule=rule, value=", ".join(extremes), hint=hint)
+    bare = [str(name) for name in values if str(name) not in table(query, "ranges")]
+    if bare and not {"sum", "avg"}.isdisjoint(map(str, functions)):
+        hint = (
+            "Noise must hide what one person adds to a sum. Set ranges, for example ranges = { income = [0, 200_000] }."
+        )
+        rule = "must include every column of values if results have noise"
+        yield Problem(key="query.ranges", rule=rule, value=f"nothing for {', '.join(bare)}", hint=hint)

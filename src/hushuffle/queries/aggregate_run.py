@@ -84,9 +84,10 @@ def run_aggregate(
     if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
         _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
     noise = noise_of(plan, query)
-    held = (
-        table if noise is None else noise.rounded({name: np.asarray(column_of(table, name)) for name in _used(query)})
-    )
+    held = table
+    if noise is not None:
+        used = (*(name for grouping in query.grouping_sets for name in grouping.columns), *query.values)
+        held = noise.rounded({name: np.asarray(column_of(table, name)) for name in used})
     requested = asked_rows(plan, people, source)
     true, received, estimated, exchanges = [], [], [], []
     for position, grouping in enumerate(query.grouping_sets):
@@ -120,12 +121,6 @@ def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
     """Return the noise on the results of each grouping set, or None if the plan adds no noise."""
     shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
     return ResultNoise(query=query, epsilon=min(shares)) if shares else None
-
-
-def _used(query: GroupingQuery) -> Iterator[str]:
-    for grouping in query.grouping_sets:
-        yield from grouping.columns
-    yield from query.values
 
 
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
@@ -172,7 +167,7 @@ def _errors(run: AggregateRun) -> Table:
                     _spoken(name),
                     exact.size,
                     int(np.count_nonzero(np.isfinite(exact) & ~both)),
-                    _mean_square(errors),
+                    math.sqrt(float(np.mean(errors**2))) if errors.size else 0.0,
                     predicted if name == "count" else _NOTHING,
                     float(np.abs(errors).max(initial=0.0)),
                 )
@@ -188,10 +183,6 @@ def _errors(run: AggregateRun) -> Table:
         columns=("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest"),
         rows=tuple(rows),
     )
-
-
-def _mean_square(errors: Floats) -> float:
-    return math.sqrt(float(np.mean(errors**2))) if errors.size else 0.0
 
 
 def result_tables(

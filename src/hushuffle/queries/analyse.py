@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,6 @@ from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
-from hushuffle.queries.cascades import cascade_answers, cascade_tables, passive
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
 from hushuffle.queries.query import Records
@@ -103,21 +102,17 @@ def analyse_plan(
             tell=lambda share: tell("other settings", 0.2 + 0.8 * share),
         )
     )
+    watcher = _HOLDER if any(cluster.cascade > 1 for cluster in plan.clusters) else _WATCHER
     certified = all(target.met for target in targets if target.key == "epsilon")
     study = Report(
         key="plan",
         title=specification.title or plan.name,
         question=_QUESTION,
-        answers=(*_answers(plan, guarantee), *cascade_answers(held)),
+        answers=(*_answers(plan, guarantee), *_cascade_answers(held)),
         settings=settings(specification, records),
         targets=targets,
-        findings=() if guarantee is None or summed is None else _findings(_watcher(plan), guarantee, summed, apart),
-        tables=(
-            _guarantees(plan, clusters, guarantee, summed),
-            *cascade_tables(held),
-            _costs(plan),
-            *_releases(plan),
-        ),
+        findings=() if guarantee is None or summed is None else _findings(watcher, guarantee, summed, apart),
+        tables=(_guarantees(plan, clusters, guarantee, summed), *_cascade_tables(held), _costs(plan), *_releases(plan)),
         charts=charts,
         diagrams=(diagram(specification, plan, records.n),),
         warnings=(*concerns(plan, guarantee, met=certified), *about_ranges(specification), *about_records(records)),
@@ -140,7 +135,7 @@ def _targets(
     if targets.epsilon is not None:
         yield Target(
             key="epsilon",
-            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}{passive(held, guarantee)}",
+            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}{_passive(held, guarantee)}",
             rule="at most",
             asked=targets.epsilon,
             got=None if guarantee is None else guarantee.epsilon,
@@ -191,10 +186,6 @@ def _promise(guarantee: Guarantee, seen: str) -> str:
         f"Whatever an observer knows, no conclusion from {seen} about one person is more than "
         f"{number(math.exp(guarantee.upper), up=True)} times as likely as with other data of this person{delta}."
     )
-
-
-def _watcher(plan: Plan) -> str:
-    return _HOLDER if any(cluster.cascade > 1 for cluster in plan.clusters) else _WATCHER
 
 
 def _findings(
@@ -349,4 +340,49 @@ def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None
             sentence="The noise on centroids consists of floating-point numbers, but epsilon was computed for real "
             "numbers.",
             advice=("The last bits of a release may reveal more. Only a discrete sampler prevents this."),
+        )
+
+
+def _cascade_answers(held: Sequence[traffic.Collusion]) -> Iterator[str]:
+    """Yield sentences on epsilon against colluding scramblers; no sentence for a plan without scramblers."""
+    if not held:
+        return
+    best, least, none = held[0], held[-2], held[-1]
+    if best.honest > 1:
+        yield (
+            f"{best.honest} scramblers process every batch one after the other. The guarantee above holds if at least "
+            f"one of them is honest. If all are honest, epsilon is {best.curious}."
+        )
+    held_by = "the other scramblers" if best.honest > 1 else "the issuer of tickets"
+    yield (
+        f"With one honest scrambler, epsilon is {least.active} if {held_by} can replace all other messages by forged "
+        f"ones. Without an honest scrambler it is {none.curious}, as without any scrambler."
+    )
+
+
+def _passive(held: Sequence[traffic.Collusion], guarantee: Guarantee | None) -> str:
+    """Return words for the adversary of a plan's guarantee, and the figure of active adversaries if it is larger."""
+    if not held or guarantee is None:
+        return ""
+    longest, active = held[0].honest, held[-2].active.upper
+    words = f", {number(active, up=True)} nats against active ones (scramblers: row 1 of {longest})"
+    return f", against passive adversaries{words if active > guarantee.upper else ''}"
+
+
+def _cascade_tables(held: Sequence[traffic.Collusion]) -> Iterator[Table]:
+    """Yield the table of epsilons against colluding scramblers."""
+    if held:
+        longest = held[0].honest
+        yield Table(
+            key="scramblers",
+            title="Scramblers that collude with the observer",
+            caption=(
+                "Epsilon of the whole plan against an adversary who observes all traffic and controls the other "
+                "scramblers of every batch. It does not matter which scramblers are honest. Active adversaries "
+                "replace the messages of other people by forged ones, with these scramblers or with the issuer of "
+                "tickets. If honest scramblers come first and their batch consists of people, later scramblers and "
+                "message carriers cannot do this: the passive figure then holds."
+            ),
+            columns=("honest scramblers", "passive adversary", "active adversary"),
+            rows=tuple((f"{one.honest} of {longest}", one.curious, one.active) for one in held),
         )

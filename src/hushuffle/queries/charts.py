@@ -123,9 +123,7 @@ def _with(here: float, values: Sequence[float], *, low: float, high: float | Non
 
 def _chart(specification: PlanSpecification, parameter: _Parameter, points: Sequence[tuple[float, Bound]]) -> Chart:
     x = tuple(float(value) for value, _ in points)
-    series = [
-        Series.through("the whole plan", x, (figure for _, figure in points)),
-    ]
+    series = [Series.through("the whole plan", x, (figure for _, figure in points))]
     wanted = specification.targets.epsilon
     if wanted is not None:
         series.append(Series.through("target", x, [wanted] * len(x)))

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from hushuffle.errors import Problem
-from hushuffle.queries.query import MadeUp, table
+from hushuffle.plans import GroupingQuery, generate_table
+from hushuffle.queries.query import MadeUp, Records, table
 from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse
 
 _SHAPES: Final = (
@@ -49,6 +50,11 @@ class Generated(MadeUp):
     """"uniform": every group of a column equally likely; "skewed": group i with weight 1/(i + 1)."""
     seed: Annotated[int, Field(ge=0)] = 1
     """The seed; equal seeds give equal records."""
+
+    def table(self, query: GroupingQuery) -> tuple[Mapping[str, Any], Records]:
+        """Return the synthetic columns of a query, and its records without rows."""
+        columns = generate_table(query, self.people, distribution=self.distribution, seed=self.seed)
+        return columns, Records(n=self.people, source="synthetic records")
 
 
 def _shape(value: Any) -> str | None:

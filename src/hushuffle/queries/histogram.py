@@ -12,23 +12,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from hushuffle import plans
+from hushuffle._checks import fail
 from hushuffle.errors import Problem
 from hushuffle.model import HeatMap, Table, number
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, Traffic, use_chance
 from hushuffle.queries.columns import Generated, Intervals, column_problems, group_count
 from hushuffle.queries.exchange import exchange
-from hushuffle.queries.query import (
-    Floats,
-    Integers,
-    Query,
-    Records,
-    Rows,
-    Simulated,
-    Task,
-    data_or_generated,
-    refuse_content,
-    table,
-)
+from hushuffle.queries.query import Floats, Integers, Query, Records, Rows, Simulated, Task, data_or_generated, table
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 
@@ -104,10 +94,10 @@ class Histogram(Task):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message is not a record of this plan.")
+            fail("a message is not a record of this plan.")
         cell = int.from_bytes(content, "little")
         if cell >= self.cells or cell * self.partitions // self.cells != node:
-            refuse_content("a message has a record outside the cells of this node.")
+            fail("a message has a record outside the cells of this node.")
 
     def sample(self, step: int, node: int) -> bytes:
         return int(self._mine(node)[0]).to_bytes(self.size(step), "little")
@@ -133,7 +123,7 @@ class Histogram(Task):
         counts, mine = self.empty(step), self._mine(node)
         counts[mine] = told[: mine.size]
         if not (np.isfinite(counts) & (counts >= 0)).all():
-            refuse_content("a compute node sent counts of impossible records.")
+            fail("a compute node sent counts of impossible records.")
         return counts
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
@@ -186,29 +176,20 @@ class HistogramQuery(Query):
         return replace(plan, name=f"Histogram over {' and '.join(self.columns)}")
 
     def records(self, base_folder: Path) -> Records:
+        columns: Mapping[str, Any]
         if self.generated is not None:
-            generated = self.generated
-            columns: Mapping[str, Any] = plans.generate_table(
-                self._grid(), generated.people, distribution=generated.distribution, seed=generated.seed
-            )
-            n, source, dropped = generated.people, "synthetic records", 0
+            columns, records = self.generated.table(self._grid())
         else:
             cut = {name: column.conditions() for name, column in self.columns.items()}
-            from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
-
-            read = load_table(self.file, categories=cut, missing=self.missing, base_folder=base_folder, form=self.form)
-            columns, n, source, dropped = read.groups, read.n, read.source, read.dropped
-        rows = np.column_stack([columns[name].astype(np.float64) for name in self.columns])
-        return Records(n=n, source=source, dropped=dropped, rows=rows)
+            read = self.read(base_folder, categories=cut)
+            columns, records = read.groups, Records(n=read.n, source=read.source, dropped=read.dropped)
+        return replace(records, rows=np.column_stack([columns[name].astype(np.float64) for name in self.columns]))
 
     def task(self, records: Records | None = None) -> Histogram:
         del records
         (slow, slow_cut), (fast, fast_cut) = self.columns.items()
         sizes = slow_cut.intervals, fast_cut.intervals
         return Histogram(columns=(slow, fast), sizes=sizes, partitions=self.partitions)
-
-    def promises(self, task: Any) -> bool:
-        return bool(task == self.task())
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
         del tell

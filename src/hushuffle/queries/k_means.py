@@ -29,7 +29,6 @@ from hushuffle.queries.query import (
     Simulated,
     Task,
     data_or_generated,
-    refuse_content,
 )
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
@@ -132,12 +131,12 @@ class KMeans(Task):
     def check(self, step: int, node: int, content: bytes) -> None:
         del node
         if len(content) != self.size(step):
-            refuse_content("a message is not a point of this plan.")
+            fail("a message is not a point of this plan.")
         point = self.points(content)
         if not (np.abs(point) <= (self.largest or _LARGEST)).all():
-            refuse_content("a message has coordinates that are not finite or exceed the largest possible value.")
+            fail("a message has coordinates that are not finite or exceed the largest possible value.")
         if self.noise is not None and not np.array_equal(self.noise.build().shorten(point), point):
-            refuse_content("a message has a point whose norm exceeds the radius.")
+            fail("a message has a point whose norm exceeds the radius.")
 
     def sample(self, step: int, node: int) -> bytes:
         del node
@@ -168,7 +167,7 @@ class KMeans(Task):
     def part(self, step: int, node: int, told: Floats) -> Floats:
         del step, node
         if not (np.abs(told) <= _LARGEST).all():
-            refuse_content("a compute node sent a centroid that is not finite.")
+            fail("a compute node sent a centroid that is not finite.")
         return told
 
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
@@ -177,7 +176,7 @@ class KMeans(Task):
 
     def known(self, numbers: Floats) -> Floats:
         if not (np.abs(numbers) <= _LARGEST).all():
-            refuse_content("the result sent centroids that are not finite.")
+            fail("the result sent centroids that are not finite.")
         return numbers.reshape(self.targets, self.dimensions)
 
     def answer(
@@ -263,16 +262,7 @@ class KMeansQuery(Query):
             return self._made_up(self.generated)
         if self.columns is None:
             return self._digits(base_folder / Path(self.file).expanduser(), self.file)
-        from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
-
-        read = load_table(
-            self.file,
-            categories={},
-            numbers=tuple(self.columns),
-            missing=self.missing,
-            base_folder=base_folder,
-            form=self.form,
-        )
+        read = self.read(base_folder, categories={}, numbers=tuple(self.columns))
         scaled = [
             np.clip(2 * (read.numbers[name] - low) / (high - low) - 1, -_SCALED, _SCALED)
             for name, (low, high) in self.columns.items()

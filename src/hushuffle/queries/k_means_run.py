@@ -126,16 +126,12 @@ def rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     >>> rand_index([0, 0, 1, 1], [2, 2, 2, 0])
     0.5
     """
-    left, right = (_labels(name, labels) for name, labels in (("first", first), ("second", second)))
+    left, right = (_checks.codes(name, labels, k=2**31) for name, labels in (("first", first), ("second", second)))
     if left.size != right.size or left.size < 2:
         _checks.reject("second", "clusterings of the same 2 or more items", f"<{left.size:,} and {right.size:,} items>")
     pairs = left.size * (left.size - 1) // 2
     both, alone, other_alone = (_pairs(labels) for labels in (left * 2**31 + right, left, right))
     return (pairs + 2 * both - alone - other_alone) / pairs
-
-
-def _labels(name: str, labels: npt.ArrayLike) -> Integers:
-    return _checks.codes(name, labels, k=2**31)
 
 
 def _pairs(labels: Integers) -> int:

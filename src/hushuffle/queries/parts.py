@@ -33,7 +33,7 @@ _SAID_ELSEWHERE: Final = ("assumed:", "no guarantee:")
 def refusal(plan: Plan) -> str:
     """Return why the first unprotected cluster has no guarantee; "" if the plan has a guarantee."""
     first, *others = plan.refusals() or ("",)
-    return f"{first} The same holds for {len(others)} other clusters." if others else first
+    return f"{first} The same holds for {len(others)} more." if others else first
 
 
 def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[str, str], ...]:

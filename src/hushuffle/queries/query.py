@@ -6,19 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from hushuffle.errors import DataError, Problem
+from hushuffle.errors import Problem
 from hushuffle.model import Chart, HeatMap, Table
 from hushuffle.plans import Plan, Traffic
 from hushuffle.queries.exchange import Exchange, asked_rows
 from hushuffle.randomness import Randomness
-from hushuffle.specification._base import Section, unfit
-from hushuffle.specification.csv_keys import CsvKeys
+from hushuffle.specification._base import CsvKeys, Section, unfit
+
+if TYPE_CHECKING:
+    from hushuffle.tables.categories import Categories
+    from hushuffle.tables.private_table import PrivateTable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -238,6 +241,21 @@ class Query(CsvKeys, ABC):
             DataError, MissingDependencyError: the data cannot be used.
         """
 
+    def read(
+        self, base_folder: Path, *, categories: Mapping[str, Categories], numbers: Sequence[str] = ()
+    ) -> PrivateTable:
+        """Return the columns of the query's data: group numbers of `categories`, and `numbers`."""
+        from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+
+        return load_table(
+            self.file,
+            categories=categories,
+            numbers=tuple(numbers),
+            missing=self.missing,
+            base_folder=base_folder,
+            form=self.form,
+        )
+
     def counted(self, base_folder: Path) -> Records:
         """Return records with only the number of people, for an analysis, which needs no values."""
         if self.generated is not None:
@@ -261,9 +279,9 @@ class Query(CsvKeys, ABC):
             UnsupportedProtocolError: this query does not run over a network.
         """
 
-    @abstractmethod
     def promises(self, task: Any) -> bool:
         """Return whether `task` is the task of this query, so that nodes with it compute this query."""
+        return bool(task == self.task())
 
     @abstractmethod
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
@@ -284,8 +302,3 @@ def table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return a table of an unchecked file; an empty one if the value is not a table."""
     value = raw.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def refuse_content(message: str) -> NoReturn:
-    """Reject the message of another node: raise a `DataError`."""
-    raise DataError(message)

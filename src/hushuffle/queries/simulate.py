@@ -9,14 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.model import Cell, HeatMap, Progress, Report, Table, Warned
+from hushuffle.model import Cell, HeatMap, Progress, Report, Table
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Costs, Plan, cluster_costs
 from hushuffle.queries.exchange import Exchange
 from hushuffle.queries.parts import about_run, no_guarantee, settings
-from hushuffle.queries.query import Records
 from hushuffle.queries.specification import PlanSpecification
 from hushuffle.randomness import Randomness, reproducible, secure
 
@@ -72,7 +71,7 @@ def simulate_plan(
         tables=(*done.tables, _costs(plan, done.exchanges), _graph(done.exchanges)),
         charts=done.charts,
         heat_maps=(*done.heat_maps, *_seen(done.exchanges[0])),
-        warnings=tuple(_concerns(specification, plan, records)),
+        warnings=(*no_guarantee(plan), *about_run(specification, records)),
         citations=(LADJEL.at("experiments"),),
         software=software("polars", "cryptography"),
     )
@@ -158,8 +157,3 @@ def _seen(exchange: Exchange) -> Iterator[HeatMap]:
         y=tuple(str(scrambler) for scrambler in range(scramblers)),
         values=tuple(tuple(row) for row in exchange.graph[:scramblers, :targets].astype(np.float64).tolist()),
     )
-
-
-def _concerns(specification: PlanSpecification, plan: Plan, records: Records) -> Iterator[Warned]:
-    yield from no_guarantee(plan)
-    yield from about_run(specification, records)

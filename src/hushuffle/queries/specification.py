@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, TypeAlias, get_args
 
 from pydantic import Field
 
@@ -13,12 +13,18 @@ from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
-from hushuffle.queries.kinds import QUERIES, AnyQuery
-from hushuffle.queries.query import table
+from hushuffle.queries.aggregate import Aggregate, AggregateQuery
+from hushuffle.queries.histogram import Histogram, HistogramQuery
+from hushuffle.queries.k_means import KMeans, KMeansQuery
+from hushuffle.queries.query import Query, table
 from hushuffle.specification._base import File, Name, Section, Seed
 from hushuffle.specification.reading import parsed, read_text, refuse_other_kind, tables_of
 from hushuffle.specification.wording import Vocabulary
 
+AnyQuery: TypeAlias = Annotated[AggregateQuery | KMeansQuery | HistogramQuery, Field(discriminator="kind")]
+AnyTask: TypeAlias = Annotated[Aggregate | KMeans | Histogram, Field(discriminator="kind")]
+QUERIES: Final[tuple[type[Query], ...]] = (AggregateQuery, KMeansQuery, HistogramQuery)
+"""All types of queries, in the order in which messages list them."""
 RESULT_PATIENCE: Final = 3
 """A node waits for the result this factor longer than `patience`, which covers start-up and sending."""
 

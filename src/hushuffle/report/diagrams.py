@@ -113,15 +113,10 @@ def _clean(element: ET.Element, names: dict[str, str]) -> None:
             _refuse(f"the attribute {plain(key)}")
         if _SUSPECT.search(_REFERENCE.sub("", value)):
             _refuse(f"an address in {key}")
-        element.attrib[key] = (
-            names[value] if key == "id" else _REFERENCE.sub(lambda match: _renamed(match, names), value)
-        )
+        renamed = _REFERENCE.sub(lambda match: f"url(#{names.get(match[1], 'nothing')})", value)
+        element.attrib[key] = names[value] if key == "id" else renamed
     for child in element:
         _clean(child, names)
-
-
-def _renamed(match: re.Match[str], names: dict[str, str]) -> str:
-    return f"url(#{names.get(match[1], 'nothing')})"
 
 
 def _width(root: ET.Element) -> float:

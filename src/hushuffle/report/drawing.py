@@ -133,17 +133,14 @@ def svg(drawing: Drawing, name: str) -> str:
     text = vl_convert.vegalite_to_svg(drawing.specification, allowed_base_urls=[])
     root = ET.fromstring(text)  # noqa: S314 - the library's own output, without a document type
     width, height = root.attrib["width"], root.attrib["height"]
-    names = {identifier: f"{name}-{position}" for position, identifier in enumerate(_identifiers(root))}
+    identifiers = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    names = {identifier: f"{name}-{position}" for position, identifier in enumerate(identifiers)}
     _clean(root, names)
     root.attrib.clear()
     root.attrib.update(
         {"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": drawing.description, "class": "chart"}
     )
     return ET.tostring(root, encoding="unicode")
-
-
-def _identifiers(root: ET.Element) -> list[str]:
-    return [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
 
 
 def _clean(element: ET.Element, names: dict[str, str]) -> None:

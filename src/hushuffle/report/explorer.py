@@ -9,11 +9,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from hushuffle.model import Unanswered
-from hushuffle.model.explorer import Adversary, Axis, Explorer
+from hushuffle.model.explorer import Axis, Explorer
 from hushuffle.report.formatting import KINDS_EXPLAINED, UNITS_EXPLAINED, plain, refusal
+from hushuffle.report.page import environment
 
 _KINDS: Final = ("exact", "bracket", "upper", "lower")
 _SHOWN: Final = {"n": "{:,.0f}", "k": "{:,.0f}", "epsilon": "{:.4g}", "delta": "{:g}", "dummies": "{:,.12g}"}
@@ -21,17 +20,12 @@ _SHOWN: Final = {"n": "{:,.0f}", "k": "{:,.0f}", "epsilon": "{:.4g}", "delta": "
 
 def explorer_html(explorer: Explorer) -> str:
     """Return the HTML of the page with sliders: the script is part of the page, and the text is deterministic."""
-    environment = Environment(
-        loader=PackageLoader("hushuffle.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    script = "".join(_source(environment, name) for name in ("explorer_figures.js", "explorer_page.js"))
+    templates = environment()
+    assert templates.loader is not None
+    sources = (templates.loader.get_source(templates, f"explorer_{name}.js") for name in ("figures", "page"))
+    script = "".join(source for source, _, _ in sources)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("explorer.html").render(
+    return templates.get_template("explorer.html").render(
         title=plain(explorer.title),
         deployment=plain(explorer.deployment),
         axes=[_slider(axis) for axis in explorer.axes],
@@ -46,11 +40,6 @@ def explorer_html(explorer: Explorer) -> str:
         unanswered=[refusal(row) for row in explorer.unanswered],
         software=[(plain(name), plain(version)) for name, version in explorer.software],
     )
-
-
-def _source(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
 
 
 def _slider(axis: Axis) -> dict[str, Any]:
@@ -77,19 +66,15 @@ def _rows(explorer: Explorer) -> list[dict[str, str]]:
     """Return the table rows: release without and with colluders, compromised shuffler, then other adversaries."""
     rows = []
     for adversary in explorer.adversaries:
-        reason = _reason(adversary)
+        reason = adversary.reason
+        if reason:
+            reason = refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=reason))
         rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
         if adversary.key == "central":
             name = f"{plain(adversary.name)}, with colluders"
             rows.append({"key": "colluders", "name": name, "reason": reason})
             rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
     return rows
-
-
-def _reason(adversary: Adversary) -> str:
-    if not adversary.reason:
-        return ""
-    return refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=adversary.reason))
 
 
 def _finite(value: Any) -> Any:

@@ -173,7 +173,9 @@ def _whole(sheet: _Sheet) -> str:
         if label:
             parts.append(text(x, top + FONT_SIZE, label))
             top += _LINE
-        width, height = _size(svg)
+        match = _VIEW.search(svg)
+        assert match is not None
+        width, height = float(match[1]), float(match[2])
         parts.append(svg.replace("<svg ", f'<svg x="{short(x)}" y="{short(top)}" {_box(width, height)} ', 1))
         x, bottom = x + width + 2 * _MARGIN, max(bottom, top + height)
     for entry in sheet.key:
@@ -186,12 +188,6 @@ def _whole(sheet: _Sheet) -> str:
         f'font-family="sans-serif"><rect x="{-_MARGIN}" width="100%" height="100%" fill="#fff"/>'
         f"{''.join(parts)}</svg>\n"
     )
-
-
-def _size(svg: str) -> tuple[float, float]:
-    match = _VIEW.search(svg)
-    assert match is not None
-    return float(match[1]), float(match[2])
 
 
 def _box(width: float, height: float) -> str:

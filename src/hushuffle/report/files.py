@@ -14,8 +14,8 @@ from hushuffle.files.causes import naming
 from hushuffle.model import Report
 from hushuffle.model.explorer import Explorer
 from hushuffle.report.document import Names, to_json
-from hushuffle.report.dpia import dpia
 from hushuffle.report.explorer import explorer_html
+from hushuffle.report.first_page import dpia
 from hushuffle.report.page import html
 
 
@@ -70,8 +70,10 @@ def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
         for name, content in contents.items():
             new = folder / f".{name}.{mark}.new"
             temporary.callback(new.unlink, missing_ok=True)
-            with naming(folder / name):
-                _save(new, content)
+            with naming(folder / name), new.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             moves.append((new, folder / name))
         for new, path in moves:
             undo.callback(_keep(path, folder / f".{path.name}.{mark}.old", temporary))
@@ -89,14 +91,6 @@ def _make(folder: Path, undo: ExitStack) -> None:
         path.mkdir()
         undo.callback(path.rmdir)
     folder.mkdir(exist_ok=True)  # raises an error if a file has that name
-
-
-def _save(path: Path, content: bytes) -> None:
-    """Write `content` to the new file `path`, and flush it to the disk."""
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _keep(path: Path, copy: Path, temporary: ExitStack) -> Callable[[], object]:

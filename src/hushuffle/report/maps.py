@@ -71,10 +71,7 @@ def draw(point_map: PointMap) -> MapDrawing | None:
     )
 
 
-_FAMILIES = {
-    "warm": ("#99000D", "#EF3B2C", "#EC7014", "#E6A800"),
-    "cool": ("#08306B", "#2171B5", "#41B6C4", "#238B45"),
-}
+_FAMILIES = {"warm": ("#99000D", "#EF3B2C", "#EC7014", "#E6A800"), "cool": ("#08306B", "#2171B5", "#41B6C4", "#238B45")}
 
 
 def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()) -> list[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from hushuffle.model import Citation, Finding, PointMap, Report, Table
+from hushuffle.model import Citation, Finding, PointMap, Report
 from hushuffle.model.claim import count
 from hushuffle.report import charts, drawing, heat, maps
 from hushuffle.report.accuracy import Accuracy, accuracy
@@ -117,9 +117,14 @@ def html(report: Report) -> str:
     """Return the HTML of the page: it loads no address and needs no script, and the text is deterministic."""
     utility, population = report.utility, report.population
     reading = None if utility is None or population is None else accuracy(population, utility)
+    labels = () if population is None else population.labels  # the names of the values of a witness
     shown = (row for row in report.warnings if row.key == "true-values-shown")
+    certified = population is not None  # an assessment explains every certified kind, a study those that it uses
+    used = {_ESTIMATE if bound.kind == "estimate" else figure(bound).kind for bound in report.bounds}
+    units = dict.fromkeys(bound.unit for bound in report.bounds)
     internal = next(shown, None) if population is not None else None
-    return _template().render(
+    template = environment().get_template("page.html")
+    return template.render(
         assessment=population is not None,
         index=report.key == INDEX,
         numbers=Names.of(report).numbers,
@@ -132,17 +137,26 @@ def html(report: Report) -> str:
         claimed=count(report.claims),
         statement=None if report.statement is None else first_page(report.statement),
         answers=[_tied(answer) for answer in report.answers],
-        rows=_rows(report.findings, report.sources, () if population is None else population.labels),
+        rows=[_row(finding, report.sources, labels) for finding in report.findings],
         unanswered=[(plain(row.topic), plain(row.question), refusal(row)) for row in report.unanswered],
         internal=None if internal is None else (_tied(internal.sentence), _tied(internal.advice)),
         warnings=[(_tied(row.sentence), _tied(row.advice)) for row in report.warnings if row is not internal],
         accuracy=reading,
         diagrams=page_diagrams(report.diagrams),
-        tables=_tables(report.tables),
+        tables=[
+            _PageTable(
+                title=plain(table.title),
+                caption=_tied(table.caption),
+                columns=cell_columns(table),
+                rows=min(len(table.rows), _MOST_ROWS),
+                more=max(len(table.rows) - _MOST_ROWS, 0),
+            )
+            for table in report.tables
+        ],
         pictures=_pictures(report, reading),
         maps=_point_maps(report.maps),
-        kinds=_kinds(report),
-        units=_units_explained(bound.unit for bound in report.bounds),
+        kinds=[row for row in KINDS_EXPLAINED if row[0] in used or (certified and row[0] != _APPROXIMATION)],
+        units=[UNITS_EXPLAINED[unit] for unit in units if unit in UNITS_EXPLAINED],
         settings=[(plain(name), _tied(value)) for name, value in report.settings],
         specification=block(report.specification).strip("\n"),
         references=_references(report.sources),
@@ -193,22 +207,15 @@ def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
     return pictures
 
 
-def _kinds(report: Report) -> list[tuple[str, str]]:
-    """Return (kind, meaning) for kinds of figures: in an assessment every certified kind, in a study those it uses."""
-    used = {_ESTIMATE if bound.kind == "estimate" else figure(bound).kind for bound in report.bounds}
-    every = report.population is not None
-    return [row for row in KINDS_EXPLAINED if row[0] in used or (every and row[0] != _APPROXIMATION)]
-
-
 def _tied(text: str) -> str:
     """Return `text` on one line, with a non-breaking space before each percent sign."""
     return plain(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 @cache
-def _template() -> Template:
-    """Return the page template, which escapes all values and raises an error for missing values."""
-    environment = Environment(
+def environment() -> Environment:
+    """Return the environment of the page templates, which escapes all values and raises an error for missing values."""
+    return Environment(
         loader=PackageLoader("hushuffle.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -216,26 +223,6 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("page.html")
-
-
-def _rows(findings: Iterable[Finding], citations: tuple[Citation, ...], labels: tuple[str, ...]) -> list[_Row]:
-    """Return the rows of the table of findings; `labels` name the values of a witness."""
-    return [_row(finding, citations, labels) for finding in findings]
-
-
-def _tables(tables: Iterable[Table]) -> list[_PageTable]:
-    """Return the tables, each with at most `_MOST_ROWS` rows."""
-    return [
-        _PageTable(
-            title=plain(table.title),
-            caption=_tied(table.caption),
-            columns=cell_columns(table),
-            rows=min(len(table.rows), _MOST_ROWS),
-            more=max(len(table.rows) - _MOST_ROWS, 0),
-        )
-        for table in tables
-    ]
 
 
 def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
@@ -253,11 +240,6 @@ def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
 def _joined(caption: str, remark: str) -> str:
     """Return a caption followed by a remark; either may be empty."""
     return f"{caption} {remark}".strip()
-
-
-def _units_explained(units: Iterable[str]) -> list[str]:
-    """Return explanations of the `units` that need one, each once."""
-    return [UNITS_EXPLAINED[unit] for unit in dict.fromkeys(units) if unit in UNITS_EXPLAINED]
 
 
 def _picture(title: str, caption: str, drawn: Drawing | None, name: str) -> _Picture:

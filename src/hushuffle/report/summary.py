@@ -10,10 +10,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hushuffle import _checks
-from hushuffle.model import Claim, Finding, Report, Table, Unanswered, Verdict, Warned
+from hushuffle.model import Claim, Finding, Report, Table, Unanswered, Verdict
 from hushuffle.model.claim import count
 from hushuffle.report.accuracy import Accuracy, accuracy
-from hushuffle.report.cells import CellColumn, CellText, cell_columns
+from hushuffle.report.cells import CellColumn, cell_columns
 from hushuffle.report.diagrams import wrapped
 from hushuffle.report.document import INDEX, Names
 from hushuffle.report.first_page import verdict
@@ -132,7 +132,8 @@ def _learned(report: Report) -> Iterable[RenderableType]:
     elif report.population is not None:
         yield Text("The specification names no adversary.")
     for warned in report.warnings:
-        yield from _warning(warned)
+        yield Padding(text(f"Warning: {warned.sentence}", "bold yellow"), (1, 0, 0, 0))
+        yield Padding(text(warned.advice), (0, 0, 0, 2))
     if report.population is not None and not report.warnings:
         yield Padding(Text("No warnings."), (1, 0, 0, 0))
 
@@ -220,14 +221,11 @@ def _fitting(every: Sequence[CellColumn], width: int) -> list[CellColumn]:
 
 
 def _width(column: CellColumn) -> int:
-    wide = max((_cell(cell) for cell in column.cells[:_MOST_ROWS]), default=0)
+    texts = [words for cell in column.cells[:_MOST_ROWS] for words in (cell.text, cell.kind)]
+    wide = max(map(columns, texts), default=0)
     if column.words:
         wide = min(wide, _MOST_WORDS)
     return max(wide, columns(column.kind), *(columns(word) for word in column.heading.split() or [""]))
-
-
-def _cell(cell: CellText) -> int:
-    return max(columns(cell.text), columns(cell.kind))
 
 
 def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
@@ -246,9 +244,3 @@ def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ())
     for row in unanswered:
         rows.add_row(text(row.topic), text(refusal(row)), Text("not answered", "cyan"))
     return rows
-
-
-def _warning(warned: Warned) -> Iterable[RenderableType]:
-    """Yield a warning and the advice that belongs to it."""
-    yield Padding(text(f"Warning: {warned.sentence}", "bold yellow"), (1, 0, 0, 0))
-    yield Padding(text(warned.advice), (0, 0, 0, 2))

@@ -82,17 +82,6 @@ class DeclaredShuffler(ShufflerSection):
         }
         return self.mechanism.from_settings(settings)
 
-    @model_validator(mode="after")
-    def _can_be_built(self) -> Self:
-        either_ = _table(self.mechanism).either
-        if either_ is not None and len(set(either_) & _given(self, _table(self.mechanism)).keys()) != 1:
-            refuse(f"must have either {either_[0]} or {either_[1]}", f"For example {_table(self.mechanism).example}.")
-        try:
-            self.build()
-        except InvalidInputError as error:
-            refuse(f"{error.problem.key}: {error.problem.rule}", error.problem.hint)
-        return self
-
 
 def _table(mechanism: type[Mechanism | shufflers.Shuffler]) -> Table:
     assert mechanism.table is not None

@@ -48,11 +48,7 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
         truthful = bool(problems) or _truthful(kind, randomizer, k)
         if not problems and _table(raw, "shuffler").get("kind") == "secure-aggregation":
             yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
-    behind = _table(raw, "shuffler")
-    if behind.get("kind") in SHUFFLERS:
-        with suppress(ValidationError):  # what is wrong with single keys is told with these
-            shuffler = SHUFFLERS[behind["kind"]].model_validate(behind).build()
-            yield from shuffler.problems(truthful=truthful, n=n, k=k)
+    yield from _shuffler(_table(raw, "shuffler"), truthful=truthful, n=n, k=k)
     for position, adversary in enumerate(_adversary_tables(raw)):
         informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and informed is not None and informed > n - 1:
@@ -77,6 +73,21 @@ def _truthful(kind: str, randomizer: Mapping[str, Any], k: int | None) -> bool:
     mechanism = _made(kind, randomizer, k)
     law = None if mechanism is None else mechanism.law().symmetric
     return mechanism is None or (law is not None and law.lie == 0)
+
+
+def _shuffler(behind: Mapping[str, Any], *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+    """Yield what the shuffler itself refuses; wrong types of single keys are reported elsewhere."""
+    section = SHUFFLERS.get(str(behind.get("kind")))
+    if section is None:
+        return
+    problems = list(section.declared().broken(behind, "shuffler"))
+    yield from problems
+    with suppress(ValidationError):
+        written = section.model_validate(behind)
+        try:
+            yield from () if problems else written.build().problems(truthful=truthful, n=n, k=k)
+        except InvalidInputError as error:
+            yield replace(error.problem, key=f"shuffler.{error.problem.key}")
 
 
 def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any], k: int | None) -> Iterator[Problem]:

@@ -305,12 +305,7 @@ class Answers:
 
     @classmethod
     def of(
-        cls,
-        categories: Categories | int,
-        missing: str,
-        *,
-        otherwise: str | None = None,
-        tidying: Tidying | None = None,
+        cls, categories: Categories | int, missing: str, *, otherwise: str | None = None, tidying: Tidying | None = None
     ) -> Self:
         """Return the answers for given categories (k: the codes 0..k-1) and a rule for missing values.
 

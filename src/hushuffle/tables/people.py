@@ -23,7 +23,7 @@ _ROOM: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Held:
+class _HeldRecords:
     """Records in memory as parallel arrays: hash of the person, random word, value and number.
 
     `spelled` is a hash of the id as it is written, and `seen` how many records were seen of the person, said by the
@@ -37,9 +37,9 @@ class _Held:
     spelled: Words
     seen: Integers
 
-    def taken(self, places: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> _Held:
+    def taken(self, places: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> _HeldRecords:
         """Return some of them."""
-        return _Held(**{name: column[places] for name, column in vars(self).items()})
+        return _HeldRecords(**{name: column[places] for name, column in vars(self).items()})
 
 
 class FewOfEach:
@@ -61,7 +61,7 @@ class FewOfEach:
         self._most = most
         self._seed = secrets.randbits(64)
         none, zeros = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
-        self._held = [_Held(whose=none, words=none, values=zeros, numbers=none, spelled=none, seen=zeros)]
+        self._held = [_HeldRecords(whose=none, words=none, values=zeros, numbers=none, spelled=none, seen=zeros)]
         self._several: set[int] = set()
         self._fresh = self._taken = 0
 
@@ -69,7 +69,7 @@ class FewOfEach:
         self, persons: pl.Series, words: Words, values: Integers, records: npt.NDArray[np.integer] | None = None
     ) -> None:
         """Add records: their people (ids as text), a random word for each, their values, and their numbers, if any."""
-        block = _Held(
+        block = _HeldRecords(
             whose=normal_ids(persons).hash(seed=self._seed).to_numpy(),
             words=words,
             values=values,
@@ -118,11 +118,11 @@ class FewOfEach:
                 "Write each id in one way; people whose ids differ in nothing else need other ids."
             )
 
-    def _settle(self) -> _Held:
+    def _settle(self) -> _HeldRecords:
         """Drop the records beyond the limit, and return the kept records."""
         if self._fresh:
             blocks = [vars(block) for block in self._held]
-            held = _Held(**{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
+            held = _HeldRecords(**{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
             held = held.taken(np.lexsort((held.words, held.whose)))
             first = np.append(True, held.whose[1:] != held.whose[:-1])
             start = np.flatnonzero(first)

@@ -16,16 +16,7 @@ from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.model import Domain, NumberGrid, Population, Warned
 from hushuffle.randomness import Randomness, secure
-from hushuffle.tables.categories import (
-    MISSING,
-    OVERLAP,
-    UNSEEN,
-    Answers,
-    ByLabel,
-    Categories,
-    Coding,
-    coding,
-)
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers, ByLabel, Categories, Coding, coding
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
@@ -317,11 +308,8 @@ def _coding_from_data(parts: tuple[Part, ...], column: str, tidying: Tidying, *,
         fail(f"{where}: fewer than two different values. List the categories.")
     if not all(label.isprintable() for label in seen):
         fail(f"{where}: a value contains control characters. List the categories.")
-    return ByLabel(names=tuple(sorted(seen, key=_in_order)), tidying=tidying)
-
-
-def _in_order(label: str) -> tuple[float, str]:
-    return (float(label) if label.removeprefix("-").isdecimal() else float("inf"), label)
+    numbers = {label: float(label) if label.removeprefix("-").isdecimal() else float("inf") for label in seen}
+    return ByLabel(names=tuple(sorted(seen, key=lambda label: (numbers[label], label))), tidying=tidying)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

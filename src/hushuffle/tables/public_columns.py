@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -22,45 +22,38 @@ Mask = npt.NDArray[np.bool_]
 _MOST_LABELS: Final = 100
 
 
-def load_numbers(
-    source: str,
-    columns: Sequence[str],
-    *,
-    n: int,
-    kept: Mask | None = None,
-    base_folder: Path | None = None,
-    form: CsvForm | None = None,
-) -> Floats:
+class Where(TypedDict, total=False):
+    """Which records are people, and how to read them.
+
+    `kept`, shape (records,), marks the records that are people, as `Column.kept`; None: all. `base_folder` is the start
+    of relative paths. CSV files have the form `form`.
+    """
+
+    kept: Mask | None
+    base_folder: Path | None
+    form: CsvForm | None
+
+
+def load_numbers(source: str, columns: Sequence[str], *, n: int, **where: Unpack[Where]) -> Floats:
     """Return public columns of numbers, shape (n, d), one row for each of the n people.
 
-    `source` is as for `load_column`. `kept`, shape (records,), marks the records that are people, as `Column.kept`;
-    None: all. CSV files have the form `form`. A missing or non-finite number of a person is an error.
+    `source` is as for `load_column`. A missing or non-finite number of a person is an error.
 
     >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
     [32.0, 17.0]
     """
-    table = _read(source, columns, NUMBER, n=n, mask=kept, base_folder=base_folder, form=form)
-    _refuse(source, columns, NUMBER, table, "are missing or no finite numbers", kept)
+    table = _read(source, columns, NUMBER, n=n, **where)
+    _refuse(source, columns, NUMBER, table, "are missing or no finite numbers", where.get("kept"))
     return np.column_stack([column.to_numpy() for column in table.iter_columns()])
 
 
-def load_labels(
-    source: str,
-    column: str,
-    *,
-    n: int,
-    kept: Mask | None = None,
-    base_folder: Path | None = None,
-    form: CsvForm | None = None,
-) -> npt.NDArray[np.str_]:
+def load_labels(source: str, column: str, *, n: int, **where: Unpack[Where]) -> npt.NDArray[np.str_]:
     """Return a public column as text, shape (n,), one entry for each person.
 
     >>> load_labels("statsmodels:fair", "children", n=6366)[:3].tolist()
     ['3', '3', '0']
     """
-    return np.asarray(
-        _texts(source, column, n=n, mask=kept, base_folder=base_folder, form=form).to_list(), dtype=np.str_
-    )
+    return np.asarray(_texts(source, column, n=n, **where).to_list(), dtype=np.str_)
 
 
 def load_texts(source: str, columns: Sequence[str], *, base_folder: Path | None = None) -> list[list[str]]:
@@ -75,33 +68,17 @@ def load_texts(source: str, columns: Sequence[str], *, base_folder: Path | None 
     return [table[name].to_list() for name in table.columns]
 
 
-def load_codes(
-    source: str,
-    column: str,
-    *,
-    n: int,
-    kept: Mask | None = None,
-    base_folder: Path | None = None,
-    form: CsvForm | None = None,
-) -> npt.NDArray[np.int64]:
+def load_codes(source: str, column: str, *, n: int, **where: Unpack[Where]) -> npt.NDArray[np.int64]:
     """Return a public column as codes, shape (n,): equal text has equal codes. It is fast for very many people.
 
     >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
     [0, 0, 1]
     """
-    texts = _texts(source, column, n=n, mask=kept, base_folder=base_folder, form=form)
+    texts = _texts(source, column, n=n, **where)
     return (texts.cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1).to_numpy()
 
 
-def load_attributes(
-    source: str,
-    column: str,
-    *,
-    n: int,
-    kept: Mask | None = None,
-    base_folder: Path | None = None,
-    form: CsvForm | None = None,
-) -> Floats:
+def load_attributes(source: str, column: str, *, n: int, **where: Unpack[Where]) -> Floats:
     """Return an adversary's background knowledge, shape (n, d): numbers, or one column of 0 and 1 per label.
 
     More than 100 different labels are an error.
@@ -109,8 +86,8 @@ def load_attributes(
     >>> load_attributes("statsmodels:fair", "religious", n=6366).shape
     (6366, 1)
     """
-    texts = load_labels(source, column, n=n, kept=kept, base_folder=base_folder, form=form)
-    numbers = _read(source, [column], NUMBER, n=n, mask=kept, base_folder=base_folder, form=form).to_numpy()
+    texts = load_labels(source, column, n=n, **where)
+    numbers = _read(source, [column], NUMBER, n=n, **where).to_numpy()
     if np.isfinite(numbers).all():
         return numbers
     labels, codes = np.unique(texts, return_inverse=True)
@@ -165,11 +142,9 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
     return np.column_stack([np.asarray(column.to_list(), dtype=np.str_) for column in table.iter_columns()])
 
 
-def _texts(
-    source: str, column: str, *, n: int, mask: Mask | None, base_folder: Path | None, form: CsvForm | None
-) -> pl.Series:
-    table = _read(source, [column], TEXT, n=n, mask=mask, base_folder=base_folder, form=form)
-    _refuse(source, [column], TEXT, table, "are missing", mask)
+def _texts(source: str, column: str, *, n: int, **where: Unpack[Where]) -> pl.Series:
+    table = _read(source, [column], TEXT, n=n, **where)
+    _refuse(source, [column], TEXT, table, "are missing", where.get("kept"))
     return table.to_series()
 
 
@@ -179,16 +154,16 @@ def _read(
     rule: Rule,
     *,
     n: int,
-    mask: Mask | None,
-    base_folder: Path | None,
-    form: CsvForm | None,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
 ) -> pl.DataFrame:
     """Return the columns of the people."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
     table = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted).whole()
-    if table.height != (n if mask is None else mask.size):
+    if table.height != (n if kept is None else kept.size):
         fail(f"{source} has changed while it was read: {table.height:,} records now.")
-    return table if mask is None else table.filter(pl.Series(mask))
+    return table if kept is None else table.filter(pl.Series(kept))
 
 
 def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, mask: Mask | None) -> None:

@@ -248,8 +248,7 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
 def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
     """Return MNIST's training images (`part` "train", 60,000) or test images ("t10k", 10,000) as rows of pixels.
 
-    Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, with or without .gz; t10k
-    likewise.
+    Files: train-images-idx3-ubyte and train-labels-idx1-ubyte, with or without .gz; t10k likewise.
 
     Raises:
         DataError: a file is missing or damaged, or images and labels do not fit.

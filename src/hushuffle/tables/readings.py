@@ -23,13 +23,7 @@ class Reading:
 
     @classmethod
     def of(
-        cls,
-        column: str,
-        dtype: pl.DataType,
-        *,
-        numeric: bool,
-        tidying: Tidying | None = None,
-        dates: bool = False,
+        cls, column: str, dtype: pl.DataType, *, numeric: bool, tidying: Tidying | None = None, dates: bool = False
     ) -> Reading:
         """Return the readings of a column of text, numbers or booleans; with `dates`, also of a column of dates."""
         raw = pl.col(column)

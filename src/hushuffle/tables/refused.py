@@ -49,12 +49,7 @@ class Refused:
         self.count = 0
 
     def take(
-        self,
-        marks: npt.NDArray[np.integer],
-        nameless: Mapping[str, npt.NDArray[np.bool_]],
-        *,
-        part: Part,
-        start: int,
+        self, marks: npt.NDArray[np.integer], nameless: Mapping[str, npt.NDArray[np.bool_]], *, part: Part, start: int
     ) -> npt.NDArray[np.bool_]:
         """Set aside unfit records of a part; return which they are. The first record has number `start`, from 0."""
         reasons = np.zeros(marks.size, dtype=np.int8)

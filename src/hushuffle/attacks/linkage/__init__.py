@@ -3,9 +3,16 @@
 from hushuffle.attacks.linkage.attackers import Knowledge, Scene, Split, scene
 from hushuffle.attacks.linkage.hidden import report_scores
 from hushuffle.attacks.linkage.matching import candidates, genuine_scores, hit_rate, impostor_scores, miss_rate, ranks
-from hushuffle.attacks.linkage.profiles import FLOOR, MarkovProfiles, trace_scores, train
+from hushuffle.attacks.linkage.profiles import (
+    FLOOR,
+    SIMILARITIES,
+    MarkovProfiles,
+    Similarity,
+    trace_scores,
+    train,
+    visit_scores,
+)
 from hushuffle.attacks.linkage.reports import TraceReports, randomize
-from hushuffle.attacks.linkage.similarity import SIMILARITIES, Similarity, visit_scores
 
 __all__ = [
     "FLOOR",

@@ -75,7 +75,9 @@ class ComputeNode(Node):
         if self._told is not None and self._told.exists():
             self._journal.enter("done", before=True)
             return
-        before = self._released_before()
+        records = [] if self._released is None else self._released.read()
+        statements = [(record, self._codec.unpack(self._place, [record])) for record in records]
+        before = {one.step: (record, one) for record, one in statements}  # released before this node was stopped
         with self._journal.resuming():
             restored(self._batches, self._intakes, self._document)
         numbers: Floats | None = None
@@ -115,12 +117,6 @@ class ComputeNode(Node):
     def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
         """Add the records of a batch whose messages have all arrived."""
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
-
-    def _released_before(self) -> dict[int, tuple[bytes, Told]]:
-        """Return the numbers that this node released before it was stopped, by step: their bytes and their content."""
-        records = [] if self._released is None else self._released.read()
-        statements = [(record, self._codec.unpack(self._place, [record])) for record in records]
-        return {one.step: (record, one) for record, one in statements}
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:

@@ -34,13 +34,7 @@ class Connection:
     """A connection to the node `peer`, whose certificate was checked; the peer must have the same document."""
 
     def __init__(
-        self,
-        peer: str,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        *,
-        layout: Layout,
-        patience: float,
+        self, peer: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, layout: Layout, patience: float
     ) -> None:
         self.peer = peer
         self._reader, self._writer = reader, writer

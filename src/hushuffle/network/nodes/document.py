@@ -14,14 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from hushuffle._checks import fail
 from hushuffle.errors import InvalidInputError
+from hushuffle.files.causes import text_in
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.network.nodes.frames import LARGEST, SMALLEST, Layout
 from hushuffle.network.nodes.seals import PublicSealKey, Seals
 from hushuffle.plans import Traffic
-from hushuffle.queries.kinds import AnyTask
 from hushuffle.queries.query import Task
-from hushuffle.queries.specification import RESULT_PATIENCE
+from hushuffle.queries.specification import RESULT_PATIENCE, AnyTask
 
 Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
@@ -39,19 +39,17 @@ def utc_text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _now() -> str:
-    return utc_text(dt.datetime.now(dt.UTC))
-
-
 RESULT: Final = 0
 """The step number of messages from compute nodes to the result; the steps of the plan start at 1."""
 
 
-class _Part(BaseModel):
+class DocumentPart(BaseModel):
+    """A part of a document that several parties read: its fields never change, and no other field is allowed."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Server(_Part):
+class Server(DocumentPart):
     """The address and public seal key of a node that listens for connections."""
 
     address: Annotated[str, Field(pattern=r"^.+:[0-9]{1,5}$")]
@@ -66,7 +64,7 @@ class Server(_Part):
         return host.strip("[]"), int(port)
 
 
-class Batch(_Part):
+class Batch(DocumentPart):
     """The sources of one scrambler; `holders[slot]` is the node that sends the message of source number `slot`."""
 
     scrambler: Name | None
@@ -74,7 +72,7 @@ class Batch(_Part):
     holders: Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
-class Step(_Part):
+class Step(DocumentPart):
     """One cluster of the plan in which the targets of messages depend on data."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -124,7 +122,7 @@ class Step(_Part):
         return sum(len(batch.holders) for batch in self.batches)
 
 
-class RunDocument(_Part):
+class RunDocument(DocumentPart):
     """The document of one run of a plan: the plan, its steps, and the participants with names and keys.
 
     Every node has the same bytes. Their digest is part of every seal, so a message of one run, plan, roster or step is
@@ -145,7 +143,9 @@ class RunDocument(_Part):
     servers: dict[Name, Server]
     message: Annotated[int, Field(ge=SMALLEST, le=LARGEST)] = 1024
     """Bytes of every message."""
-    start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")] = Field(default_factory=_now)
+    start: Annotated[str, Field(pattern=r"^[0-9T:.-]{19,26}Z$")] = Field(
+        default_factory=lambda: utc_text(dt.datetime.now(dt.UTC))
+    )
     """The moment, in UTC, from which all times of the run are counted at every node."""
     collect: Seconds = 60.0
     """Seconds after the start during which a scrambler waits for its sources."""
@@ -159,7 +159,7 @@ class RunDocument(_Part):
         try:
             _ = self.starts
         except ValueError:
-            _wrong("start must be a time in UTC such as 2026-05-01T10:00:00Z")
+            refuse_field("start must be a time in UTC such as 2026-05-01T10:00:00Z")
         try:
             targets = self.query.targets
             for step in self.steps:
@@ -181,14 +181,14 @@ class RunDocument(_Part):
         roles += {batch.scrambler for step in self.steps for batch in step.batches if batch.scrambler is not None}
         roles += {name for step in self.steps for batch in step.batches for name in batch.holders}
         if len(set(roles)) < len(roles):
-            _wrong(
+            refuse_field(
                 "result, computes, scramblers and holders must be different nodes, and each compute in one grouping set"
             )
         return self
 
     def _server(self, name: str, *, sealed: bool) -> None:
         if name not in self.servers or (sealed and self.servers[name].seal is None):
-            _wrong(f"servers must have an address{' and a seal key' if sealed else ''} for {name}")
+            refuse_field(f"servers must have an address{' and a seal key' if sealed else ''} for {name}")
 
     @cached_property
     def text(self) -> str:
@@ -286,67 +286,61 @@ class RunDocument(_Part):
 
 def read_document(path: Path) -> RunDocument:
     """Return the document in a file."""
+    text = text_in(path)
     try:
-        text = path.read_bytes().decode("utf-8")
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
-        lines = [f"  {_place(one['loc'], one['type'])}: {one['msg']}" for one in error.errors()[:20]]
-        fail("\n".join([f"{path} is not the document of a run:", *lines]))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        fail(f"{path} cannot be read: {reason or 'an error'}.")
+        lines = [f"{path} is not the document of a run:"]
+        for one in error.errors()[:20]:
+            steps = one["loc"]
+            if one["type"] == "extra_forbidden":  # the key may be private data
+                steps = (*steps[:-1], "a key that no document has")
+            lines.append(f"  {'.'.join(map(str, steps)) or 'document'}: {one['msg']}")
+        fail("\n".join(lines))
     if document.text != text:
         fail(f"{path} was changed or reformatted: all nodes need exactly the same file. Copy the original.")
     return document
 
 
-def _place(path: tuple[int | str, ...], kind: str) -> str:
-    """Return the place of an error in a document; an unknown key may be private data, so it is not shown."""
-    steps = (*path[:-1], "a key that no document has") if kind == "extra_forbidden" else path
-    return ".".join(map(str, steps)) or "document"
-
-
 def _check_steps(query: Task, steps: tuple[Step, ...]) -> None:
     if query.steps not in (None, len(steps)):
-        _wrong(f"steps must be {query.steps}, as the query requires")
+        refuse_field(f"steps must be {query.steps}, as the query requires")
     if query.rounds and len({step.computes for step in steps}) > 1:
-        _wrong("computes must be the same nodes in every iteration")
-    if query.rounds and len({_everybody(step) for step in steps}) > 1:
-        _wrong("holders must be the same in every iteration: each record takes part in all")
+        refuse_field("computes must be the same nodes in every iteration")
+    holders = (tuple(sorted(name for batch in step.batches for name in batch.holders)) for step in steps)
+    if query.rounds and len(set(holders)) > 1:
+        refuse_field("holders must be the same in every iteration: each record takes part in all")
     if query.noisy and not all(step.only_on_purpose for step in steps):
-        _wrong(f"only_on_purpose must be true if {query.lost} are released with noise")
-
-
-def _everybody(step: Step) -> tuple[str, ...]:
-    return tuple(sorted(name for batch in step.batches for name in batch.holders))
+        refuse_field(f"only_on_purpose must be true if {query.lost} are released with noise")
 
 
 def _check(step: Step, partitions: int) -> None:
     if len(step.computes) != partitions or len(set(step.computes)) != partitions:
-        _wrong(f"computes of {step.name!r} must be {partitions} different nodes, one for each partition")
+        refuse_field(f"computes of {step.name!r} must be {partitions} different nodes, one for each partition")
     kinds = {batch.scrambler is None for batch in step.batches}
     if len(kinds) > 1 or (kinds == {True} and len(step.batches) > 1):
-        _wrong(f"batches of {step.name!r} must all have scramblers, or be one without")
+        refuse_field(f"batches of {step.name!r} must all have scramblers, or be one without")
     _check_traffic(step)
     names = [batch.scrambler for batch in step.batches]
     if len(set(names)) < len(names):
-        _wrong(f"batches of {step.name!r} must have a scrambler of their own each")
+        refuse_field(f"each batch of {step.name!r} must have a separate scrambler")
     for batch in step.batches:
         if step.scrambled and len(batch.holders) < step.min_batch:
-            _wrong(f"batches of {step.name!r} must have {step.min_batch} sources or more")
+            refuse_field(f"batches of {step.name!r} must have {step.min_batch} sources or more")
         if step.capped and len(batch.holders) != step.min_batch:
-            _wrong(f"min_batch of {step.name!r} must be the size of every batch under a cap")
+            refuse_field(f"min_batch of {step.name!r} must be the size of every batch if capped")
         if step.capped and step.dummies > (partitions - 1) * len(batch.holders):
-            _wrong(f"dummies of {step.name!r} must fit under the cap")
+            refuse_field(f"dummies of {step.name!r} must not exceed the cap")
 
 
 def _check_traffic(step: Step) -> None:
     if step.flood and step.scrambled:
-        _wrong(f"flood of {step.name!r} must be 0 behind scramblers")
+        refuse_field(f"flood of {step.name!r} must be 0 with scramblers")
     for name, value, without in (("dummies", step.dummies or step.capped, 0), ("min_batch", step.min_batch - 1, 1)):
         if value and not step.scrambled:
-            _wrong(f"{name} of {step.name!r} must be {without} without scramblers")
+            refuse_field(f"{name} of {step.name!r} must be {without} without scramblers")
 
 
-def _wrong(rule: str) -> NoReturn:
+def refuse_field(rule: str) -> NoReturn:
+    """Raise `ValueError(rule)`: a field of a document breaks a rule."""
     raise ValueError(rule)

@@ -15,16 +15,12 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hushuffle import _checks
 from hushuffle._checks import fail
+from hushuffle.files.causes import text_in
 from hushuffle.files.secret_keys import text_of_secret
 
 _FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
@@ -75,8 +71,8 @@ def read_identity(name: str, *, certificate: Path, authority: Path, key: str, ad
     """Read an identity from files; `key` is a path, or "env:NAME" for an environment variable with the PEM text."""
     return Identity(
         name=name,
-        certificate=_text(certificate),
-        authority=_text(authority),
+        certificate=text_in(certificate, "ascii"),
+        authority=text_in(authority, "ascii"),
         key=text_of_secret(key),
         address=address,
     )
@@ -179,14 +175,6 @@ class Authority:
 
 def _pem(key: Ed25519PrivateKey) -> str:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        fail(f"{path} cannot be read: {reason or 'an error'}.")
 
 
 @contextmanager

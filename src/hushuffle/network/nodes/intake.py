@@ -128,11 +128,9 @@ class Intake:
                 # A source repeats its messages, because the first answer was lost.
                 self._journal.repeated += count
                 return Control(Kind.ACCEPTED, self._number)
-            self._journal.reject(Reason.DUPLICATE)
-            return Control(Kind.REFUSED, self._number, Reason.DUPLICATE)
+            return self._journal.refuse(self._number, Reason.DUPLICATE)
         if self._closed:
-            self._journal.reject(Reason.LATE)
-            return Control(Kind.REFUSED, self._number, Reason.LATE)
+            return self._journal.refuse(self._number, Reason.LATE)
         self._ends(peer)
         announced, sources = end.numbers[:2]
         reason = Reason.NONE
@@ -141,8 +139,7 @@ class Intake:
         elif not self._possible(peer, sources, count):
             reason = Reason.MISCOUNTED
         if reason is not Reason.NONE:
-            self._journal.reject(reason)
-            return Control(Kind.REFUSED, self._number, reason)
+            return self._journal.refuse(self._number, reason)
         # Seals are recorded only now: messages from a connection that broke may arrive again, and then count.
         new = [one for key, one in arrived.items() if self._once.first(key)]
         if len(new) < len(arrived):
@@ -204,8 +201,7 @@ async def take_batch(
     if not count:
         intake = intakes.get(end.step, intake)
     if peer not in intake.senders:  # the peer is this node itself, or a sender of another step
-        journal.reject(Reason.IDENTITY)
-        return Control(Kind.REFUSED, end.step, Reason.IDENTITY)
+        return journal.refuse(end.step, Reason.IDENTITY)
     if keep is not None and intake.expects(peer, end):
         await keep(peer, end, sealed)
     return intake.end(peer, end, count, arrived)

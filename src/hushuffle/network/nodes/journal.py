@@ -43,6 +43,11 @@ class Journal:
         """Count refusals with this reason."""
         self.rejected[reason] += count
 
+    def refuse(self, step: int, reason: Reason) -> Control:
+        """Count a refusal, and return the answer to the sender."""
+        self.reject(reason)
+        return Control(Kind.REFUSED, step, reason)
+
     @contextmanager
     def resuming(self) -> Iterator[None]:
         """Count messages that were stored before a restart only as "resumed", since they were counted before."""

@@ -105,8 +105,7 @@ class Node:
         if connection.peer in self._known:
             await connection.send(await self._take(connection))
         else:
-            self._journal.reject(Reason.IDENTITY)
-            await connection.send(Control(Kind.REFUSED, reason=Reason.IDENTITY))
+            await connection.send(self._journal.refuse(0, Reason.IDENTITY))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Final, Self
@@ -129,7 +130,7 @@ class Recorder:
 
     async def __aenter__(self) -> Self:
         for where, place in self._routes:
-            self._servers.append(await asyncio.start_server(self._handler(place), sock=where, backlog=1024))
+            self._servers.append(await asyncio.start_server(partial(self._handle, place), sock=where, backlog=1024))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -139,19 +140,14 @@ class Recorder:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
-    def _handler(
-        self, place: tuple[str, int]
-    ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._open.add(task)
-            # The recorder cancels this task when it ends; asyncio would log the cancellation as an error.
-            with suppress(OSError, asyncio.CancelledError):
-                await self._pass(reader, writer, place)
-            self._open.discard(task)
-
-        return handle
+    async def _handle(self, place: tuple[str, int], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        # The recorder cancels this task when it ends; asyncio would log the cancellation as an error.
+        with suppress(OSError, asyncio.CancelledError):
+            await self._pass(reader, writer, place)
+        self._open.discard(task)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: tuple[str, int]) -> None:
         client, server = (writer.get_extra_info(which)[0] for which in ("peername", "sockname"))

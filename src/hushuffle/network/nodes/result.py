@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.mechanisms.randomizers import TargetSampling
@@ -31,6 +31,11 @@ class RunFailedError(HushuffleError):
     """A run ended without a result; the message states what was missing."""
 
 
+def run_failed(message: str) -> NoReturn:
+    """Raise `RunFailedError(message)`."""
+    raise RunFailedError(message)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepResult:
     """The result of one step; `combined` joins the numbers that the compute nodes computed from arrived records.
@@ -52,7 +57,12 @@ class StepResult:
 
     def scale(self) -> float:
         """Return the factor that scales counts and sums over arrived records to estimates for all people."""
-        return self.people / (self.sources * use_chance(self.sampling, only_honest=self.only_on_purpose))
+        return scale_of(self.people, self.sources, self.sampling, only_on_purpose=self.only_on_purpose)
+
+
+def scale_of(people: int, sources: int, sampling: TargetSampling, *, only_on_purpose: bool) -> float:
+    """Return the factor from counts and sums over the arrived records of `sources` to estimates for all people."""
+    return people / (sources * use_chance(sampling, only_honest=only_on_purpose))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,8 +137,7 @@ class ResultNode(Node):
             try:
                 contents.append(seals.open(message.sealed, self._key, target=self.name) or b"")
             except DataError:
-                self._journal.reject(Reason.UNREADABLE)
-                return Control(Kind.REFUSED, RESULT, Reason.UNREADABLE)
+                return self._journal.refuse(RESULT, Reason.UNREADABLE)
             sealed.append(message.sealed)
         (end,) = ends
         if end.kind is Kind.HEALTH:
@@ -137,8 +146,7 @@ class ResultNode(Node):
             return await self._show(connection, end.step)
         place = self._document.target_of(connection.peer)
         if place is None:
-            self._journal.reject(Reason.IDENTITY)
-            return Control(Kind.REFUSED, RESULT, Reason.IDENTITY)
+            return self._journal.refuse(RESULT, Reason.IDENTITY)
         statement = self._codec.unpack(place, contents)  # an invalid report raises, and is not stored
         new = connection.peer not in self._parts.get(statement.step, {connection.peer: statement})
         if new and not await self._kept_parts.add(connection.peer, statement.step, sealed):
@@ -153,8 +161,7 @@ class ResultNode(Node):
         """Record the report of a compute node, and return the answer."""
         parts = self._parts.get(statement.step)
         if parts is None:
-            self._journal.reject(Reason.STEP)
-            return Control(Kind.REFUSED, RESULT, Reason.STEP)
+            return self._journal.refuse(RESULT, Reason.STEP)
         if peer in parts:
             self._journal.repeated += 1  # the first answer was lost
             return Control(Kind.ACCEPTED, RESULT)
@@ -177,8 +184,7 @@ class ResultNode(Node):
     async def _show(self, connection: Connection, number: int) -> Control:
         """Send the start centroids of a step, which the previous step released. They are public, so not sealed."""
         if not self._document.query.rounds or not 1 < number <= len(self._parts):
-            self._journal.reject(Reason.STEP)
-            return Control(Kind.REFUSED, number, Reason.STEP)
+            return self._journal.refuse(number, Reason.STEP)
         if number - 1 not in self._steps:
             return Control(Kind.REFUSED, number, Reason.NOT_YET if self._failed is None else Reason.STOPPED)
         size = self._document.layout.sealed
@@ -193,11 +199,10 @@ class ResultNode(Node):
         if missing:
             names = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
             where = f"iteration {stage[0]}: " if query.rounds else ""
-            message = (
+            run_failed(
                 f"{where}{len(missing)} of {len(nodes)} compute nodes did not report ({names}), so their {query.lost} "
                 "are lost. Check their logs."
             )
-            raise RunFailedError(message)
 
     def _step(self, number: int) -> StepResult:
         step, parts = self._document.step(number), self._parts[number]
@@ -262,9 +267,8 @@ def came_through(document: RunDocument, number: int, told: Sequence[Counts], jou
         journal.reject(Reason.MISCOUNTED)
         raise RunFailedError(str(error)) from None
     if came.sources < document.least * step.sources:
-        message = (
+        run_failed(
             f"{step.name!r}: only {came.sources:,} of {step.sources:,} sources came through, fewer than the share of "
             f"{document.least:g} that the run requires."
         )
-        raise RunFailedError(message)
     return came

@@ -141,7 +141,11 @@ class SourceNode(Node):
         self._places = places or Places()
 
     async def run(self) -> None:
-        """Send all messages, stage by stage, each until it is accepted or refused, or until time is over."""
+        """Send all messages, stage by stage, each until it is accepted or refused, or until time is over.
+
+        Raises:
+            NotDeliveredError: no message was accepted.
+        """
         document, state = self._document, self._document.query.start
         for stage in document.stages:
             number = stage[0]
@@ -151,7 +155,12 @@ class SourceNode(Node):
             which = f"-{number}" if document.query.rounds else ""
             path = self._folder / f"{document.run}-{self.name}{which}.messages"
             await self._settle(path, entries_of(document, self._people, stage, state), until)
-        self._conclude()
+        lost = self._journal.facts.get("undelivered", 0)
+        if lost and not self._journal.sent:
+            reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
+            message = f"none of its {lost:,} messages was accepted ({reasons}): this node has no part in the result."
+            raise NotDeliveredError(message)
+        self._journal.enter("done", **({"undelivered": lost} if lost else {}))
 
     async def _known_before(self, number: int, until: float) -> Floats:
         """Query the result until it returns the start centroids of a step."""
@@ -184,15 +193,6 @@ class SourceNode(Node):
         if len(shown) != size:
             fail(f"the answer of the result is not the {lost} of this plan.")
         return query.known(np.frombuffer(shown, dtype="<f8"))
-
-    def _conclude(self) -> None:
-        """Log the end of the node; raise NotDeliveredError if no message was accepted."""
-        lost = self._journal.facts.get("undelivered", 0)
-        if lost and not self._journal.sent:
-            reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
-            message = f"none of its {lost:,} messages was accepted ({reasons}): this node has no part in the result."
-            raise NotDeliveredError(message)
-        self._journal.enter("done", **({"undelivered": lost} if lost else {}))
 
     async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
         """Send the messages of records; if `path` exists, send the messages stored there."""

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushuffle._checks import fail
 from hushuffle.network.phones.task import Column, Group, Value, refuse_task
 from hushuffle.queries.aggregate import AggregateQuery
 from hushuffle.queries.columns import Groups
 from hushuffle.queries.histogram import Histogram, HistogramQuery
 from hushuffle.queries.k_means import KMeansQuery
-from hushuffle.queries.query import Floats, Query, Records, Rows, Task, refuse_content
+from hushuffle.queries.query import Floats, Query, Records, Rows, Task
 from hushuffle.tables.conditions import parse_condition
 
 
@@ -74,12 +75,11 @@ def _columns(categories: Mapping[str, Groups]) -> tuple[Column, ...]:
 def _groups(groups: Groups) -> list[Group]:
     if not isinstance(groups, Mapping):
         return [Group(name=label, when=((("==", label),),)) for label in groups]
-    return [Group(name=name, when=_alternatives(text)) for name, text in groups.items()]
-
-
-def _alternatives(text: str) -> Any:
-    alternatives = parse_condition(text).alternatives
-    return tuple(tuple((clause.operator, clause.value) for clause in clauses) for clauses in alternatives)
+    parsed: dict[str, Any] = {name: parse_condition(text).alternatives for name, text in groups.items()}
+    return [
+        Group(name=name, when=tuple(tuple((one.operator, one.value) for one in clauses) for clauses in alternatives))
+        for name, alternatives in parsed.items()
+    ]
 
 
 def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
@@ -104,12 +104,12 @@ class PhoneHistogram(Histogram):
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
-            refuse_content("a message is not a record of this plan.")
+            fail("a message is not a record of this plan.")
         intervals = np.frombuffer(content, dtype="<i4")
         if (intervals < 0).any() or (intervals >= self.sizes).any():
-            refuse_content("a message has an interval that does not exist in its column.")
+            fail("a message has an interval that does not exist in its column.")
         if self.own(step, intervals[None, :].astype(np.float64), None) != node:
-            refuse_content("a message has a record of a cell that this target does not count.")
+            fail("a message has a record of a cell that this target does not count.")
 
     def sample(self, step: int, node: int) -> bytes:
         del step

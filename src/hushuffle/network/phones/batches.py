@@ -1,4 +1,4 @@
-"""Batches of messages between services: a signed head, the messages, and the signed counts of every scrambler."""
+"""Batches of messages between services: their sizes, a signed head, the messages, and the counts of every scrambler."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Annotated, Final, NoReturn
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from hushuffle._checks import fail
+from hushuffle.network.nodes.document import DocumentPart
 from hushuffle.network.phones.task import Key, Name, Place, TaskDocument, canonical
 
 _LENGTH: Final = struct.Struct(">I")
@@ -30,13 +31,11 @@ FIRST: Final = _LENGTH.size
 """Length in bytes of the field that states the length of the head."""
 AROUND: Final = FIRST + _MOST_HEAD + _SIGNED
 """Largest number of bytes that a request has in addition to the messages of its batch."""
+_MOST_WAITING: Final = 20
+"""Largest number of batches that wait. If `least` is nearly `batch`, a few messages may remain at the end."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Link(_Part):
+class Link(DocumentPart):
     """One scrambler's signed counts for a batch: received messages, their sources, and sent messages."""
 
     name: Name
@@ -65,7 +64,7 @@ class Link(_Part):
         return self.name == place.name and signed_by(place, text, bytes.fromhex(self.signature))
 
 
-class Came(_Part):
+class Came(DocumentPart):
     """A receiver's signed state of a step: its highest batch number, and whether it has the total number of batches.
 
     `nonce`: chosen by the scrambler that asks, so that an older answer is not accepted for a new query.
@@ -96,7 +95,7 @@ class Came(_Part):
         )
 
 
-class Head(_Part):
+class Head(DocumentPart):
     """The head of a batch. With `closed`, it states that the step has exactly `batch` batches.
 
     `trail`: the counts of each scrambler that the batch has passed, in the order of the chain.
@@ -277,3 +276,34 @@ def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
                 f"{place.name} got {link.came:,} messages, sent {link.sent:,}, and should add {step.dummies:,} dummies."
             )
         before = link
+
+
+def held_back(batch: int, least: int) -> int:
+    """Return how many messages must remain after a batch of `batch` messages is sent before the end.
+
+    Every number of messages from this number on can be divided into batches of `least` to `batch` messages: k batches
+    contain k·least to k·batch messages, and if (k + 1)·least <= k·batch + 1, no number lies between the ranges of k and
+    of k + 1 batches. The result is 0 if `least` equals `batch`, since holding messages back then does not help.
+
+    >>> held_back(500, 400), held_back(8, 8), held_back(8, 1)
+    (1600, 0, 0)
+    """
+    if batch == least:
+        return 0
+    return min(-(-(least - 1) // (batch - least)), _MOST_WAITING) * least
+
+
+def last_sizes(waiting: int, batch: int, least: int) -> list[int]:
+    """Return the sizes of the last batches, for `waiting` messages when no further message is expected.
+
+    Each batch has `least` to `batch` messages, and there are as few batches as possible. The remainder, fewer than
+    `least` messages, is deleted; there is no remainder if `waiting` is at least `held_back` (except at the bound of
+    `held_back`).
+
+    >>> last_sizes(1966, 500, 400), last_sizes(900, 500, 400), last_sizes(700, 500, 400), last_sizes(399, 500, 400)
+    ([492, 492, 491, 491], [450, 450], [500], [])
+    """
+    count = -(-waiting // batch)
+    if count * least > waiting:  # `count` batches would be too small, and fewer cannot hold all messages
+        return [batch] * (count - 1)
+    return [waiting // count + (place < waiting % count) for place in range(count)]

@@ -1,6 +1,8 @@
-"""The gateway of Oblivious HTTP: opens requests that a relay forwarded, and seals the responses (RFC 9458).
+"""The gateway of Oblivious HTTP: opens requests that a relay forwarded, and seals the responses.
 
-Source: Thomson, Wood 2024, RFC 9458, sections 3.1, 4.3 and 4.4.
+It decodes the requests and encodes the responses as binary HTTP.
+
+Source: Thomson, Wood 2024, RFC 9458, sections 3.1, 4.3 and 4.4; Thomson, Wood 2022, RFC 9292.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -22,10 +24,14 @@ from hushuffle.network.phones.formats import (
     KEM,
     Draw,
     PhoneError,
+    Reader,
+    encode_fields,
     key_config,
     receiver_keys,
     request_info,
     response_keys,
+    varint,
+    with_length,
 )
 
 _HEADER: Final = 7
@@ -105,3 +111,46 @@ class GatewayKey:
             return first + cipher.encrypt(nonce, response, b"")
 
         return request, seal_response
+
+
+class Request(NamedTuple):
+    """One HTTP request; `headers` are pairs of a name in lower case and a value, in order."""
+
+    method: str
+    scheme: str
+    authority: str
+    path: str
+    headers: list[tuple[str, str]]
+    content: bytes
+
+
+def decode_request(data: bytes) -> Request:
+    """Return the request in a binary HTTP message, of known or indeterminate length.
+
+    Raises:
+        DataError: the message is not a request, ends too early, or goes on after its end.
+
+    >>> decode_request(bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f"))[:4]
+    ('GET', 'https', 'example.com', '/')
+    """
+    reader = Reader(data)
+    try:
+        framing = reader.number()
+        if framing not in (0, 2):
+            fail("a binary HTTP message is no request.")
+        known_length = framing == 0
+        method, scheme, authority, path = (reader.text() for _ in range(4))
+        headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)
+        reader.end(known_length=known_length)
+    except PhoneError as error:
+        raise DataError(str(error)) from None
+    return Request(method, scheme, authority, path, headers, content)
+
+
+def encode_response(status: int, headers: list[tuple[str, str]], content: bytes) -> bytes:
+    """Return a binary HTTP response of known length; `status` is from 200 to 599.
+
+    >>> encode_response(200, [], b"").hex()
+    '0140c8000000'
+    """
+    return b"\x01" + varint(status) + encode_fields(headers) + with_length(content) + b"\0"

@@ -6,18 +6,19 @@ import base64
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.document import utc_text
-from hushuffle.network.nodes.result import StepResult
+from hushuffle.network.nodes.document import DocumentPart, refuse_field, utc_text
+from hushuffle.network.nodes.result import scale_of
 from hushuffle.network.phones.batches import Head, Link, check_trail
 from hushuffle.network.phones.promise import TaskPromise
 from hushuffle.network.phones.rounds import NEXT
@@ -31,11 +32,7 @@ _AROUND, _COUNTED, _LINK = 256, 128, 384
 """Largest number of bytes of JSON: around a whole report, around a batch's counts, and of one scrambler's counts."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Counted(_Part):
+class Counted(DocumentPart):
     """One target's counts for one batch: messages, messages with a valid token, and the scramblers' signed counts."""
 
     batch: _Count
@@ -44,14 +41,14 @@ class Counted(_Part):
     trail: tuple[Link, ...]
 
 
-class Counts(_Part):
+class Counts(DocumentPart):
     """A target's first report: the counts of each batch, and the announced number of batches (None: not announced)."""
 
     batches: tuple[Counted, ...]
     closed: _Count | None
 
 
-class Part(_Part):
+class Part(DocumentPart):
     """A target's second report, sent when the target knows the lost batches: its numbers over all other batches."""
 
     numbers: str
@@ -60,8 +57,7 @@ class Part(_Part):
     @classmethod
     def _readable(cls, numbers: str) -> str:
         if len(base64.b64decode(numbers, validate=True)) % 8:
-            message = "must be numbers of 8 bytes"
-            raise ValueError(message)
+            refuse_field("must be numbers of 8 bytes")
         return numbers
 
     @property
@@ -211,27 +207,24 @@ def published(
     Raises:
         DataError: a target did not report, or the counts do not add up.
     """
-    query, answers = promise.task, list[dict[str, Any]]()
+    query, answers, count = promise.task, list[dict[str, Any]](), len(document.chain)
+    caution = "All messages passed only one scrambler, which knows the target of each message."
+    if count > 1:
+        caution = (
+            f"All messages passed {count} scramblers one after the other. One of them must be honest: together they "
+            "know which message went to which target."
+        )
     reckonings = reckoned(document, counts)
     missing_of(document, parts)
     for number, (step, came) in enumerate(zip(document.steps, reckonings, strict=True), 1):
         step_parts = [parts[one.name] for one in step.targets]
         combined = query.combine(number, [_read(promise, number, place, part) for place, part in enumerate(step_parts)])
-        result = StepResult(
-            name=step.name,
-            combined=combined,
-            people=document.people,
-            planned=step.sources,
-            sources=came.valid,
-            messages=came.messages,
-            lost_batches=came.lost,
-            sampling=step.sampling,
-            only_on_purpose=step.only_on_purpose,
-        )
         about_it = {"sources": came.valid, "planned": step.sources, "lost_batches": came.lost}
-        answer = query.answer(number, combined, about_it, result.scale)
+        only = step.only_on_purpose
+        scale = partial(scale_of, document.people, came.valid, step.sampling, only_on_purpose=only)
+        answer = query.answer(number, combined, about_it, scale)
         answers.append(answer | {"without_token": came.sources - came.valid})
-    about = {"schema_version": 1, "run": document.id.hex(), "people": document.people, "cautions": [_caution(document)]}
+    about = {"schema_version": 1, "run": document.id.hex(), "people": document.people, "cautions": [caution]}
     if document.round is not None and document.round.number < document.round.rounds:
         about[NEXT] = utc_text(dt.datetime.now(dt.UTC))
     return {**about, query.answers: answers}
@@ -247,13 +240,3 @@ def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
     padded = np.zeros(query.width(number))
     padded[: floats.size] = floats
     return query.part(number, place, padded)
-
-
-def _caution(document: TaskDocument) -> str:
-    count = len(document.chain)
-    if count == 1:
-        return "All messages passed only one scrambler, which knows the target of each message."
-    return (
-        f"All messages passed {count} scramblers one after the other. One of them must be honest: together they know "
-        "which message went to which target."
-    )

@@ -6,12 +6,10 @@ import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NoReturn
 
 from hushuffle._checks import fail
-from hushuffle.model import Guarantee
-from hushuffle.network.check import in_words
+from hushuffle.network.check import Promise, in_words
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones.asked import asked_of
 from hushuffle.network.phones.rounds import first_round, longest_growth, next_task, other_round
@@ -110,10 +108,11 @@ def draw_task(
     """
     steps, answerable = questions(specification, people, centroids), asked_of(specification.query, centroids)
     count = together(specification, len(steps))
-    network = specification.network or Network()
+    network, delta = specification.network or Network(), specification.targets.delta
+    epsilon, issuer = _figures(specification.plan(people), delta)
     common: dict[str, Any] = {
         "plan": specification.effective(),
-        "figures": _stated(specification, specification.plan(people)),
+        "figures": Figures(epsilon=_upwards(epsilon), delta=delta, issuer=_upwards(issuer)),
         "people": people,
         "per_person": answerable.per_person,
         "columns": answerable.columns,
@@ -129,7 +128,8 @@ def draw_task(
         "patience": network.patience,
         "least": network.least,
     }
-    fitted = _fitting(len(services.chain), steps, len(answerable.values))
+    record = max(4 * len(step["columns"]) for step in steps) + 8 * len(answerable.values)
+    fitted = record + _AROUND + 48 * len(services.chain)
     if network.message < fitted:
         refuse_task(f"a message must have {fitted:,} bytes or more: raise network.message from {network.message:,}")
     parts = zip(steps[:count], services.targets, services.token_keys[:count], strict=True)
@@ -148,12 +148,6 @@ def draw_task(
     return document
 
 
-def _stated(specification: PlanSpecification, plan: Plan) -> Figures:
-    """Return the figures of a plan, rounded up, since another machine may compute another last digit."""
-    epsilon, issuer = _figures(plan, specification.targets.delta)
-    return Figures(epsilon=_upwards(epsilon), delta=specification.targets.delta, issuer=_upwards(issuer))
-
-
 def _figures(plan: Plan, delta: float) -> tuple[float, float]:
     """Return the epsilon with one honest scrambler, and the epsilon if other people's messages may also be replaced."""
     from hushuffle.questions.traffic import collusions, plan_guarantee  # noqa: PLC0415 - takes half a second
@@ -162,6 +156,7 @@ def _figures(plan: Plan, delta: float) -> tuple[float, float]:
 
 
 def _upwards(value: float) -> float | None:
+    """Return a figure rounded up, since another machine may compute another last digit; None for infinity."""
     return None if math.isinf(value) else math.ceil(value * (1 + 1e-6) * 1e4) / 1e4
 
 
@@ -169,25 +164,11 @@ _AROUND: Final = 354 + 2 + 2 + 48
 """Bytes that a target's seal adds to a record: token, record length, target's number, and the seal itself."""
 
 
-def _fitting(chain: int, steps: Sequence[Mapping[str, Any]], values: int) -> int:
-    record = max(4 * len(step["columns"]) for step in steps) + 8 * values
-    return record + _AROUND + 48 * chain
-
-
 @dataclass(frozen=True, kw_only=True)
-class TaskPromise:
+class TaskPromise(Promise):
     """The plan of a document that matches it; `task` is the computation that targets run."""
 
-    specification: PlanSpecification
     task: Task
-    plan: Plan
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """The guarantee for one person against an observer of all traffic."""
-        from hushuffle.questions.traffic import plan_guarantee  # noqa: PLC0415 - takes half a second
-
-        return plan_guarantee(self.plan, delta=self.specification.targets.delta)
 
 
 def check_task(document: TaskDocument) -> TaskPromise:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
-import shutil
 import signal
 import socket
 import sys
@@ -21,9 +20,9 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
-from hushuffle.files.private_files import write_private
+from hushuffle.files.private_files import write_private, write_whole
 from hushuffle.model import Progress
-from hushuffle.network.nodes.result import RunFailedError
+from hushuffle.network.nodes.result import RunFailedError, run_failed
 from hushuffle.network.phones.asked import asked_of
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
 from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
@@ -153,8 +152,7 @@ class Rehearsal:
             for name in self.names:
                 while not await self._answers(session, name):
                     if self.running[name].returncode is not None or time.monotonic() > last:
-                        message = f"{name} has not started: {self._last_words(name)}"
-                        raise RunFailedError(message)
+                        run_failed(f"{name} has not started: {self._last_words(name)}")
                     await asyncio.sleep(0.1)
 
     async def _answers(self, session: ClientSession, name: str) -> bool:
@@ -164,8 +162,7 @@ class Rehearsal:
         except (ClientError, TimeoutError, OSError):
             return False
         if not tasks:
-            message = f"{name} refuses the task: {self._last_words(name)}"
-            raise RunFailedError(message)
+            run_failed(f"{name} refuses the task: {self._last_words(name)}")
         return True
 
     def _last_words(self, name: str) -> str:
@@ -187,8 +184,7 @@ class Rehearsal:
                         async with session.get(self.url(name) + path) as answer:
                             there = answer.status == 200
                     if not there and time.monotonic() > last:
-                        message = f"{name} takes no part in the next iteration: {self._last_words(name)}"
-                        raise RunFailedError(message)
+                        run_failed(f"{name} takes no part in the next iteration: {self._last_words(name)}")
                     await asyncio.sleep(0 if there else 0.1)
 
     async def result(self, document: TaskDocument) -> Mapping[str, Any]:
@@ -304,10 +300,15 @@ def rehearse(
         run = _Run(rehearsal, group, made, interfere, tell)
         result = asyncio.run(run.run())
     if "failed" in result:
-        message = f"the task ended without a result. {result['failed']}"
-        raise RunFailedError(message)
-    _write(out / TASK, rehearsal.document.content)
-    _write(out / RESULT_FILE, json.dumps(result, indent=1).encode() + b"\n")
+        run_failed(f"the task ended without a result. {result['failed']}")
+    for path, content in (
+        (out / TASK, rehearsal.document.content),
+        (out / RESULT_FILE, json.dumps(result, indent=1).encode() + b"\n"),
+    ):
+        try:
+            write_whole(path, content)
+        except OSError as error:
+            fail(f"{path} cannot be written: {cause(error)}.")
     tell("done", 1.0)
     return PhoneRun(
         document=rehearsal.document,
@@ -401,14 +402,3 @@ def _awaited(document: TaskDocument, crowd: Crowd) -> str:
 
 def _clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_bytes(content)
-        shutil.move(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        fail(f"{path} cannot be written: {cause(error)}.")

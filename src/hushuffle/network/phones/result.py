@@ -15,6 +15,7 @@ from aiohttp import ClientSession, web
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
 from hushuffle.files.causes import cause
+from hushuffle.files.private_files import write_whole
 from hushuffle.network.phones.batches import Head, lost_answer, messages_of, receipt
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.parts import Counts, Part, largest_part, opened_part, published, reckoned
@@ -163,12 +164,9 @@ class Result(Service):
     def _write(self, task: Task, text: bytes) -> None:
         """Write the result into its file atomically."""
         path = self._out / f"{task.document.id.hex()}.json"
-        partial = path.with_name(f".{path.name}.partial")
         try:
-            partial.write_bytes(text)
-            partial.replace(path)
+            write_whole(path, text)
         except OSError as error:
-            partial.unlink(missing_ok=True)
             self.meter.event("not written", file=path.name, reason=cause(error))
 
     async def _end_of(self, task: Task) -> None:

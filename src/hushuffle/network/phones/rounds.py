@@ -88,12 +88,7 @@ def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Seque
                 "centroids": centroids,
             },
             "steps": [
-                {
-                    **document.steps[0].model_dump(),
-                    **steps[iteration.number],
-                    "token_key": token,
-                    "ticket_key": ticket,
-                }
+                {**document.steps[0].model_dump(), **steps[iteration.number], "token_key": token, "ticket_key": ticket}
             ],
         }
         return TaskDocument.model_validate(document.model_dump() | changes)

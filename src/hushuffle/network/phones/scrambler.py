@@ -16,14 +16,24 @@ from typing import Any, ClassVar, Final
 from aiohttp import ClientSession, web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Came, Head, Link, check_trail, head_of, messages_of, pack, receipt
-from hushuffle.network.phones.binary_http import decode_request, encode_response
+from hushuffle.network.phones.batches import (
+    Came,
+    Head,
+    Link,
+    check_trail,
+    head_of,
+    held_back,
+    last_sizes,
+    messages_of,
+    pack,
+    receipt,
+)
 from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.oblivious_http import decode_request, encode_response
 from hushuffle.network.phones.onions import ONCE, Onions, by_target
 from hushuffle.network.phones.relay import REQUEST, RESPONSE
 from hushuffle.network.phones.service import CAME, FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
-from hushuffle.network.phones.sizes import held_back, last_sizes
 from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import Place, TaskDocument
 from hushuffle.network.phones.tokens import Verifier, token_shown
@@ -343,7 +353,8 @@ class Scrambler(Service):
             raise Refused(400, "not a batch")
         answer, digest = receipt(body, self.secret.sign), hashlib.sha256(body).digest()
         onces = [message[:ONCE] for message in messages]
-        seen = await self.store.do(lambda db: _seen(db, document.id, head.step, onces))
+        query, row = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?", (document.id, head.step)
+        seen = await self.store.do(lambda db: {once for once in onces if db.execute(query, (*row, once)).fetchone()})
         if head.closed:
             bodies = self._closing(document, head.step, head.batch)
         else:
@@ -460,9 +471,3 @@ def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
 def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dict[str, bytes]) -> None:
     rows = [(task, step, batch, receiver, body) for receiver, body in bodies.items()]
     db.executemany("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?)", rows)
-
-
-def _seen(db: sqlite3.Connection, task: bytes, step: int, onces: Sequence[bytes]) -> set[bytes]:
-    """Return the one-time keys of the messages that arrived in an earlier batch."""
-    query = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?"
-    return {once for once in onces if db.execute(query, (task, step, once)).fetchone()}

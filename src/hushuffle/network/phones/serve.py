@@ -67,14 +67,13 @@ async def _run(service: Service) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, look)
-    loop.set_exception_handler(lambda _, context: _unexpected(service, context.get("exception")))
+    # The log names only the type of an unexpected error, whose text may quote data.
+    loop.set_exception_handler(
+        lambda _, context: service.meter.event("unexpected error", kind=type(context.get("exception")).__name__)
+    )
     about_certificate(service)
     async with serving(service, listening(service.settings), tls(service.settings, service.folder)):
         await stop.wait()
-
-
-def _unexpected(service: Service, error: object) -> None:
-    service.meter.event("unexpected error", kind=type(error).__name__)  # the error's text may quote data
 
 
 @asynccontextmanager
@@ -94,11 +93,7 @@ async def serving(service: Service, where: socket.socket, context: ssl.SSLContex
     timeout = None if context is None else _HANDSHAKE
     doors = _Doors(service, handlers, options)
     server = await loop.create_server(
-        lambda: _Door(doors),
-        sock=where,
-        ssl=context,
-        backlog=4096,
-        ssl_handshake_timeout=timeout,
+        lambda: _Door(doors), sock=where, ssl=context, backlog=4096, ssl_handshake_timeout=timeout
     )
     try:
         yield
@@ -190,8 +185,8 @@ class _Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        doors = self._doors
-        handler = doors.entered(_address(transport.get_extra_info("peername")))
+        doors, peer = self._doors, transport.get_extra_info("peername")
+        handler = doors.entered(peer[0] if isinstance(peer, tuple) else peer)
         if handler is None:
             doors.service.meter.count("refused", "too many connections")
             transport.abort()
@@ -200,10 +195,6 @@ class _Door(asyncio.Protocol):
             transport.max_size = _AT_ONCE
         transport.set_protocol(handler)
         handler.connection_made(transport)
-
-
-def _address(peer: object) -> object:
-    return peer[0] if isinstance(peer, tuple) else peer
 
 
 def listening(settings: ServiceSettings) -> socket.socket:

@@ -22,7 +22,7 @@ from hushuffle.network.phones.links import why_not
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.promise import TaskPromise, after, check_task
 from hushuffle.network.phones.settings import ServiceSettings
-from hushuffle.network.phones.store import Store
+from hushuffle.network.phones.store import SharedStore, Store
 from hushuffle.network.phones.task import Place, TaskDocument, read_task
 
 _SLOW: Final = 10.0
@@ -78,7 +78,10 @@ class Service:
 
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
         self.settings, self.folder, self.meter, self.name = settings, folder, meter, settings.name
-        self.keys = None if settings.keys is None else ServiceKeys.read(_placed(settings.keys, folder))
+        self.keys: ServiceKeys | None = None
+        if settings.keys is not None:
+            where = settings.keys if settings.keys.startswith("env:") else str(folder / settings.keys)
+            self.keys = ServiceKeys.read(where)
         self.tasks: dict[bytes, Task] = {}
         self._over: set[bytes] = set()
         self._sessions: list[ClientSession] = []
@@ -92,8 +95,6 @@ class Service:
         if settings.database is None:
             self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
         else:
-            from hushuffle.network.phones.shared_store import SharedStore  # noqa: PLC0415 - only a shared database needs psycopg
-
             self.store = SharedStore(settings.database, service=self.name)
 
     @property
@@ -314,9 +315,8 @@ class Service:
                 if time.time() > last:
                     raise
                 if reason != (reason := str(error)):
-                    self.meter.event(
-                        "failed", reason=reason, again_until=utc_text(dt.datetime.fromtimestamp(last, dt.UTC))
-                    )
+                    until_then = utc_text(dt.datetime.fromtimestamp(last, dt.UTC))
+                    self.meter.event("failed", reason=reason, again_until=until_then)
                 await asyncio.sleep(_PAUSE[1] / 4)
 
     @web.middleware
@@ -470,18 +470,9 @@ class Service:
             pause = min(2 * pause, _PAUSE[1])
 
 
-def _placed(where: str, folder: Path) -> str:
-    return where if where.startswith("env:") else str(folder / where)
-
-
 def _origin(url: str) -> str:
     """Return scheme, host and port of a URL."""
     return "/".join(url.split("/")[:3])
-
-
-def moment_text(moment: float) -> str:
-    """Return a moment, in seconds since 1970, as text in UTC."""
-    return utc_text(dt.datetime.fromtimestamp(moment, dt.UTC))
 
 
 async def until(moment: float) -> None:

@@ -147,7 +147,9 @@ class Target(Service):
                 raise Refused(400, "another step")
             if not head.closed:
                 check_trail(document, head, hops=hops)
-                _check_number(head, messages)
+                copies = len({message[:ONCE] for message in messages}) < len(messages)
+                if len(messages) > head.trail[-1].sent or copies:
+                    fail("a batch has copies of a message, or more messages than its scrambler has sent.")
         except DataError as error:
             self.meter.event("refused", reason=str(error))
             raise Refused(400, "not a batch") from None
@@ -226,7 +228,10 @@ class Target(Service):
         document = task.document
         assert self._session is not None
         path = f"/tasks/{document.id.hex()}/"
-        counts = await self.store.do(lambda db: _told_counts(db, inbox, self.secret.sign))
+        # After the report of the counts of each batch, the target accepts no further batch.
+        counts = await self.store.do(
+            lambda db: _once(db, document.id, "counts", lambda: _sealed(inbox, _counts(db, inbox), self.secret.sign))
+        )
         answer = await self.deliver(self._session, document.result, path + "counts", counts, task)
         delivered = answer is not None
         if answer is not None:
@@ -261,12 +266,6 @@ def entry_of(nonce: bytes) -> bytes:
     return hashlib.sha256(b"hushuffle passage 1|" + nonce).digest()
 
 
-def _check_number(head: Head, messages: Sequence[bytes]) -> None:
-    """Refuse a batch with copies of a message, or with more messages than the last scrambler has sent."""
-    if len(messages) > head.trail[-1].sent or len({message[:ONCE] for message in messages}) < len(messages):
-        fail("a batch has copies of a message, or more messages than its scrambler has sent.")
-
-
 def _counts(db: sqlite3.Connection, inbox: Inbox) -> dict[str, Any]:
     """Return the stored counts of all batches that have arrived."""
     row = (inbox.task.document.id, inbox.number)
@@ -289,11 +288,6 @@ def _sealed(inbox: Inbox, content: dict[str, Any], sign: Ed25519PrivateKey) -> b
     sealed = sealed_part(document, inbox.name, content)
     head = head_of(document, inbox.number, 0, inbox.name, document.result.name, [sealed])
     return pack(head, [sealed], sign)
-
-
-def _told_counts(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey) -> bytes:
-    """Return the report of the counts of each batch; after this report, the target accepts no further batch."""
-    return _once(db, inbox.task.document.id, "counts", lambda: _sealed(inbox, _counts(db, inbox), sign))
 
 
 def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey, lost: Collection[int]) -> bytes:

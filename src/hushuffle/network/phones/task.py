@@ -13,13 +13,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from hushuffle._checks import fail
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.files.causes import cause
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
+from hushuffle.network.nodes.document import DocumentPart, refuse_field
 from hushuffle.network.phones.formats import authorization, encode_request, key_config, token_challenge
 
 MOST: Final = 20_000
@@ -40,11 +41,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Clause = tuple[Literal["==", "!=", "<", "<=", ">", ">="], float | str]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Place(_Part):
+class Place(DocumentPart):
     """A service: its address, its public key for seals (X25519), and its public key for signatures (Ed25519)."""
 
     name: Name
@@ -53,28 +50,28 @@ class Place(_Part):
     sign: Key
 
 
-class Issuer(_Part):
+class Issuer(DocumentPart):
     """The name and address of the issuer of tokens."""
 
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[a-z0-9.-]+$")]
     url: Url
 
 
-class Group(_Part):
+class Group(DocumentPart):
     """One group of a column. An answer belongs to the group if all comparisons in some list of `when` are true."""
 
     name: str
     when: Annotated[tuple[tuple[Clause, ...], ...], Field(min_length=1)]
 
 
-class Column(_Part):
+class Column(DocumentPart):
     """A grouping column with its groups, in the order of their numbers."""
 
     name: str
     groups: Annotated[tuple[Group, ...], Field(min_length=2)]
 
 
-class Value(_Part):
+class Value(DocumentPart):
     """A column of numbers; answers are clipped to the public range from `low` to `high`."""
 
     name: str
@@ -82,7 +79,7 @@ class Value(_Part):
     high: float | None = None
 
 
-class Round(_Part):
+class Round(DocumentPart):
     """One iteration of a query with several iterations; each iteration is a task of its own.
 
     The query and its protection are the same in all iterations. Only the token keys and the centroids differ; centroids
@@ -111,7 +108,7 @@ class Round(_Part):
         return self.number > 1
 
 
-class Figures(_Part):
+class Figures(DocumentPart):
     """The plan's guarantee for one person: epsilon in nats at `delta`, rounded up; infinite values are omitted.
 
     `epsilon`: against an adversary who observes all traffic and controls all scramblers but one. `issuer`: against the
@@ -123,7 +120,7 @@ class Figures(_Part):
     issuer: Annotated[Finite, Field(ge=0)] | None = None
 
 
-class Step(_Part):
+class Step(DocumentPart):
     """One question of the plan: the targets of its messages, and the parameters that hide a message's target.
 
     An answer's group has number c = (…(c1 · sizes[1] + c2) · sizes[2] + …) among all G groups, where c1, c2, … are its
@@ -161,7 +158,7 @@ class Step(_Part):
         return -(-self.sources // self.batch)
 
 
-class TaskDocument(_Part):
+class TaskDocument(DocumentPart):
     """The questions to phones, their protection, and the services; the document is independent of all data.
 
     The SHA-256 digest of the document's bytes is the task's `id`. The id is part of every seal, token and request, so a
@@ -205,28 +202,28 @@ class TaskDocument(_Part):
     def _agree(self) -> Self:
         if self.round is None:
             if not self.columns or not all(step.columns for step in self.steps):
-                _wrong("columns must be given, except for k-means")
+                refuse_field("columns must be given, except for k-means")
         else:
             _agree_round(self.round, self.steps, len(self.values))
         asked_columns = {column.name for column in self.columns}
         for step in self.steps:
             if not set(step.columns) <= asked_columns or len(step.sizes) != len(step.columns):
-                _wrong(f"columns of {step.name!r} must be columns of the document, each with its size")
+                refuse_field(f"columns of {step.name!r} must be columns of the document, each with its size")
             if not step.min_batch <= step.batch:
-                _wrong(f"min_batch of {step.name!r} must be at most its batch")
+                refuse_field(f"min_batch of {step.name!r} must be at most its batch")
             try:
                 _ = step.sampling
             except InvalidInputError as error:
-                _wrong(str(error))
+                refuse_field(str(error))
         names = [one.name for one in (*self.chain, self.result, *(one for step in self.steps for one in step.targets))]
         if len(set(names)) < len(names):
-            _wrong("scramblers, targets and the result must be different services")
+            refuse_field("scramblers, targets and the result must be different services")
         if self.room < max(self.size(number) for number in range(1, len(self.steps) + 1)):
-            _wrong("message must be large enough for every record")
+            refuse_field("message must be large enough for every record")
         try:
             _ = self.starts
         except ValueError:
-            _wrong("start must be a time in UTC such as 2026-05-01T10:00:00Z")
+            refuse_field("start must be a time in UTC such as 2026-05-01T10:00:00Z")
         return self
 
     @cached_property
@@ -339,15 +336,15 @@ def _agree_round(iteration: Round, steps: Sequence[Step], values: int) -> None:
     """Refuse an iteration whose fields contradict each other or the step."""
     (step, *more) = steps
     if more or step.columns or len(step.targets) != len(iteration.centroids):
-        _wrong("an iteration has one step without columns, with a target for each centroid")
+        refuse_field("an iteration has one step without columns, with a target for each centroid")
     if {len(centroid) for centroid in iteration.centroids} != {values} or not values:
-        _wrong("centroids must have one coordinate for each value")
+        refuse_field("centroids must have one coordinate for each value")
     if iteration.number > iteration.rounds or len(iteration.keys) != iteration.rounds:
-        _wrong("number must be at most rounds, and the run must have keys for each iteration")
+        refuse_field("number must be at most rounds, and the run must have keys for each iteration")
     if iteration.keys[iteration.number - 1] != (step.token_key, step.ticket_key):
-        _wrong("token_key and ticket_key must be the keys of this iteration's number")
+        refuse_field("token_key and ticket_key must be the keys of this iteration's number")
     if {iteration.run is not None, iteration.former is not None} != {iteration.later}:
-        _wrong("run and former must be set in all iterations except the first")
+        refuse_field("run and former must be set in all iterations except the first")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
@@ -385,10 +382,6 @@ def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocumen
     if document.content != data:
         fail(f"{called} was reformatted: phones and services need exactly the same file. Copy the original.")
     return document
-
-
-def _wrong(rule: str) -> NoReturn:
-    raise ValueError(rule)
 
 
 def refuse_task(why: str) -> NoReturn:

@@ -252,15 +252,12 @@ def _bits(logo: int, k: int) -> str:
 
 def _growth_table(publishers: Sequence[int]) -> Table:
     skews = (0.0, 0.5, 0.9, 1.0)
-    rows: list[tuple[Cell, ...]] = [
-        (k, p, *(_largest(k, p, s).ratio for s in skews)) for k in publishers for p in _NOISES
-    ]
     return Table(
         key="growth",
         title="Largest ratio by filters, noise and skewness",
         caption=f"For {_BITS:,} columns.",
         columns=("Filters", "p", *(f"s = {s:g}" for s in skews)),
-        rows=tuple(rows),
+        rows=tuple((k, p, *(_largest(k, p, s).ratio for s in skews)) for k in publishers for p in _NOISES),
     )
 
 

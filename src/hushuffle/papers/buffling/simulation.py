@@ -55,6 +55,8 @@ def one_filter(
     )
     enough = all(value >= bound.upper for value, bound in zip(corrected, exact, strict=True))
     whole = bloom.epsilon(filters=1, bits=bits, p=p, delta=delta)
+    ratios = [value / bound.upper for value, bound in zip(corrected, exact, strict=True) if bound.upper > 0]
+    times = f"{number(min(ratios), digits=3)} to {number(max(ratios), digits=3)}" if ratios else "not"
     return Report(
         key="buffling/part-2",
         title="One Bloom filter: simulated epsilon and exact epsilon",
@@ -81,12 +83,10 @@ def one_filter(
             ),
         ),
         answers=(
-            f"The corrected figure is {_ratios(corrected, [bound.upper for bound in exact])} times the exact one: it "
+            f"The corrected figure is {times} times the exact one: it "
             "asks that the loss exceed epsilon with probability delta at most, which is sufficient, not necessary.",
-            (
-                f"The figure of one number of ones is no guarantee. Over all of them epsilon is {said(whole)} at delta "
-                f"= {delta:g}."
-            ),
+            f"The figure of one number of ones is no guarantee. Over all of them epsilon is {said(whole)} at delta "
+            f"= {delta:g}.",
         ),
         settings=(
             ("bits", f"{bits}"),
@@ -124,11 +124,7 @@ def one_filter(
 
 
 def several_filters(
-    request: Request,
-    *,
-    filters: Sequence[int] = (1, 2, 4, 6),
-    cases: Sequence[Case] = _CASES,
-    draws: int = _DRAWS,
+    request: Request, *, filters: Sequence[int] = (1, 2, 4, 6), cases: Sequence[Case] = _CASES, draws: int = _DRAWS
 ) -> Report:
     """Return part III: simulated and certified epsilons of several filters, and the flip probability p from each.
 
@@ -192,10 +188,7 @@ def several_filters(
         ),
         settings=(
             ("draws", f"{draws:,} in each direction"),
-            (
-                "search",
-                f"{_STEPS} halvings of [0, 1/2]; {bits:,} bits, delta = {delta:g}; the same draws at every p",
-            ),
+            ("search", f"{_STEPS} halvings of [0, 1/2]; {bits:,} bits, delta = {delta:g}; the same draws at every p"),
             ("seed", str(request.seed)),
         ),
         tables=(
@@ -247,8 +240,7 @@ def figure(bits: int, ones: int, p: float, delta: float, *, sign: int) -> float:
 def _filling(bits: int, ones: int, p: float) -> Floats:
     """Return the distribution of the number of 1 bits in the release: those that stay 1, and those flipped to 1."""
     true_ones, false_ones = (
-        binom.pmf(np.arange(ones + 1), ones, 1 - p),
-        binom.pmf(np.arange(bits - ones + 1), bits - ones, p),
+        binom.pmf(np.arange(size + 1), size, rate) for size, rate in ((ones, 1 - p), (bits - ones, p))
     )
     law: Floats = np.convolve(true_ones, false_ones)
     return law
@@ -267,11 +259,6 @@ def _figure(filters: int, bits: int, p: float, delta: float, draws: int, seed: i
     return bloom.evaluate_privacy_for_bloom_filter(
         filters=filters, bits=bits, p=p, delta=delta, n_simu=draws, seed=seed
     ).point
-
-
-def _ratios(values: Sequence[float], bases: Sequence[float]) -> str:
-    ratios = [value / base for value, base in zip(values, bases, strict=True) if base > 0]
-    return f"{number(min(ratios), digits=3)} to {number(max(ratios), digits=3)}" if ratios else "not"
 
 
 def _of(flags: Sequence[bool]) -> str:

@@ -70,6 +70,7 @@ def worst_pairs(
         if other:
             where = f"p = {p:g}, epsilon = {epsilon:g}, {m} columns: {number(published)} against {number(worst.delta)}"
             misses.append((worst.delta - published, f"{where} for {worst}"))
+    gap = f" The largest gap: {max(misses)[1]}." if misses else ""
     return Report(
         key="buffling/figure-3-worst-pairs",
         title="Two Bloom filters with few columns: all pairs of datasets",
@@ -80,7 +81,7 @@ def worst_pairs(
                 "Privacy is evaluated at the pair of all columns empty, against one of them full, as the worst.",
                 not misses,
                 f"In {len(misses)} of {len(rows)} cases enumerated another pair of datasets has a larger delta at the "
-                f"same epsilon.{_largest_gap(misses)}",
+                f"same epsilon.{gap}",
                 quote="From the analysis of SNR, we conclude that the maximal SNR occurs for the following two",
                 reason="Part I finds the pair by the signal-to-noise ratio; for privacy that is another question.",
             ),
@@ -135,7 +136,3 @@ def _law(columns: tuple[int, ...], p: float) -> Floats:
     for logo, (i, j, k) in enumerate(((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))):
         law[i : i + size - 1, j : j + size - 1, k : k + size - 1] += row[logo] * fewer
     return law
-
-
-def _largest_gap(misses: Sequence[tuple[float, str]]) -> str:
-    return f" The largest gap: {max(misses)[1]}." if misses else ""

@@ -27,13 +27,10 @@ def single(_request: Request) -> Report:
         "Channel matrices of noise, shuffle and reduced shuffle",
         "With which probabilities do noise and shuffle map each data set of three people to outputs?",
         (
-            claim(
-                "Proposition 9",
+            REDUCED.claimed(
                 "The shuffle and the reduced shuffle leak the same, for every prior and gain.",
                 merged,
                 "Merging the columns of S that are multiples of each other gives the reduced shuffle.",
-                quote=REDUCED.quote,
-                repeats=REDUCED.study,
             ),
             _pattern(
                 1,
@@ -57,22 +54,12 @@ def combined(_request: Request) -> Report:
         "Noise then shuffle, which is shuffle then noise",
         "Do noise and shuffle give the same channel in both orders?",
         (
-            claim(
-                "Proposition 11",
-                "Noise and shuffle commute.",
-                first == second,
-                "NS and SN agree in every entry.",
-                quote=COMMUTE.quote,
-                repeats=COMMUTE.study,
-            ),
+            COMMUTE.claimed("Noise and shuffle commute.", first == second, "NS and SN agree in every entry."),
             _pattern(2, first, 6, "in the printed pattern", "are identical, as represented in Table II."),
-            claim(
-                "Theorem 4",
+            NOISE.claimed(
                 "NS refines N: the shuffle after the noise never leaks more, for any prior and gain.",
                 bool(finer),
                 "Linear programming finds a post-processing that turns N into NS.",
-                quote=NOISE.quote,
-                repeats=NOISE.study,
             ),
         ),
         (("NS = SN", first),),
@@ -89,14 +76,7 @@ def reduced_cascade(_request: Request) -> Report:
         "Noise, then reduced shuffle",
         "What remains when only the histogram of the noisy answers is kept?",
         (
-            claim(
-                "Proposition 12",
-                "NS^r and NS are equivalent.",
-                same,
-                _BOTH_WAYS,
-                quote=CASCADE.quote,
-                repeats=CASCADE.study,
-            ),
+            CASCADE.claimed("NS^r and NS are equivalent.", same, _BOTH_WAYS),
             _pattern(3, channel, 8, "as printed", "followed by the reduced shuffle is represented in Table III."),
         ),
         (("NS^r", channel),),
@@ -140,22 +120,8 @@ def commuting(_request: Request) -> Report:
         "Noise and reduced shuffle commute",
         "Do noise and reduced shuffle commute, if the noise also works on histograms?",
         (
-            claim(
-                "Proposition 26",
-                "Reduced noise and reduced shuffle commute.",
-                direct == cascade,
-                "All entries equal.",
-                quote=SQUARE.quote,
-                repeats=SQUARE.study,
-            ),
-            claim(
-                "Proposition 28",
-                "S^r N^r and SN are equivalent.",
-                same,
-                _BOTH_WAYS,
-                quote=BOTH.quote,
-                repeats=BOTH.study,
-            ),
+            SQUARE.claimed("Reduced noise and reduced shuffle commute.", direct == cascade, "All entries equal."),
+            BOTH.claimed("S^r N^r and SN are equivalent.", same, _BOTH_WAYS),
         ),
         (("NS^r = S^r N^r", direct),),
         "Propositions 26 and 28",
@@ -179,8 +145,32 @@ def _study(
         claims=claims,
         answers=answers,
         settings=_SETTINGS,
-        tables=tuple(_table(name, channel) for name, channel in channels),
-        heat_maps=tuple(_picture(name, channel) for name, channel in channels),
+        tables=tuple(
+            Table(
+                key=name,
+                title=f"The channel {name}",
+                caption=f"Probability of each output (column) for each input (row), p = {_TRUTH}, exact.",
+                columns=("input", *map(_label, channel.outputs)),
+                rows=tuple(
+                    (_label(label), *map(str, row))
+                    for label, row in zip(channel.inputs, channel.matrix.tolist(), strict=True)
+                ),
+            )
+            for name, channel in channels
+        ),
+        heat_maps=tuple(
+            HeatMap(
+                key=name,
+                title=f"The channel {name}",
+                caption=f"Probability of each output for each input, p = {_TRUTH}.",
+                x_label="output",
+                y_label="input",
+                x=tuple(map(_label, channel.outputs)),
+                y=tuple(map(_label, channel.inputs)),
+                values=tuple(tuple(float(entry) for entry in row) for row in channel.matrix.tolist()),
+            )
+            for name, channel in channels
+        ),
         citations=(QIF.at(f"Table {_ROMAN[number - 1]}"), QIF.at(where)),
     )
 
@@ -197,31 +187,6 @@ def _pattern(number: int, channel: Channel, entries: int, which: str, quote: str
         f"{_different(channel)} different entries, {which}.",
         quote=quote,
         printed=f"{entries} different entries",
-    )
-
-
-def _table(name: str, channel: Channel) -> Table:
-    return Table(
-        key=name,
-        title=f"The channel {name}",
-        caption=f"Probability of each output (column) for each input (row), p = {_TRUTH}, exact.",
-        columns=("input", *map(_label, channel.outputs)),
-        rows=tuple(
-            (_label(label), *map(str, row)) for label, row in zip(channel.inputs, channel.matrix.tolist(), strict=True)
-        ),
-    )
-
-
-def _picture(name: str, channel: Channel) -> HeatMap:
-    return HeatMap(
-        key=name,
-        title=f"The channel {name}",
-        caption=f"Probability of each output for each input, p = {_TRUTH}.",
-        x_label="output",
-        y_label="input",
-        x=tuple(map(_label, channel.outputs)),
-        y=tuple(map(_label, channel.inputs)),
-        values=tuple(tuple(float(entry) for entry in row) for row in channel.matrix.tolist()),
     )
 
 

@@ -23,6 +23,7 @@ def by_knowledge(request: Request) -> Report:
     request.tell("some of the others known", len(_CASES) / (len(_CASES) + 1))
     charts.append(_against_share())
     learned = _findings(5, 0.9)
+    numbers = (0, 20, 100, 180, 200)
     nobody, half, everybody = (finding.bound for finding in learned)
     bare, bare_known = _known(5, 1.0, _PEOPLE, 0), _known(5, 1.0, _PEOPLE, _PEOPLE - 1)
     return Report(
@@ -43,7 +44,17 @@ def by_knowledge(request: Request) -> Report:
         ),
         settings=(("values and p", "; ".join(f"{k} values, p = {p:g}" for k, p in _CASES)), ("people", f"{_PEOPLE}")),
         findings=learned,
-        tables=(_table(),),
+        tables=(
+            Table(
+                key="known",
+                title=f"{_PEOPLE} people: success rate by the number of known values",
+                caption="Probability of a right guess, in the worst case over the known values. p = 1: shuffle alone.",
+                columns=("values", "p", *(f"knows {m}" for m in numbers)),
+                rows=tuple(
+                    (k, p, *(_known(k, p, _PEOPLE, m) for m in numbers)) for k, p in ((2, 1.0), (5, 1.0), *_CASES)
+                ),
+            ),
+        ),
         charts=tuple(charts),
         citations=(QIF.at("section V"), QIF.at("Figure 3")),
     )
@@ -108,18 +119,6 @@ def _against_share() -> Chart:
             Series.through(f"{k} values, p = {p:g}", numbers, [_known(k, p, _PEOPLE, m) for m in numbers])
             for k, p in ((2, 1.0), *_CASES)
         ),
-    )
-
-
-def _table() -> Table:
-    numbers = (0, 20, 100, 180, 200)
-    cases = ((2, 1.0), (5, 1.0), *_CASES)
-    return Table(
-        key="known",
-        title=f"{_PEOPLE} people: success rate by the number of known values",
-        caption="Probability of a right guess, in the worst case over the known values. p = 1: shuffle alone.",
-        columns=("values", "p", *(f"knows {m}" for m in numbers)),
-        rows=tuple((k, p, *(_known(k, p, _PEOPLE, m) for m in numbers)) for k, p in cases),
     )
 
 

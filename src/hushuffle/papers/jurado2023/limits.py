@@ -179,20 +179,17 @@ def _better_error(k: int, n: int) -> float:
 
 
 def _both(key: str, title: str, people: list[int], truths: dict[int, float]) -> Chart:
-    pairs = [
-        (
-            Series.through(f"{k} values, exact", people, [guessed(k, p, n) for n in people]),
-            Series.through(f"{k} values, approximate", people, [_approximate(k, p, n) for n in people]),
-        )
-        for k, p in truths.items()
-    ]
     return Chart(
         key=key,
         title=title,
         caption="The uninformed adversary guesses one person's answer.",
         x_label="people",
         y_label=_RIGHT,
-        series=tuple(series for pair in pairs for series in pair),
+        series=tuple(
+            Series.through(f"{k} values, {how}", people, [figure(k, p, n) for n in people])
+            for k, p in truths.items()
+            for how, figure in (("exact", guessed), ("approximate", _approximate))
+        ),
         x_log=True,
         y_log=True,
     )

@@ -35,7 +35,7 @@ class Relation:
     second: str
     where: str
     quote: str
-    study: str
+    study: str = "jurado2023/figure-1"
 
     def holds(self, channels: Mapping[str, Channel]) -> bool:
         """Return whether the relation is true, exactly: by comparing entries, or by a checked post-processing."""
@@ -44,8 +44,8 @@ class Relation:
             return first == second
         return qif.equivalent(first, second) if self.how == "equivalent" else bool(qif.refines(first, second))
 
-    def claimed(self, sentence: str, holds: bool, ours: str, *, study: str) -> Claim:  # noqa: FBT001 - as in `claim`
-        """Return the claim of a study that the relation holds."""
+    def claimed(self, sentence: str, holds: bool, ours: str, *, study: str = "") -> Claim:  # noqa: FBT001 - as in `claim`
+        """Return the claim of `study` (default: another study than the first one) that the relation holds."""
         repeats = "" if study == self.study else self.study
         return claim(self.where, sentence, holds, ours, quote=self.quote, repeats=repeats)
 
@@ -61,7 +61,6 @@ COMMUTE: Final = Relation(
     where="Proposition 11",
     quote="The channel NS and the channel SN representing the application of … followed by full shuffle or vice-versa "
     "are identical",
-    study="jurado2023/figure-1",
 )
 REDUCED: Final = Relation(
     first="S",
@@ -69,7 +68,6 @@ REDUCED: Final = Relation(
     second="S^r",
     where="Proposition 9",
     quote="is obtained from S by merging similar columns, these channels are equivalent",
-    study="jurado2023/figure-1",
 )
 CASCADE: Final = Relation(
     first="NS",
@@ -77,7 +75,6 @@ CASCADE: Final = Relation(
     second="NS^r",
     where="Proposition 12",
     quote="the equivalence between the full S and reduced versions of shuffle channel (Prop. 9) is carried over",
-    study="jurado2023/figure-1",
 )
 SQUARE: Final = Relation(
     first="NS^r",
@@ -102,7 +99,6 @@ NOISE: Final = Relation(
     second="NS",
     where="Theorem 4",
     quote="we know that NS can never cause more leakage than N alone",
-    study="jurado2023/figure-1",
 )
 SHUFFLE: Final = Relation(
     first="S",
@@ -110,7 +106,6 @@ SHUFFLE: Final = Relation(
     second="SN",
     where="Theorem 4",
     quote="adding noise on top of shuffle, or shuffle on top of noise, can never increase the leakage of information",
-    study="jurado2023/figure-1",
 )
 _MERGED: Final = Relation(
     first="S^r",

@@ -157,7 +157,27 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
             ("changed message", "from the first target to the last"),
         ),
         tables=(
-            _tails(pairs, levels),
+            Table(
+                key="tails",
+                title="Probability of outputs with a large log-ratio",
+                caption="Exact probability, under the first input, of a log-ratio above the level, and delta of the "
+                "pair.",
+                columns=(
+                    "input",
+                    "largest log-ratio",
+                    *(f"above {x:g}" for x in levels),
+                    *(f"delta at {x:g}" for x in levels),
+                ),
+                rows=tuple(
+                    (
+                        name,
+                        float(pair.log_ratios.max()),
+                        *(pair.above(x) for x in levels),
+                        *(pair.delta(x) for x in levels),
+                    )
+                    for name, pair in pairs.items()
+                ),
+            ),
             Table(
                 key="certified",
                 title="Certified epsilon over all inputs",
@@ -168,19 +188,6 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
         ),
         charts=_charts(pairs, first_name),
         citations=(LADJEL.at("Figure 6"), LADJEL.at("Appendix D")),
-    )
-
-
-def _tails(pairs: dict[str, Pair], levels: Sequence[float]) -> Table:
-    return Table(
-        key="tails",
-        title="Probability of outputs with a large log-ratio",
-        caption="Exact probability, under the first input, of a log-ratio above the level, and delta of the pair.",
-        columns=("input", "largest log-ratio", *(f"above {x:g}" for x in levels), *(f"delta at {x:g}" for x in levels)),
-        rows=tuple(
-            (name, float(pair.log_ratios.max()), *(pair.above(x) for x in levels), *(pair.delta(x) for x in levels))
-            for name, pair in pairs.items()
-        ),
     )
 
 

@@ -10,15 +10,7 @@ from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target, claim, every, falling, flattening
 from hushuffle.papers.ladjel2021.tradeoffs import LOAD_OF_A_NODE, OWN_SETTINGS, USED, Setting, grouped
-from hushuffle.papers.ladjel2021.traffic import (
-    BENNETT,
-    BENNETT_STUDY,
-    DELTA,
-    K_MEANS,
-    TARGETS_OF,
-    as_printed,
-    drawn,
-)
+from hushuffle.papers.ladjel2021.traffic import BENNETT, BENNETT_STUDY, DELTA, K_MEANS, TARGETS_OF, as_printed, drawn
 from hushuffle.plans import Plan, cluster_costs, k_means, plan_costs
 from hushuffle.questions import traffic
 
@@ -128,7 +120,6 @@ def _rounds_charts(
 ) -> Iterator[Chart]:
     for s, cases in lines.items():
         at = [x(figures[case][0]) for case in cases]
-        names = ("composed", "sum", "printed (no bound)")
         yield Chart(
             key=f"{key}-{s:g}",
             title=f"{title}, sigma = {s:g}",
@@ -136,7 +127,8 @@ def _rounds_charts(
             x_label=x_label,
             y_label=_NATS,
             series=tuple(
-                drawn(name, at, [figures[case][1:][place] for case in cases]) for place, name in enumerate(names)
+                drawn(name, at, [figures[case][1:][place] for case in cases])
+                for place, name in enumerate(("composed", "sum", "printed (no bound)"))
             ),
             y_log=True,
         )
@@ -185,10 +177,6 @@ def grouping_study(
     rows, ratios, low = [], [], 0
     lines: dict[str, list[Series]] = {name: [] for name in _WAYS}
     for sets in range(1, most + 1):
-        composed: list[Bound] = []
-        sums: list[Bound] = []
-        printed: list[float] = []
-        at: list[float] = []
         for place, d in enumerate(dummies):
             request.tell(f"{sets} grouping sets, d = {d}", (sets - 1 + place / len(dummies)) / most)
             setting = Setting.for_used(used, n=n, sigma=sigma, dummies=d)
@@ -199,13 +187,9 @@ def grouping_study(
             messages = plan_costs(plan).messages
             low += sets == 1 and claimed < total.lower
             rows.append((sets, d, messages, total, simple, claimed))
-            at.append(messages)
-            composed.append(total)
-            sums.append(simple)
-            printed.append(claimed)
             if sets > 1:
                 ratios.append(simple.upper / total.upper)
-        ways: tuple[Sequence[Bound | float], ...] = (composed, sums, printed)
+        _, _, at, *ways = zip(*rows[-len(dummies) :], strict=True)
         for name, figures in zip(_WAYS, ways, strict=True):
             lines[name].append(drawn(f"G = {sets}", at, figures))
     return Report(

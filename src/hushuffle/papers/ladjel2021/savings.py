@@ -52,6 +52,16 @@ class Needed:
     simulated: float
 
 
+_METHODS: Final = {
+    "exact": "exact sum",
+    "bennett": "Bennett, corrected",
+    "hoeffding": "Hoeffding, corrected",
+    "simulated": "Algorithm 2",
+    "printed": "Bennett, printed",
+}
+"""The columns of tables: the fields of `Needed` with their headings."""
+
+
 def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples: int, seed: int) -> Needed:
     """Return for each method the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
 
@@ -110,8 +120,7 @@ def savings_study(
     ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]
     share = [_messages(*key, c.exact) / _messages(*key, c.bennett) for key, c in by_dummies.items()]
     short = [(key, c) for key, c in by_dummies.items() if certified(*key, int(c.printed)).lower > WANTED]
-    hoeffding = [c.hoeffding / c.exact for c in by_dummies.values() if c.exact] or [1.0]
-    simulated = [c.simulated / c.exact for c in by_dummies.values() if c.exact] or [1.0]
+    hoeffding, simulated = (_to_exact(by_dummies, method) for method in ("hoeffding", "simulated"))
     return Report(
         key="ladjel2021/table-1-savings",
         title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
@@ -158,6 +167,11 @@ def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
     return f"most at n = {n}, sigma = {sigma:g}, d = {cell.printed:,}, where epsilon is {there}."
 
 
+def _to_exact(cells: dict[tuple[int, float], Needed], method: str) -> list[float]:
+    """Return the ratios of the numbers by `method` to those of the exact sum, where these are positive, or [1.0]."""
+    return [getattr(cell, method) / cell.exact for cell in cells.values() if cell.exact] or [1.0]
+
+
 def _rates_answer(cells: dict[tuple[int, int], Needed]) -> str:
     pairs = [(c.exact / _STEPS, c.bennett / _STEPS) for c in cells.values() if c.exact and math.isfinite(c.bennett)]
     if not pairs:
@@ -188,7 +202,7 @@ def _messages(n: int, sigma: float, dummies: float) -> int:
 def _dummy_table(cells: dict[tuple[int, float], Needed]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for (n, sigma), cell in cells.items():
-        counts = (int(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
+        counts = (int(getattr(cell, method)) for method in _METHODS)
         sent = (_messages(n, sigma, dummies) for dummies in (cell.exact, cell.bennett))
         rows.append((n, sigma, *counts, certified(n, sigma, int(cell.printed)), *sent))
     return Table(
@@ -198,11 +212,7 @@ def _dummy_table(cells: dict[tuple[int, float], Needed]) -> Table:
         columns=(
             "n",
             "sigma",
-            "exact sum",
-            "Bennett, corrected",
-            "Hoeffding, corrected",
-            "Algorithm 2",
-            "Bennett, printed",
+            *_METHODS.values(),
             "epsilon at those",
             "messages, exact sum",
             "messages, Bennett corrected",
@@ -215,24 +225,12 @@ def _rate_table(cells: dict[tuple[int, int], Needed]) -> Table:
     def rate(value: float) -> Cell:
         return "none below 1" if math.isinf(value) else value / _STEPS
 
-    rows = []
-    for (n, d), cell in cells.items():
-        rates = (rate(v) for v in (cell.exact, cell.bennett, cell.hoeffding, cell.simulated, cell.printed))
-        rows.append((n, d, *rates))
     return Table(
         key="sampling",
         title="Sampling rate for epsilon <= 1 at delta = 1e-4",
         caption="20 targets, in thousandths; 0: dummies alone suffice.",
-        columns=(
-            "n",
-            "dummies",
-            "exact sum",
-            "Bennett, corrected",
-            "Hoeffding, corrected",
-            "Algorithm 2",
-            "Bennett, printed",
-        ),
-        rows=tuple(rows),
+        columns=("n", "dummies", *_METHODS.values()),
+        rows=tuple((n, d, *(rate(getattr(cell, method)) for method in _METHODS)) for (n, d), cell in cells.items()),
     )
 
 
@@ -253,17 +251,6 @@ def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int
             for name, label in names.items()
         ),
     )
-
-
-_SAVINGS: Final = (
-    Target(
-        name="ladjel2021/table-1-savings",
-        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
-        build=savings_study,
-        quick=partial(savings_study, batches=(10,), rates=(0.0,), dummies=(0, 400), samples=300),
-        seconds=150.0,
-    ),
-)
 
 
 def ranges(request: Request) -> Report:
@@ -328,7 +315,14 @@ def _sources(sigma: float, convention: Convention = "uniform") -> int:
     return sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma, convention=convention))
 
 
-_RANGES: Final = (
+TARGETS: Final = (
+    Target(
+        name="ladjel2021/table-1-savings",
+        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
+        build=savings_study,
+        quick=partial(savings_study, batches=(10,), rates=(0.0,), dummies=(0, 400), samples=300),
+        seconds=150.0,
+    ),
     Target(
         name="ladjel2021/table-1",
         title="Epsilon and costs at the extreme settings of the evaluation",
@@ -336,6 +330,3 @@ _RANGES: Final = (
         seconds=2.0,
     ),
 )
-
-
-TARGETS: Final = (*_SAVINGS, *_RANGES)

@@ -14,7 +14,7 @@ from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target, claim, every, falling
+from hushuffle.papers.base import Request, Target, claim, every, falling, smallest
 from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
 
@@ -86,10 +86,7 @@ def least(holds: Callable[[int], bool], most: int) -> int | None:
         if high == most:
             return None
         low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return smallest(holds, low, high)
 
 
 _RATES: Final = tuple(round(0.05 * step, 2) for step in range(1, 20))

@@ -21,7 +21,9 @@ from hushuffle.papers.meehan2022.runs import (
     UNIFORM,
     Score,
     Step,
+    attack_chart,
     ends,
+    learner_chart,
     run,
     settings,
     stands,
@@ -74,6 +76,7 @@ def twitch_study(
     best = order.reference_order(groups)
     weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
     scores = _scores(case, (*sized, *weaker), repetitions, trees, request)
+    width = (math.isqrt(8 * sized[1].published + 1) - 1) // 2
     return Report(
         key="meehan2022/figure-4",
         title="Friends: inference attack and learnability",
@@ -84,7 +87,8 @@ def twitch_study(
         ),
         answers=(
             alpha_verdict(weaker, scores),
-            _spread(case, sized[1]),
+            f"In the best order found, people of one group of up to {sized[1].x:g} stand up to {width:,} ranks of "
+            f"{case.n:,} apart: they are not mixed with each other unless nearly everybody is mixed with everybody.",
             UNAVAILABLE,
         ),
         settings=(
@@ -150,7 +154,7 @@ def adult_study(
             table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=(
-            _attack("years", yearly, scores, "r (years)", x_log=False),
+            attack_chart("years", "Vulnerable people against r (years)", "r (years)", yearly, scores, x_log=False),
             *_charts(case, sized, weaker, scores),
         ),
         citations=(ATTACK.at("figure 8"),),
@@ -171,14 +175,12 @@ def _charts(
         *(
             chart
             for key, steps, x_label in (("", sized, "group size r"), ("-alpha", weaker, "alpha"))
-            for chart in (_attack(f"attack{key}", steps, scores, x_label), _learner(key, steps, scores, x_label))
+            for chart in (
+                attack_chart(f"attack{key}", f"Vulnerable people against {x_label}", x_label, steps, scores),
+                learner_chart(f"learnability{key}", f"Error of the learner against {x_label}", x_label, steps, scores),
+            )
         ),
     )
-
-
-def _attack(key: str, steps: Sequence[Step], scores: Mapping[str, Score], x_label: str, *, x_log: bool = True) -> Chart:
-    title, y_label = f"Vulnerable people against {x_label}", "share of vulnerable people (rho)"
-    return sweep_chart(key, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.rho, x_log=x_log)
 
 
 def _rare(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Chart:
@@ -188,12 +190,6 @@ def _rare(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cha
     return sweep_chart(
         "attack-rare", title, "group size r", steps, scores, y_label=y_label, figure=lambda each: each.by_value[rare]
     )
-
-
-def _learner(key: str, steps: Sequence[Step], scores: Mapping[str, Score], x_label: str) -> Chart:
-    title, y_label = f"Error of the learner against {x_label}", "relative error (lambda)"
-    name = f"learnability{key}"
-    return sweep_chart(name, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.error)
 
 
 def rarest(case: Case) -> int:
@@ -277,15 +273,6 @@ def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> 
 
 def _percent(share: float) -> str:
     return f"{round(100 * share) + 0:d} %"
-
-
-def _spread(case: Case, narrowest: Step) -> str:
-    """Return a sentence on why friends cannot be mixed with friends alone."""
-    width = (math.isqrt(8 * narrowest.published + 1) - 1) // 2
-    return (
-        f"In the best order found, people of one group of up to {narrowest.x:g} stand up to {width:,} ranks of "
-        f"{case.n:,} apart: they are not mixed with each other unless nearly everybody is mixed with everybody."
-    )
 
 
 def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:

@@ -155,15 +155,11 @@ def _rows(path: Path, wanted: dict[str, pl.Expr], language: str) -> pl.DataFrame
     return frame
 
 
-LABELS: Final = (
-    "warm, upper crescent, left",
-    "warm, upper crescent, right",
-    "warm, lower crescent, left",
-    "warm, lower crescent, right",
-    "cool, upper crescent, left",
-    "cool, upper crescent, right",
-    "cool, lower crescent, left",
-    "cool, lower crescent, right",
+LABELS: Final = tuple(
+    f"{cluster}, {crescent} crescent, {side}"
+    for cluster in ("warm", "cool")
+    for crescent in ("upper", "lower")
+    for side in ("left", "right")
 )
 
 _APART: Final = 4.5  # between the centres of the clusters

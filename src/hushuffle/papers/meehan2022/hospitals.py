@@ -17,7 +17,18 @@ from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target, claim
 from hushuffle.papers.meehan2022.attack import EXACT, PUBLISHED, SPANS, alpha_verdict, spans
 from hushuffle.papers.meehan2022.cases import Case
-from hushuffle.papers.meehan2022.runs import ALPHA, LOCAL, TREES, ends, run, settings, step, sweep_chart, table
+from hushuffle.papers.meehan2022.runs import (
+    ALPHA,
+    LOCAL,
+    TREES,
+    attack_chart,
+    ends,
+    learner_chart,
+    run,
+    settings,
+    step,
+    table,
+)
 from hushuffle.questions import order
 
 Floats = npt.NDArray[np.float64]
@@ -152,34 +163,23 @@ def hospital_study(
             table("alphas", "Groups of one hospital at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=(
-            sweep_chart(
-                "attack",
-                "Vulnerable people against r, generated hospitals",
-                "r (km)",
-                steps,
-                scores,
-                y_label="share of vulnerable people (rho)",
-                figure=lambda each: each.rho,
-                x_log=False,
+            attack_chart(
+                "attack", "Vulnerable people against r, generated hospitals", "r (km)", steps, scores, x_log=False
             ),
-            sweep_chart(
+            learner_chart(
                 "learnability",
                 "Error of the learner against the radius r, generated hospitals",
                 "r (km)",
                 steps,
                 scores,
-                y_label="relative error (lambda)",
-                figure=lambda each: each.error,
                 x_log=False,
             ),
-            sweep_chart(
+            learner_chart(
                 "learnability-alpha",
                 "Error of the learner against alpha, groups of one hospital",
                 "alpha",
                 weaker,
                 scores,
-                y_label="relative error (lambda)",
-                figure=lambda each: each.error,
             ),
         ),
         warnings=(

@@ -63,10 +63,8 @@ def smoothed_guess(points: npt.ArrayLike, released: npt.ArrayLike, *, k: int, se
     shape = kernels.ConstantKernel(0.05, (1e-4, 1e1)) * kernels.RBF(spread / 4, (spread / 100, spread * 100))
     kernel = shape + kernels.WhiteKernel(0.1, (1e-4, 1e1))
     model = process.GaussianProcessRegressor(kernel=kernel, random_state=seed)
-    with (
-        one_thread(),
-        warnings.catch_warnings(),
-    ):  # the warning that a parameter is at its bound is ignored: the fit then has no structure
+    with one_thread(), warnings.catch_warnings():
+        # The warning that a parameter is at its bound is ignored: the fit then has no structure.
         warnings.simplefilter("ignore", library("sklearn.exceptions").ConvergenceWarning)
         mean = model.fit(where, indicators).predict(where)
     # The mean shares are added back: without information, the guess is the most frequent value.

@@ -39,8 +39,8 @@ def preservation_study(
     widths: Sequence[int] = _WIDTHS,
 ) -> Report:
     """Return the study of eta at delta = 0.01, for subsets in the middle of `people`, from `samples` permutations."""
-    settings = [(alpha, width) for width in _SWEPT for alpha in alphas] + [(ALPHA, width) for width in widths]
-    settings = list(dict.fromkeys(settings))
+    swept = [(alpha, width) for width in _SWEPT for alpha in alphas]
+    settings = list(dict.fromkeys([*swept, *((ALPHA, width) for width in widths)]))
     bounds: dict[tuple[float, int], dict[float, Bound]] = {}
     for position, (alpha, width) in enumerate(settings):
         request.tell(f"alpha {alpha:g}, width {width}", position / len(settings))

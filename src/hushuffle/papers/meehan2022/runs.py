@@ -174,6 +174,22 @@ def sweep_chart(
     )
 
 
+def attack_chart(
+    key: str, title: str, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score], *, x_log: bool = True
+) -> Chart:
+    """Return a chart of the share of vulnerable people."""
+    y_label = "share of vulnerable people (rho)"
+    return sweep_chart(key, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.rho, x_log=x_log)
+
+
+def learner_chart(
+    key: str, title: str, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score], *, x_log: bool = True
+) -> Chart:
+    """Return a chart of the learner's error."""
+    y_label = "relative error (lambda)"
+    return sweep_chart(key, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.error, x_log=x_log)
+
+
 def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
     """Return a table of every score with the type of sensitivity of its shuffler."""
     rows = [(end, "", "", "", "", *_cells(scores[end])) for end in (LOCAL, UNIFORM)]

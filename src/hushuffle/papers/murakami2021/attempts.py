@@ -19,7 +19,7 @@ from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, claim
 from hushuffle.papers.murakami2021.datasets import Events, Matcher, biometrics, checkins, matrices, settings
-from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, Source, matched
+from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, matched
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible
 
@@ -91,9 +91,11 @@ def attempts(
     profiles, coins = linkage.train(scene.training), reproducible(request.seed)
     results: list[Attempt] = []
     for epsilon in epsilons:
-        response = RandomizedResponse(k=k, epsilon=epsilon)
-        hashing = LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon)
-        for name, randomizer in zip(MECHANISMS, (response, hashing), strict=True):
+        randomizers: tuple[RandomizedResponse | LocalHashing, ...] = (
+            RandomizedResponse(k=k, epsilon=epsilon),
+            LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon),
+        )
+        for name, randomizer in zip(MECHANISMS, randomizers, strict=True):
             request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
             scores = list(_scores(profiles, scene, randomizer, rounds, coins))
             results.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
@@ -163,9 +165,8 @@ def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
     outputs = lie + (truth - lie) * shares
     information = float(shares @ (truth * np.log2(truth / outputs)))
     others = float(np.log2(lie / outputs).sum() - shares @ np.log2(lie / outputs))
-    return (
-        information + lie * others
-    )  # outputs that no person has as a value have probability `lie` for all senders, so they reveal nothing
+    # Outputs that no person has as a value have probability `lie` for all senders, so they reveal nothing.
+    return information + lie * others
 
 
 _ALLOWED: Final = (0.001, 0.01, 0.1)
@@ -196,17 +197,44 @@ def detection(request: Request) -> Report:
         request.tell(f"detection error tradeoff, {source.label}", done / len(sources))
         curves[source.label] = source.detection()
         rates[source.label] = matrix_equal_error_rate(source.scores, seed=request.seed)
+    equal_places = _listed(curves[f"check-ins, first {number} sent, likelihood"])
     return Report(
         key="murakami2021/figure-7",
         title="Detection error tradeoff of check-ins, faces and fingerprints",
         question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
         claims=_detection_claims(curves, places, scores),
-        answers=_detection_answers(curves, number),
+        answers=(
+            "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
+            f"sends {number} places, so that there is no length to tell, the paper's score has {equal_places}.",
+        ),
         settings=(
             ("check-ins known", f"{number} of the former half of the trace; all of the latter are sent"),
             *settings(request, places=places, scores=scores),
         ),
-        tables=(_rates(sources, curves, rates),),
+        tables=(
+            Table(
+                key="rates",
+                title="Error rates",
+                caption="Intervals by bootstrap over people.",
+                columns=(
+                    "what is matched",
+                    "people",
+                    *(f"false rejects at {allowed:g}" for allowed in _ALLOWED),
+                    "equal error rate",
+                    "interval",
+                ),
+                rows=tuple(
+                    (
+                        source.label,
+                        source.n,
+                        *(curves[source.label].reject_at(allowed) for allowed in _ALLOWED),
+                        curves[source.label].equal_error,
+                        rates[source.label],
+                    )
+                    for source in sources
+                ),
+            ),
+        ),
         charts=(_curves(curves),),
         citations=(PIE.at("figure 7"),),
     )
@@ -274,39 +302,6 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
 
 def _listed(curve: Detection) -> str:
     return ", ".join(f"{curve.reject_at(allowed):.3f}" for allowed in _ALLOWED)
-
-
-def _detection_answers(curves: dict[str, Detection], number: int) -> tuple[str, ...]:
-    equal = curves[f"check-ins, first {number} sent, likelihood"]
-    return (
-        "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
-        f"sends {number} places, so that there is no length to tell, the paper's score has {_listed(equal)}.",
-    )
-
-
-def _rates(sources: Sequence[Source], curves: dict[str, Detection], rates: dict[str, Bound]) -> Table:
-    return Table(
-        key="rates",
-        title="Error rates",
-        caption="Intervals by bootstrap over people.",
-        columns=(
-            "what is matched",
-            "people",
-            *(f"false rejects at {allowed:g}" for allowed in _ALLOWED),
-            "equal error rate",
-            "interval",
-        ),
-        rows=tuple(
-            (
-                source.label,
-                source.n,
-                *(curves[source.label].reject_at(allowed) for allowed in _ALLOWED),
-                curves[source.label].equal_error,
-                rates[source.label],
-            )
-            for source in sources
-        ),
-    )
 
 
 def _curves(curves: dict[str, Detection]) -> Chart:

@@ -175,16 +175,7 @@ def ratings(request: Request, *, long: bool = False) -> Events:
     )
 
 
-def _events(
-    traces: Traces,
-    seed: int,
-    *,
-    folder: Path,
-    name: str,
-    long: bool,
-    source: str,
-    instead: str,
-) -> Events:
+def _events(traces: Traces, seed: int, *, folder: Path, name: str, long: bool, source: str, instead: str) -> Events:
     """Return the traces with enough events, of at most `SCORED` people, and their description."""
     counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
     full = bool(source) and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
@@ -288,11 +279,7 @@ def stand_in(needed: Iterable[Used], used: Iterable[Used]) -> str:
 
 
 def settings(
-    request: Request,
-    *,
-    places: Events,
-    movies: Events | None = None,
-    scores: Sequence[Matcher] = (),
+    request: Request, *, places: Events, movies: Events | None = None, scores: Sequence[Matcher] = ()
 ) -> tuple[tuple[str, str], ...]:
     """Return settings that name the used data and the paper's data that they replace."""
     rows = [("location traces", places.source)]

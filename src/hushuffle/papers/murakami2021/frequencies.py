@@ -14,9 +14,9 @@ import numpy.typing as npt
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.model import Chart, Claim, Report, Series, Table
+from hushuffle.model import Cell, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, Target, claim, tabulated
 from hushuffle.papers.murakami2021.crowds import Crowd, Losses, crowd, losses, zipf
 from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, visitors
 from hushuffle.questions import pie
@@ -133,46 +133,33 @@ def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], reques
             f"{min(top):.2f} to {max(top):.2f} over the top 100, a noisier sum.",
         ),
         settings=(("population", people.source), ("buckets", f"{g:,}"), ("seed", str(request.seed))),
-        tables=(_table(rows),),
+        tables=(
+            tabulated(
+                rows,
+                _COLUMNS,
+                key="errors",
+                title="Sums of squared errors, one run each",
+                caption="Predicted is the exact expectation; kept: estimates below the significance threshold set to "
+                "0.",
+            ),
+        ),
         charts=_charts(rows),
         citations=(PIE.at("figure 10"),),
     )
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    columns = (
-        "mechanism",
-        "local epsilon",
-        "top 100",
-        "predicted",
-        "top 100, kept",
-        "all values",
-        "predicted, all",
-        "all values, kept",
-        "error promised (published)",
-        "error promised (exact)",
-    )
-    return Table(
-        key="errors",
-        title="Sums of squared errors, one run each",
-        caption="Predicted is the exact expectation; kept: estimates below the significance threshold set to 0.",
-        columns=columns,
-        rows=tuple(
-            (
-                row.name,
-                row.epsilon,
-                row.loss.top,
-                row.loss.predicted[0],
-                row.loss.top_kept,
-                row.loss.every,
-                row.loss.predicted[1],
-                row.loss.every_kept,
-                row.published,
-                row.exact,
-            )
-            for row in rows
-        ),
-    )
+_COLUMNS: Final[Mapping[str, Callable[[Row], Cell]]] = {
+    "mechanism": lambda each: each.name,
+    "local epsilon": lambda each: each.epsilon,
+    "top 100": lambda each: each.loss.top,
+    "predicted": lambda each: each.loss.predicted[0],
+    "top 100, kept": lambda each: each.loss.top_kept,
+    "all values": lambda each: each.loss.every,
+    "predicted, all": lambda each: each.loss.predicted[1],
+    "all values, kept": lambda each: each.loss.every_kept,
+    "error promised (published)": lambda each: each.published,
+    "error promised (exact)": lambda each: each.exact,
+}
 
 
 def promised(protocol: Protocol) -> tuple[float, float]:

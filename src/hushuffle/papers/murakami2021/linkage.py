@@ -150,7 +150,7 @@ def _maximum_claims(
         ),
         decided(
             "Ratings need more events than places.",
-            first is not None and (liked is None or liked > first),
+            _later(first, liked),
             f"{least['ratings'].capitalize()} reach the fingerprint "
             f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
             quote="(ratings need more events)",
@@ -202,6 +202,11 @@ def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
 
 def _least(needed: int | None) -> str:
     return f"no number up to {_SENT[-1]} of them" if needed is None else f"{needed} of them"
+
+
+def _later(places: int | None, movies: int | None) -> bool:
+    """Return whether ratings need more events than check-ins to reach a level."""
+    return places is not None and (movies is None or movies > places)
 
 
 def _trends(measured: Sequence[Measured]) -> Chart:

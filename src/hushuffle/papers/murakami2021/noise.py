@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
-from hushuffle.model import Chart, Claim, Report, Series, Table, number
+from hushuffle.model import Cell, Chart, Claim, Report, Series, number
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, Target, claim, tabulated
 from hushuffle.papers.murakami2021.attempts import BUCKETS_PER_VALUE, EPSILONS, MECHANISMS, ROUNDS, Attempt, attempts
 from hushuffle.papers.murakami2021.buckets import at_scale
 from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, STAND_IN, Events, checkins, settings
@@ -29,14 +29,30 @@ def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int 
     """Return figure 8: upper bounds on PIE in bits, compared with the divergence of an attack's scores."""
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
+    over = sum(one.interval.lower > one.exact.upper for one in results)
     return Report(
         key="murakami2021/figure-8",
         title="Bits about the sender in one randomized place: bounds and measurements",
         question="How close are the bounds on PIE to the measured information?",
         claims=_bits_claims(results, places),
-        answers=_bits_answers(results),
+        answers=(
+            "What keeps the divergence below alpha* is that the attacker knows only the past.",
+            "The paper compares unlike things. PSE among n people is at most the smaller of log2 n and the divergence "
+            "D; D is its limit for ever more people, while alpha is a promise for this n. Alpha is never below PSE; it "
+            f"may well be below D. Here D is clearly above alpha* in {over} of {len(results)} settings.",
+        ),
         settings=_settings(request, places, rounds),
-        tables=(_bits_table(results),),
+        tables=(
+            tabulated(
+                results,
+                _BITS,
+                key="bits",
+                title="Bits about the sender",
+                caption="One report each. I(U;Y) of these people is exact: their places are known, the rest is the "
+                "mechanism. By convexity D is at most theta times its value without noise: at small epsilon the "
+                "estimate is mostly bias.",
+            ),
+        ),
         charts=tuple(_bits_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 8"), PIE.at("Theorem 3.2")),
     )
@@ -80,16 +96,6 @@ def _tested(results: Sequence[Attempt], places: Events) -> str:
     return f"{results[0].n:,} people with check-ins in {places.where}, {len(results)} settings."
 
 
-def _bits_answers(results: Sequence[Attempt]) -> tuple[str, ...]:
-    over = sum(one.interval.lower > one.exact.upper for one in results)
-    return (
-        "What keeps the divergence below alpha* is that the attacker knows only the past.",
-        "The paper compares unlike things. PSE among n people is at most the smaller of log2 n and the divergence D; "
-        "D is its limit for ever more people, while alpha is a promise for this n. Alpha is never below PSE; it may "
-        f"well be below D. Here D is clearly above alpha* in {over} of {len(results)} settings.",
-    )
-
-
 def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) -> Claim:
     place = "section 5.3, Figure 8"
     sentence = "The bounds for the mechanism are close to the divergence of the attack's scores."
@@ -110,36 +116,16 @@ def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) ->
     )
 
 
-def _bits_table(results: Sequence[Attempt]) -> Table:
-    return Table(
-        key="bits",
-        title="Bits about the sender",
-        caption="One report each. I(U;Y) of these people is exact: their places are known, the rest is the mechanism. "
-        "By convexity D is at most theta times its value without noise: at small epsilon the estimate is mostly bias.",
-        columns=(
-            "mechanism",
-            "epsilon",
-            "Proposition 4.1",
-            "Theorem 4.2 or 4.4",
-            "alpha*",
-            "I(U;Y) of these people",
-            "D of the scores",
-            "D, interval of one round",
-        ),
-        rows=tuple(
-            (
-                result.mechanism,
-                result.epsilon,
-                result.general,
-                result.published,
-                result.exact,
-                result.here,
-                result.divergence,
-                result.interval,
-            )
-            for result in results
-        ),
-    )
+_BITS: Final[Mapping[str, Callable[[Attempt], Cell]]] = {
+    "mechanism": lambda each: each.mechanism,
+    "epsilon": lambda each: each.epsilon,
+    "Proposition 4.1": lambda each: each.general,
+    "Theorem 4.2 or 4.4": lambda each: each.published,
+    "alpha*": lambda each: each.exact,
+    "I(U;Y) of these people": lambda each: each.here,
+    "D of the scores": lambda each: each.divergence,
+    "D, interval of one round": lambda each: each.interval,
+}
 
 
 def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
@@ -176,7 +162,16 @@ def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: in
         claims=_error_claims(results, places),
         answers=_error_answers(results),
         settings=_settings(request, places, rounds),
-        tables=(_error_table(results),),
+        tables=(
+            tabulated(
+                results,
+                _ERRORS,
+                key="errors",
+                title="Identification errors",
+                caption="Everything but the measured error bounds it from below; Fano with D is an estimate. These "
+                "people: an attacker who knows everybody's place.",
+            ),
+        ),
         charts=tuple(_error_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 9"), PIE.at("Corollary 3.9")),
     )
@@ -233,40 +228,18 @@ def _error_answers(results: Sequence[Attempt]) -> tuple[str, ...]:
     )
 
 
-def _error_table(results: Sequence[Attempt]) -> Table:
-    return Table(
-        key="errors",
-        title="Identification errors",
-        caption="Everything but the measured error bounds it from below; Fano with D is an estimate. These people: an "
-        "attacker who knows everybody's place.",
-        columns=(
-            "mechanism",
-            "epsilon",
-            "measured",
-            "interval",
-            "these people, at least",
-            "any people, at least (exact)",
-            "Fano, alpha*",
-            "Fano, Theorem 4.2 or 4.4",
-            "Fano, Proposition 4.1",
-            "Fano, D",
-        ),
-        rows=tuple(
-            (
-                result.mechanism,
-                result.epsilon,
-                result.wrong,
-                result.error,
-                result.least_here,
-                result.least,
-                result.fano(result.exact.upper),
-                result.fano(result.published),
-                result.fano(result.general),
-                result.fano(result.divergence),
-            )
-            for result in results
-        ),
-    )
+_ERRORS: Final[Mapping[str, Callable[[Attempt], Cell]]] = {
+    "mechanism": lambda each: each.mechanism,
+    "epsilon": lambda each: each.epsilon,
+    "measured": lambda each: each.wrong,
+    "interval": lambda each: each.error,
+    "these people, at least": lambda each: each.least_here,
+    "any people, at least (exact)": lambda each: each.least,
+    "Fano, alpha*": lambda each: each.fano(each.exact.upper),
+    "Fano, Theorem 4.2 or 4.4": lambda each: each.fano(each.published),
+    "Fano, Proposition 4.1": lambda each: each.fano(each.general),
+    "Fano, D": lambda each: each.fano(each.divergence),
+}
 
 
 def _error_chart(results: Sequence[Attempt], name: str) -> Chart:

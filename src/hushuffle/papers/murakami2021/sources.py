@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -15,8 +15,8 @@ from hushuffle._checks import fail
 from hushuffle.attacks import linkage
 from hushuffle.attacks.detection import Detection, detection_curve, identified
 from hushuffle.files.causes import refused
-from hushuffle.model import Bound, Claim, Series, Table, Warned
-from hushuffle.papers.base import Request, claim
+from hushuffle.model import Bound, Cell, Claim, Series, Table, Warned
+from hushuffle.papers.base import Request, claim, tabulated
 from hushuffle.questions import pse
 
 SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
@@ -227,38 +227,26 @@ def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Sou
 def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
     """Return a table with a row for each source."""
     people = found[0].trend.sizes[-1]
-    return Table(
+    columns: dict[str, Callable[[Measured], Cell]] = {
+        "what is sent": lambda each: each.label,
+        "people": lambda each: each.n,
+        "log2 people": lambda each: float(np.log2(each.n)),
+        "D estimated (bits)": lambda each: each.bits,
+        "D, interval": lambda each: each.interval,
+        "D from merged counts": lambda each: each.counts,
+        f"D at {people:,} people": lambda each: each.compared,
+        "equal error rate": lambda each: each.equal_error,
+        "identification error": lambda each: each.wrong,
+    }
+    return tabulated(
+        found,
+        columns,
         key=key,
         title=title,
         caption="D: divergence of genuine from impostor scores, the PSE of ever more people; an estimate may fall "
         "below 0. PSE among these people is at most the smaller of D and log2 of their number. Merging scores into "
         "cells can only lower D; its interval assumes independent scores. An interval to infinity: the estimate still "
         "grows.",
-        columns=(
-            "what is sent",
-            "people",
-            "log2 people",
-            "D estimated (bits)",
-            "D, interval",
-            "D from merged counts",
-            f"D at {people:,} people",
-            "equal error rate",
-            "identification error",
-        ),
-        rows=tuple(
-            (
-                source.label,
-                source.n,
-                float(np.log2(source.n)),
-                source.bits,
-                source.interval,
-                source.counts,
-                source.compared,
-                source.equal_error,
-                source.wrong,
-            )
-            for source in found
-        ),
     )
 
 

@@ -37,9 +37,7 @@ def columns(filters: int, bits: int, p: float) -> Protocol:
     """Return the protocol that flips the bits of `bits` columns of `filters` bits each, and shuffles the columns."""
     width = _checks.integer("filters", filters, low=1, high=62)
     return Protocol(
-        randomizer=BitFlipping(width=width, p=p),
-        shuffler=UniformShuffle(),
-        n=_checks.integer("bits", bits, low=1),
+        randomizer=BitFlipping(width=width, p=p), shuffler=UniformShuffle(), n=_checks.integer("bits", bits, low=1)
     )
 
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Final
 
 from hushuffle import _checks
 from hushuffle.model import Bound, Finding
-from hushuffle.questions.order._rounding import MEEHAN, lowered, raised, up
+from hushuffle.model.citation import MEEHAN
+from hushuffle.numerics.exact import upwards
+
+_STEPS: Final = 4  # floats: math.exp and two operations after it are off by less
 
 
 def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
@@ -33,8 +37,8 @@ def posterior_odds(alpha: float, *, prior_odds: float = 1.0) -> Bound:
     """
     level, odds = _checks.non_negative("alpha", alpha), _checks.non_negative("prior_odds", prior_odds)
     factor = _exp(level)
-    most = 0.0 if odds == 0 else raised(odds * factor)
-    least = lowered(odds / factor)
+    most = 0.0 if odds == 0 else _raised(odds * factor)
+    least = _lowered(odds / factor)
     return Bound(lower=least, upper=most, kind="bracket", unit="", sources=(MEEHAN.at("Theorem 4.1"),))
 
 
@@ -57,8 +61,8 @@ def posterior_probability(alpha: float, *, prior: float) -> Bound:
     if before in (0, 1):
         least = most = before
     else:
-        least = lowered(before / (before + complement * factor))
-        most = min(1.0, raised(1 / (1 + complement / before / factor)))
+        least = _lowered(before / (before + complement * factor))
+        most = min(1.0, _raised(1 / (1 + complement / before / factor)))
     return Bound(lower=least, upper=most, kind="bracket", unit="probability", sources=(MEEHAN.at("Theorem 4.1"),))
 
 
@@ -86,8 +90,8 @@ def reidentification(alpha: float, *, epsilon: float, group: int, wanted: int) -
     size = _checks.integer("group", group, low=3)
     hint = "Use larger groups or a smaller household."
     household = _checks.integer("wanted", wanted, low=1, high=(size - 1) // 2, hint=hint)
-    losing = lowered((size - household) // household * math.exp(-raised(2 * household * local + level)))
-    most = min(1.0, raised(1 / (1 + losing)))
+    losing = _lowered((size - household) // household * math.exp(-_raised(2 * household * local + level)))
+    most = min(1.0, _raised(1 / (1 + losing)))
     return Bound(lower=0.0, upper=most, kind="upper", unit="probability", sources=(MEEHAN.at("Theorem 4.2"),))
 
 
@@ -105,7 +109,7 @@ def composed_alpha(alphas: Iterable[float]) -> Bound:
     >>> print(hs.order.composed_alpha([0.5, 0.25]))
     at most 0.7500 nats (upper bound)
     """
-    total = up(sum(map(Fraction, _alphas(alphas)), Fraction(0)))
+    total = upwards(sum(map(Fraction, _alphas(alphas)), Fraction(0)))
     return Bound(lower=0.0, upper=total, kind="upper", unit="nats", sources=(MEEHAN.at("Theorem A.2"),))
 
 
@@ -181,3 +185,25 @@ def _exp(alpha: float) -> float:
 
 def _percent(probability: float) -> str:
     return f"{math.ceil(1000 * probability) / 10:g} %"
+
+
+def _raised(value: float) -> float:
+    """Return a float slightly above `value` >= 0, to allow for the rounding errors in `value`.
+
+    >>> 0 < _raised(1.0) - 1.0 < 1e-15
+    True
+    """
+    for _ in range(_STEPS):
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def _lowered(value: float) -> float:
+    """Return a float slightly below `value` >= 0 but at least 0, to allow for the rounding errors in `value`.
+
+    >>> 0 < 1.0 - _lowered(1.0) < 1e-15
+    True
+    """
+    for _ in range(_STEPS):
+        value = math.nextafter(value, 0.0)
+    return value

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Channel
+from hushuffle.model.citation import MEEHAN
 from hushuffle.model.groups import Integers
-from hushuffle.questions.order._rounding import MEEHAN
 from hushuffle.questions.order.groups import Floats
 from hushuffle.questions.order.sensitivity import DISTANCES, Distance, ranks
 

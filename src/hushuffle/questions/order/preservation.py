@@ -24,7 +24,8 @@ from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.shufflers import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers._mallows_laws import CERTAIN, frozen_law
-from hushuffle.model import Bound, Citation
+from hushuffle.model import Bound
+from hushuffle.model.citation import MEEHAN
 from hushuffle.model.groups import Groups, GroupsLike
 from hushuffle.numerics.binomial import lower_tail, upper_tail
 from hushuffle.numerics.roots import farthest
@@ -95,13 +96,7 @@ def _failure_of_free(n: int, size: int, free: int, lost: int, logs: Floats) -> f
     return float(np.exp(where) @ tails)
 
 
-def _log_hypergeometric(
-    x: Counts,
-    n: int,
-    good: int | Counts,
-    draws: int | Counts,
-    logs: Floats,
-) -> Floats:
+def _log_hypergeometric(x: Counts, n: int, good: int | Counts, draws: int | Counts, logs: Floats) -> Floats:
     """Return ln P(x good ones among `draws` out of n, of which `good` are good)."""
 
     def binomial(top: int | Counts, bottom: int | Counts) -> Floats:
@@ -124,11 +119,7 @@ def _log_factorials(n: int) -> Floats:
     return values
 
 
-_SOURCE: Final = Citation(
-    key="meehan2022",
-    text="C. Meehan, A. Roy Chowdhury, K. Chaudhuri, S. Jha, Privacy implications of shuffling, ICLR (2022)",
-    where="definition A.4",
-)
+_SOURCE: Final = MEEHAN.at("definition A.4")
 
 
 def preservation(
@@ -164,7 +155,9 @@ def preservation(
     >>> print(preservation(shuffler, [range(20)], eta=Fraction(9, 10))[0])
     1.663e-06 (certified bracket)
     """
-    members, level = Groups.of(groups, n=shuffler.people), _share(eta)
+    _checks.probability("eta", eta)
+    level = eta if isinstance(eta, Fraction) else Fraction(repr(float(eta)))
+    members = Groups.of(groups, n=shuffler.people)
     draws, trust = _simulation(samples, confidence)
     lost = [size - math.ceil(level * size) for size in members.sizes.tolist()]
     if _solved(shuffler):
@@ -176,7 +169,11 @@ def preservation(
     allowed = np.array(lost)
     for remaining in _simulated(shuffler, members, draws, rng):
         failures += members.sizes - remaining > allowed
-    return tuple(_clopper_pearson(count, draws, trust) for count in failures.tolist())
+    ends = [clopper_pearson(count, draws, trust) for count in failures.tolist()]
+    return tuple(
+        Bound(lower=low, upper=high, kind="estimate", unit="probability", sources=(_SOURCE,), confidence=trust)
+        for low, high in ends
+    )
 
 
 def preserved_share(
@@ -235,11 +232,6 @@ def _losses(shuffler: MallowsShuffle, size: int) -> Losses:
         message = f"The exact preservation is available up to {MOST:,} people, got {n:,}. Use a smaller population."
         raise NumericalError(message)
     return Losses(n=n, size=size, theta=theta, most=most)
-
-
-def _share(eta: Fraction | float) -> Fraction:
-    _checks.probability("eta", eta)
-    return eta if isinstance(eta, Fraction) else Fraction(repr(float(eta)))
 
 
 def _simulation(samples: int, confidence: float) -> tuple[int, float]:
@@ -307,13 +299,6 @@ def _membership(
 
 _TABLE: Final = 1 << 28
 """Up to so many pairs of group and person a table of who belongs is kept (one byte each)."""
-
-
-def _clopper_pearson(count: int, samples: int, confidence: float) -> Bound:
-    lower, upper = clopper_pearson(count, samples, confidence)
-    return Bound(
-        lower=lower, upper=upper, kind="estimate", unit="probability", sources=(_SOURCE,), confidence=confidence
-    )
 
 
 def _order_statistics(samples: int, delta: float, confidence: float) -> tuple[int, int]:

@@ -24,11 +24,16 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.model import Bound
+from hushuffle.model.citation import MEEHAN, Citation
 from hushuffle.model.groups import Groups, GroupsLike, Integers
-from hushuffle.questions.order._rounding import EXACT, MEEHAN, down, up
+from hushuffle.numerics.exact import downwards, upwards
 
 Distance: TypeAlias = Literal["kendall", "hamming", "footrule", "spearman"]
 DISTANCES: Final[tuple[Distance, ...]] = ("kendall", "hamming", "footrule", "spearman")
+
+_EXACT: Final = Citation(
+    key="order-sensitivity", text="The exact sensitivity of an order", where="docs/theory/order.md, Theorems 2 and 4"
+)
 
 
 def kendall_sensitivity(reference: npt.ArrayLike, groups: GroupsLike) -> int:
@@ -212,8 +217,8 @@ def alpha_for_theta(
     elif math.isinf(dispersion):
         value = math.inf
     else:
-        value = up(Fraction(dispersion) * delta)
-    return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Property 3"), EXACT))
+        value = upwards(Fraction(dispersion) * delta)
+    return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Property 3"), _EXACT))
 
 
 def theta_for_alpha(
@@ -235,16 +240,11 @@ def theta_for_alpha(
     delta = sensitivity(reference, groups, distance=distance)
     if delta == 0:
         _reject_singletons()
-    return down(Fraction(wanted) / delta)
+    return downwards(Fraction(wanted) / delta)
 
 
 def alpha_for_groups(
-    alpha: float,
-    *,
-    reference: npt.ArrayLike,
-    groups: GroupsLike,
-    others: GroupsLike,
-    distance: Distance = "kendall",
+    alpha: float, *, reference: npt.ArrayLike, groups: GroupsLike, others: GroupsLike, distance: Distance = "kendall"
 ) -> Bound:
     """Return the alpha for the groups `others` of a shuffle designed for `alpha` and `groups`.
 
@@ -268,17 +268,16 @@ def alpha_for_groups(
     other = sensitivity(reference, others, distance=distance)
     if delta == 0:
         _reject_singletons()
-    value = up(Fraction(level) * other / delta)
-    return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Theorem 4.4"), EXACT))
+    value = upwards(Fraction(level) * other / delta)
+    return Bound.exact(value, unit="nats", sources=(MEEHAN.at("Theorem 4.4"), _EXACT))
 
 
 def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> Bound:
     """Return alpha (nats) for the group of all n people, a bound on the effect of any de Finetti attack.
 
     For any prior belief and knowledge of an adversary, a release changes the probability that person i holds record j
-    by a factor of at most e**alpha, in either direction. Exact
-    (rounded up once): e**alpha is the supremum of this factor over all beliefs. It does not depend on the reference
-    order.
+    by a factor of at most e**alpha, in either direction. Exact (rounded up once): e**alpha is the supremum of this
+    factor over all beliefs. It does not depend on the reference order.
 
     Raises:
         InvalidInputError: theta < 0, n < 1, or an unknown distance.
@@ -291,7 +290,7 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
     """
     n = _checks.integer("n", n, low=1)
     bound = alpha_for_theta(theta, reference=range(n), groups=[range(n)], distance=distance)
-    return Bound.exact(bound.upper, unit="nats", sources=(MEEHAN.at("appendix A.3"), EXACT))
+    return Bound.exact(bound.upper, unit="nats", sources=(MEEHAN.at("appendix A.3"), _EXACT))
 
 
 def _reject_singletons() -> NoReturn:

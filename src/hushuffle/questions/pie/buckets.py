@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.questions.pie.calibration import epsilon_for_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LARGEST: Final = 2 * 10**9
 """Maximum number of buckets of local hashing."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
@@ -16,13 +15,8 @@ from hushuffle.model.citation import PIE
 from hushuffle.model.prior import largest_probability
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal, up
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-
-
 CUFF_YU = Citation(
-    key="cuff2016",
-    text="P. Cuff, L. Yu, Differential privacy as a mutual information constraint, CCS (2016)",
+    key="cuff2016", text="P. Cuff, L. Yu, Differential privacy as a mutual information constraint, CCS (2016)"
 )
 FANO = Citation(
     key="han1994",

@@ -106,12 +106,7 @@ def kl_divergence(
 
 
 def from_matrix(
-    scores: npt.ArrayLike,
-    k: int = 1,
-    *,
-    resolution: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 1,
+    scores: npt.ArrayLike, k: int = 1, *, resolution: float | None = None, confidence: float = 0.95, seed: int = 1
 ) -> Bound:
     """Return an interval for D(f_G || f_I) in bits from a score matrix of all pairs of people, shape (n, n).
 

@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.questions.qif.knowledge import Rates
+from hushuffle.questions.qif.knowledge import Knowledge, Rates
 from hushuffle.questions.qif.many import ACCURACY, largest_probability
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hushuffle.numerics.binomial import Floats
-    from hushuffle.questions.qif.knowledge import Knowledge
 
 EVERY_COMPOSITION_UP_TO: Final = 100_000
 """Maximum number m of known people for which every composition is tried if m or `unknown` is odd."""

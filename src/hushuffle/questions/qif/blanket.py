@@ -6,10 +6,9 @@ unknown + 1 reports remain. A truthful target's report is then one of N exchange
 The best guess is the most frequent value, right with probability E[max h]/N = V_S(N; k). Hence G <= E V_S(M + unknown +
 1; k).
 
-Lower bound. All known people have the same value c, and the adversary ignores the count of c. The other people's
-J ~ Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) reports of other values are uniform over k - 1 values. A truthful target
-whose value is not c is guessed with probability V_S(J + 1; k-1). Hence
-G >= (1 - 1/k) E V_S(J + 1; k-1) in the worst case.
+Lower bound. All known people have the same value c, and the adversary ignores the count of c. The other people's J ~
+Bin(m, (k-1) nu) + Bin(unknown, (k-1)/k) reports of other values are uniform over k - 1 values. A truthful target whose
+value is not c is guessed with probability V_S(J + 1; k-1). Hence G >= (1 - 1/k) E V_S(J + 1; k-1) in the worst case.
 
 V_S falls as N grows, so its values at the first and last count of a bin bound it in the bin.
 

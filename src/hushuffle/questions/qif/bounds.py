@@ -27,13 +27,7 @@ from hushuffle.model.citation import BLANKET, BRAUN
 from hushuffle.model.prior import Prior
 from hushuffle.numerics import binomial
 from hushuffle.questions.qif.blanket import bins
-from hushuffle.questions.qif.gain import (
-    Numbers,
-    Table,
-    distribution,
-    posterior_vulnerability,
-    prior_vulnerability,
-)
+from hushuffle.questions.qif.gain import Numbers, Table, distribution, posterior_vulnerability, prior_vulnerability
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import Support

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ from hushuffle import _checks
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Channel
 from hushuffle.questions.qif.channels import datasets
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
 
 Number = Fraction | float
 Numbers = Sequence[Number] | npt.NDArray[Any]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
-from hushuffle.mechanisms.adversaries import Informed, Uninformed
+from hushuffle.mechanisms.adversaries import Guesser, Informed, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.mechanisms.shufflers import DummyLaw, Reveals
 from hushuffle.model import Bound, Histogram, Kind, Witness
 from hushuffle.model.citation import BLANKET, DARROCH, QIF, Citation
 from hushuffle.questions.qif import binary, many
@@ -32,10 +32,6 @@ from hushuffle.questions.qif.knowledge import (
     known_others,
     symmetric_law,
 )
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.adversaries import Guesser
-    from hushuffle.mechanisms.shufflers import DummyLaw
 
 _UNIT: Final = "probability"
 _ROUNDING: Final = 2.0**-50

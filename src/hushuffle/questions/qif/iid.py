@@ -24,13 +24,12 @@ from hushuffle.questions.qif.gain import identity_gain
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import QUESTION, symmetric_law
 from hushuffle.questions.qif.mixture import ENTRIES_LIMIT, Mixture, two_values
-from hushuffle.randomness import secure
+from hushuffle.randomness import Randomness, secure
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hushuffle.numerics.binomial import Floats
-    from hushuffle.randomness import Randomness
 
 MAURER: Final = Citation(
     key="maurer2009",

@@ -12,7 +12,6 @@ from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Histogram
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.adversaries import Guesser
     from hushuffle.mechanisms.protocol import Protocol
 
 QUESTION = "The vulnerability to a guess"

@@ -19,11 +19,17 @@ from hushuffle import _checks
 from hushuffle.model import Bound, Channel
 from hushuffle.model.citation import ARIMOTO, BLAHUT, BRAUN, QIF, SHANNON
 from hushuffle.numerics.capacity import capacity_ends
-from hushuffle.questions.qif.gain import distribution, posterior_vulnerability, prior_vulnerability
+from hushuffle.questions.qif.gain import (
+    Number,
+    Numbers,
+    Table,
+    distribution,
+    posterior_vulnerability,
+    prior_vulnerability,
+)
 
 if TYPE_CHECKING:
     from hushuffle.numerics.binomial import Floats
-    from hushuffle.questions.qif.gain import Number, Numbers, Table
 
 WORK_LIMIT: Final = 100_000_000
 """Maximum number of entries processed in all steps before the current bracket is returned (a few seconds)."""

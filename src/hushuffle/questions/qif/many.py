@@ -15,10 +15,10 @@ uninformed adversary, and all people with one value whose count is not used.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,7 @@ from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.max_load import TOLERANCE
 from hushuffle.questions.qif import torus
 from hushuffle.questions.qif.blanket import COARSE, lower_rate, one_value_rate, shuffle_rate, upper_rate
-from hushuffle.questions.qif.knowledge import Rates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hushuffle.questions.qif.knowledge import Knowledge
+from hushuffle.questions.qif.knowledge import Knowledge, Rates
 
 ACCURACY: Final = 1e-12
 """Relative error of every exact rate; brackets are widened by it."""
@@ -70,14 +65,14 @@ def rates(knowledge: Knowledge) -> Rates:
 
 
 def _given(knowledge: Knowledge, composition: Known) -> Rates:
-    alone = _all_at_one(knowledge) if max(composition) == knowledge.m else None
+    alone = all_at_one(knowledge) if max(composition) == knowledge.m else None
     if alone is not None:
         return Rates(lower=alone, upper=alone)
     rate, exact = _on_torus(knowledge, composition)
     if exact:
         return Rates(lower=rate, upper=rate)
-    lower = max(rate, *(_one_count(knowledge, count) for count in set(composition)))
-    commonest = _all_at_one(replace(knowledge, m=max(composition), unknown=0), COARSE)
+    lower = max(rate, *(one_count(knowledge, count) for count in set(composition)))
+    commonest = all_at_one(replace(knowledge, m=max(composition), unknown=0), COARSE)
     upper = upper_rate(knowledge)
     return _bracket(lower, upper if commonest is None else min(upper, commonest * (1 + COARSE + ACCURACY)))
 
@@ -89,10 +84,10 @@ def _worst(knowledge: Knowledge) -> Rates:
         best, worst = max(tried)
         return Rates(lower=best, upper=best, known=worst)
     one_value = _spread(m, 1, k)
-    alone = _all_at_one(knowledge, TOLERANCE if m == 1 else COARSE)
+    alone = all_at_one(knowledge, TOLERANCE if m == 1 else COARSE)
     if m == 1 and alone is not None:
         return Rates(lower=alone, upper=alone, known=one_value)
-    candidates: list[tuple[float, Known | None]] = [(_one_count(knowledge, 0), one_value)]
+    candidates: list[tuple[float, Known | None]] = [(one_count(knowledge, 0), one_value)]
     candidates.append((lower_rate(knowledge), one_value))
     candidates.append((shuffle_rate(knowledge.others + 1, k), None))
     if alone is not None:
@@ -117,7 +112,7 @@ def _on_torus(knowledge: Knowledge, composition: Known) -> tuple[float, bool]:
     return torus.guess_rate(composition, unknown, law, axes=axes), len(axes) == law.k - 1
 
 
-def _all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | None:
+def all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | None:
     """Return the exact rate if the m people have the same value and no other report is unknown, else None."""
     if knowledge.unknown:
         return None
@@ -127,7 +122,7 @@ def _all_at_one(knowledge: Knowledge, tolerance: float = TOLERANCE) -> float | N
         return None
 
 
-def _one_count(knowledge: Knowledge, holders: int) -> float:
+def one_count(knowledge: Knowledge, holders: int) -> float:
     """Return a lower bound on the rate from the count of one value that `holders` of the known people have."""
     law = knowledge.law
     counts = [[holders, knowledge.m - holders, knowledge.unknown]]

@@ -34,13 +34,12 @@ from scipy.special import logsumexp
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics import binomial
-from hushuffle.numerics.binomial import EPS
+from hushuffle.numerics.binomial import EPS, Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hushuffle.mechanisms.randomizers import Symmetric
-    from hushuffle.numerics.binomial import Floats
 
 ROUNDING: Final = 1e-11
 """Relative error allowed in all bounds, which are widened by it."""

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.errors import NumericalError
-from hushuffle.mechanisms.adversaries import Uninformed
+from hushuffle.mechanisms.adversaries import Guesser, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
 from hushuffle.model.citation import BLANKET, QIF
 from hushuffle.numerics import binomial
-from hushuffle.questions.qif.blanket import one_value_rate, shuffle_rate
+from hushuffle.questions.qif.blanket import shuffle_rate
 from hushuffle.questions.qif.guessing import over_dummies, vulnerability
 from hushuffle.questions.qif.knowledge import Knowledge, against, knowledge
-from hushuffle.questions.qif.many import largest_probability
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.questions.qif.many import all_at_one, one_count
 
 COARSE: Final = 1e-6
 """Relative error allowed in the rates; brackets are widened by twice this error."""
@@ -82,14 +77,6 @@ def _nobody(background: Knowledge) -> float:
     return shuffle_rate(background.others + 1, background.law.k, tolerance=COARSE)
 
 
-def _all_at_one(background: Knowledge) -> float:
-    """Return the rate if all other people have the same value, or the lower bound 0 if that takes too long."""
-    try:
-        return one_value_rate(background.m, background.law, tolerance=COARSE)
-    except NumericalError:
-        return 0.0
-
-
 def _upper(background: Knowledge) -> float:
     """Return E V_S(M + unknown + 1) by a few bins of M ~ Bin(m, gamma), each at its first count (see `blanket`)."""
     gamma = float(background.law.gamma)
@@ -106,9 +93,6 @@ def _upper(background: Knowledge) -> float:
 
 def _lower(background: Knowledge) -> float:
     """Return the largest of three rates: all others with the same value; a single count; no known values."""
-    law, m = background.law, background.m
-    chances = [law.truth, law.lie, Fraction(1, law.k)]
-    one_count = (1 + float(largest_probability([[0, m, background.unknown]], chances)[0])) / law.k
-    alone = 0.0 if background.unknown else _all_at_one(background)
+    alone = all_at_one(background, COARSE) or 0.0  # the lower bound 0 if the rate takes too long
     # The worst case is not below the average over what the known people hold.
-    return max(one_count, alone, _nobody(background))
+    return max(one_count(background, 0), alone, _nobody(background))

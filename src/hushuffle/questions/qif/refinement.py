@@ -21,7 +21,7 @@ from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Channel
 from hushuffle.model.citation import QIF, Citation
-from hushuffle.numerics.exact import solve
+from hushuffle.numerics.exact import downwards, solve, upwards
 from hushuffle.questions.qif.channels import merge_proportional_columns
 from hushuffle.questions.qif.gain import uniform_prior
 
@@ -124,7 +124,9 @@ def refines(first: Channel, second: Channel, *, tolerance: float = TOLERANCE) ->
     separation = _separation(ours, theirs, gain)
     gap = max(Fraction(0), separation.gap)
     sources = (LE_CAM, CORIACEOUS)
-    deficiency = Bound(lower=_down(gap), upper=_up(distance), kind="bracket", unit="probability", sources=sources)
+    deficiency = Bound(
+        lower=downwards(gap), upper=upwards(distance), kind="bracket", unit="probability", sources=sources
+    )
     if gap > (0 if rational else allowed):
         return Refinement(holds=False, exact=rational, deficiency=deficiency, separation=separation)
     if distance > allowed:
@@ -228,13 +230,3 @@ def _separation(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], gain: Floats) 
     simple = np.array([[Fraction(entry).limit_denominator(10**6) for entry in row] for row in gain.tolist()])
     gap = sum((simple @ theirs).max(axis=0)) - sum((simple @ ours).max(axis=0))
     return Separation(prior=uniform_prior(ours.shape[0]), gain=simple, gap=Fraction(gap) / ours.shape[0])
-
-
-def _up(value: Fraction) -> float:
-    rounded = float(value)
-    return rounded if Fraction(rounded) >= value else float(np.nextafter(rounded, 2.0))
-
-
-def _down(value: Fraction) -> float:
-    rounded = float(value)
-    return rounded if Fraction(rounded) <= value else float(np.nextafter(rounded, -1.0))

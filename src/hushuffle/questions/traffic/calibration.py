@@ -218,7 +218,8 @@ class _Task:
         while intervals:
             low, high = intervals.popleft()
             high = int(min(high, self._goal(best) // 2))
-            if low > high or not self._promising(low, high, best):
+            batch = int(min(self.channels - self.targets, high))
+            if low > high or self._excess(high, batch, self._room(low, best)) > 0:
                 continue
             middle = (low + high) // 2
             best = self._better(middle, best)
@@ -233,10 +234,6 @@ class _Task:
     def _room(self, sources: int, best: Cluster | None) -> int:
         """Return how many dummies each scrambler of so many sources may have; negative if not even none."""
         return int(min((self._goal(best) - 2 * sources) // self._scramblers(sources), _MOST_DUMMIES))
-
-    def _promising(self, low: int, high: int, best: Cluster | None) -> bool:
-        batch = int(min(self.channels - self.targets, high))
-        return self._excess(high, batch, self._room(low, best)) <= 0
 
     def _better(self, sources: int, best: Cluster | None) -> Cluster | None:
         """Return the cluster of so many sources with the fewest dummies if it is of interest, else `best`."""

@@ -22,7 +22,6 @@ from hushuffle.model import Bound, Guarantee
 from hushuffle.model.citation import LADJEL
 
 if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
     from hushuffle.plans import Cluster, Plan
 
 

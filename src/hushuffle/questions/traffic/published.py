@@ -103,8 +103,9 @@ def theorem_four_epsilon(
     """
     if inequality not in get_args(Inequality):
         _checks.reject("inequality", "hoeffding or bennett", repr(inequality))
-    case = _Case.of(targets, sources, sigma, dummies)
-    value = case.epsilon(partial(_term, _TERMS[inequality]), delta)
+    case = _Parameters.of(targets, sources, sigma, dummies)
+    term = _TERMS[inequality]
+    value = case.epsilon(lambda each, epsilon, reports: term(each.loss(epsilon), reports), delta)
     sources_ = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, corrected"))
     return Bound(lower=0.0, upper=value, kind="upper", unit="nats", sources=sources_)
 
@@ -124,9 +125,9 @@ def theorem_five_epsilon(targets: int, sources: int, sigma: float, dummies: int,
     >>> print(hs.traffic.published.theorem_five_epsilon(20, 500, 0.9, 1000, delta=1e-4))
     at most 0.2285 nats (upper bound)
     """
-    case = _Case.of(targets, sources, _checks.probability("sigma", sigma, low_open=True), dummies)
+    case = _Parameters.of(targets, sources, _checks.probability("sigma", sigma, low_open=True), dummies)
 
-    def term(case: _Case, epsilon: float, reports: Floats) -> Floats:
+    def term(case: _Parameters, epsilon: float, reports: Floats) -> Floats:
         loss, half = case.loss(epsilon), case.sigma * (1 + math.exp(epsilon)) * math.sinh(case.local)
         return published.hoeffding(replace(loss, most=half, least=-half), reports)
 
@@ -152,12 +153,12 @@ def printed_bennett_epsilon(targets: int, sources: int, sigma: float, dummies: i
     0.4585
     """
 
-    def term(case: _Case, epsilon: float, reports: Floats) -> Floats:
+    def term(case: _Parameters, epsilon: float, reports: Floats) -> Floats:
         loss = case.loss(epsilon)
         as_printed = replace(loss, most=loss.most + 2 * case.sigma * loss.drift)
         return published.bennett(as_printed, reports) / (loss.drift * reports)
 
-    return _Case.of(targets, sources, sigma, dummies).epsilon(term, delta)
+    return _Parameters.of(targets, sources, sigma, dummies).epsilon(term, delta)
 
 
 def simulated_delta(
@@ -187,7 +188,7 @@ def simulated_delta(
     True
     """
     level = _checks.non_negative("epsilon", epsilon)
-    return _Samples.of(_Case.of(targets, sources, sigma, dummies), samples, seed).delta(level)
+    return _Samples.of(_Parameters.of(targets, sources, sigma, dummies), samples, seed).delta(level)
 
 
 def simulated_epsilon(
@@ -203,7 +204,7 @@ def simulated_epsilon(
     True
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
-    case = _Case.of(targets, sources, sigma, dummies)
+    case = _Parameters.of(targets, sources, sigma, dummies)
     drawn = _Samples.of(case, samples, seed)
     low, high = 0.0, min(case.local, _LARGEST)
     if drawn.delta(high) > level:
@@ -214,7 +215,7 @@ def simulated_epsilon(
     return high
 
 
-class _Case:
+class _Parameters:
     """The parameters of one scrambler that all formulas use."""
 
     def __init__(self, targets: int, sources: int, sigma: float, dummies: int) -> None:
@@ -222,7 +223,7 @@ class _Case:
         self.local = TargetSampling(targets=targets, sigma=sigma).local_epsilon
 
     @classmethod
-    def of(cls, targets: int, sources: int, sigma: float, dummies: int) -> _Case:
+    def of(cls, targets: int, sources: int, sigma: float, dummies: int) -> _Parameters:
         return cls(
             _checks.integer("targets", targets, low=2),
             _checks.integer("sources", sources, low=1),
@@ -234,7 +235,7 @@ class _Case:
         lie = self.sigma / self.targets
         return Loss.of(k=self.targets, truth=1 - self.sigma + lie, lie=lie, epsilon=epsilon)
 
-    def epsilon(self, term: Callable[[_Case, float, Floats], Floats], delta: float) -> float:
+    def epsilon(self, term: Callable[[_Parameters, float, Floats], Floats], delta: float) -> float:
         """Return an epsilon at which the mean of `term` over N is at most `delta`; without any, the local epsilon.
 
         The search starts at small epsilons. The mean need not fall with epsilon, so smaller solutions may exist.
@@ -254,11 +255,11 @@ class _Case:
 class _Samples:
     """Sums of losses for each number N of reports: how many reports fell on the target's two values."""
 
-    def __init__(self, case: _Case, reports: Floats, weights: Floats, here: Floats, there: Floats) -> None:
+    def __init__(self, case: _Parameters, reports: Floats, weights: Floats, here: Floats, there: Floats) -> None:
         self.case, self.reports, self.weights, self.here, self.there = case, reports, weights, here, there
 
     @classmethod
-    def of(cls, case: _Case, samples: int, seed: int) -> _Samples:
+    def of(cls, case: _Parameters, samples: int, seed: int) -> _Samples:
         size = _checks.integer("samples", samples, low=1)
         rows = CountRows.of(case.sources - 1, case.sigma, step=1)
         retained = rows.mass > _NEGLIGIBLE
@@ -274,10 +275,6 @@ class _Samples:
         pull = (1 - case.sigma) * case.targets
         sums = np.maximum(pull * (self.here - growth * self.there) - level, 0.0)
         return float(self.weights @ (sums.mean(axis=1) / self.reports))
-
-
-def _term(inequality: Callable[[Loss, Floats], Floats], case: _Case, epsilon: float, reports: Floats) -> Floats:
-    return inequality(case.loss(epsilon), reports)
 
 
 def _log_choose(n: int, most: int) -> Floats:

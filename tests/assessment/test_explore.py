@@ -229,7 +229,7 @@ def test_no_order_is_taken_for_proven_between_numbers_of_fakes() -> None:
     assert max(axis.stops) <= 1.5
     central, *guessers, linker = made.adversaries
     assert {point.dummies for point in central.points} == set(axis.stops)
-    assert all("dummies that are uniform" in one.reason for one in guessers)
+    assert all("uniformly random dummies" in one.reason for one in guessers)
     assert linker.points
 
 

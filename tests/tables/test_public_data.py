@@ -164,7 +164,7 @@ def test_no_census(tmp_path: Path) -> None:
         load_census(tmp_path)
     (tmp_path / "adult.data").write_text(PERSON)
     (tmp_path / "adult.test.gz").write_bytes(gzip.compress(PERSON.encode())[:-9])
-    with pytest.raises(DataError, match=r"adult.test.gz cannot be read: it may be cut off"):
+    with pytest.raises(DataError, match=r"adult.test.gz cannot be read: it may be truncated"):
         load_census(tmp_path)
 
 

@@ -56,7 +56,7 @@ def audit_specification(
     ...     targets = { delta = 1e-3 }
     ... ''')
     >>> audit_specification(reach, rng=reproducible(1)).tables[0].rows[0][:3]
-    ('whether a person is in all audiences or in none', 'knows all other members, and the key', 'not refuted')
+    ('whether a person is in every audience or in none', 'knows all other members and the hash key', 'not refuted')
     """
     population = specification.population
     if isinstance(population, ReachPopulation):

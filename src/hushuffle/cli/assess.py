@@ -26,7 +26,7 @@ def assess(
 ) -> Exit:
     """Compute what each adversary can learn from a deployment, and its accuracy.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle assess examples/affairs.toml
       hushuffle assess examples/commute.toml --strict --out hushuffle-out/trips
 

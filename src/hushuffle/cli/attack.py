@@ -19,7 +19,7 @@ _Noise = Parameter(group=Group("Randomizer", sort_key=3))
 _Attacker = Parameter(group=Group("Attacker", sort_key=4))
 _HELP = """Run an attack on data, and compare its success with the certified bound.
 
-Examples (hushuffle examples examples writes these files):
+Examples (to create these files, first run: hushuffle examples ./examples):
   hushuffle attack linkage examples/visits.csv
   hushuffle attack linkage examples/visits.csv --epsilon inf --epsilon 1
 """
@@ -56,7 +56,7 @@ def linkage(
 ) -> Exit:
     """Link randomized events to people, and compare the success with the bound.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle attack linkage examples/visits.csv
       hushuffle attack linkage examples/visits.csv --epsilon inf --epsilon 1
 

@@ -45,7 +45,7 @@ def audit(
 ) -> Exit:
     """Test a privacy claim by trials.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle audit examples/affairs.toml --trials 20000
       hushuffle audit --url http://127.0.0.1:8000/report --values no,yes --epsilon 1
 

@@ -39,7 +39,7 @@ def calibrate(
 ) -> Exit:
     """Find the noise that meets the targets of a deployment.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle calibrate examples/calibrate.toml
       hushuffle calibrate examples/sum.toml --json
 

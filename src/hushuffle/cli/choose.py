@@ -33,7 +33,7 @@ def choose(
 ) -> Exit:
     """Rank the mechanisms and shufflers that meet the targets of a file.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle choose examples/commute.toml
       hushuffle choose examples/commute.toml --out hushuffle-out/choices
 

@@ -52,7 +52,7 @@ def collect(
 ) -> Exit:
     """Randomize and shuffle a column, and write the reports without their senders.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle collect examples/collect.toml --out hushuffle-out/collected
       hushuffle collect examples/collect-columns.toml --out hushuffle-out/columns
 
@@ -68,14 +68,14 @@ def collect(
         sources: files (CSV, Parquet), folders or globs (default: the data of the specification).
         column: the private column (default: that of the specification).
         min_batch: minimum number of people; with --batches, files stay pending until there are enough people.
-        budget: file with the epsilon and delta that all collections of the same people may spend together (default: no
-            budget).
+        budget: file with the total epsilon and delta that all collections of the same people may spend (default: none).
         key_file: secret key that makes the randomness of each record repeatable (default: fresh randomness).
         ids: column that identifies each record's person; needed with a key (default: none).
         round_number: number of the round; use a new one if values may have changed (default: 0).
-        new_key: create the ledger of a key that was never used, and the key if the file is missing.
+        new_key: first use of a key: start the ledger of its uses, and generate the key if the file is missing.
         batches: collect the files that arrived since the last batch as the next folder in --out.
-        late: if a new file's name sorts before collected files: next batch, drop it, or refuse (default: next).
+        late: what to do with a new file whose name sorts before files already collected: put it into the next batch,
+            drop it, or refuse to run (default: next).
         interrupted: what to do with the batch of an interrupted run: repeat or skip it (default: stop with an error).
         reference: file with the public order of a Mallows shuffle, .npy or 64-bit integers (default: computed).
         engine: spark reads Parquet files on a cluster; local uses this machine.

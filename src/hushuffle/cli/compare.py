@@ -22,7 +22,7 @@ def compare(
 ) -> Exit:
     """Compare deployments side by side: figures, differences and targets.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle compare examples/hashing.toml examples/hadamard.toml
       hushuffle compare examples/hashing.toml examples/subset.toml --json
 

@@ -51,7 +51,7 @@ def estimate(
 ) -> Exit:
     """Estimate how many people hold each value, from collected reports.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle collect examples/collect.toml --out hushuffle-out/collected
       hushuffle estimate hushuffle-out/collected --chart hushuffle-out/shares.svg
 

@@ -11,7 +11,7 @@ from hushuffle.cli.console import Exit, progress
 def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
     """Write a page with sliders for people, noise, dummies and colluders.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle explore examples/affairs.toml
       hushuffle explore examples/dummies.toml --out hushuffle-out/dummies.html
 

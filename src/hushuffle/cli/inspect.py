@@ -32,7 +32,7 @@ def inspect(
 ) -> Exit:
     """Show the owner of a table its contents, and draft a specification.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle inspect examples/places.csv
       hushuffle inspect examples/places.csv --out hushuffle-out/places.toml
 

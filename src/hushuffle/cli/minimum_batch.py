@@ -39,7 +39,7 @@ def minimum_batch(
 ) -> Exit:
     """Compute the smallest batch whose release keeps a guarantee.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle minimum-batch examples/secure-sums.toml
       hushuffle minimum-batch --k 10 --local-epsilon 4 --epsilon 1 --delta 1e-6
 

@@ -27,7 +27,7 @@ node = App(name="node", help=_HELP, group_parameters=COMMON)
 def start(configuration: Path, /) -> Exit:
     """Run nodes of a run to its end, or a service for phones until it is stopped.
 
-    Examples (the files: hushuffle plan run --hosts):
+    Examples (to create these files, first run: hushuffle plan run --hosts):
       hushuffle node start hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
       hushuffle node start hushuffle-out/plan-histogram-phones/relay.toml
 
@@ -90,15 +90,15 @@ def keys(
     out: Path,
     steps: int = 1,
 ) -> Exit:
-    """Create the keys of services for phones, on the hosts that use them.
+    """Create the keys of services to which phones send their messages.
 
     Examples (no files needed):
       hushuffle node keys scrambler-1 --out hushuffle-out/keys
       hushuffle node keys issuer --steps 10 --out hushuffle-out/keys
 
-    Writes NAME.keys, which only its owner can read and which stays on its host, and
-    NAME.public.json, for the author of a task. A name states the role: scrambler-1,
-    target-1-1, result, issuer.
+    Run it on each service's own host: NAME.keys, which only its owner can read, must
+    stay there, and NAME.public.json is for the author of a task. A name states the
+    role: scrambler-1, target-1-1, result, issuer.
 
     Args:
         names: names of the services.
@@ -187,7 +187,7 @@ def certs(
 def health(configuration: Path, /) -> Exit:
     """Query the state of the nodes of a configuration.
 
-    Examples (the files: hushuffle plan run --hosts):
+    Examples (to create these files, first run: hushuffle plan run --hosts):
       hushuffle node health hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
       hushuffle node health hushuffle-out/plan-aggregate-network/result.toml
 

@@ -23,7 +23,7 @@ _ROOT = Path("hushuffle-out")
 _MOST_COMMANDS = 40
 _HELP = """Analyse, simulate and run the plan of a decentralised query.
 
-Examples (hushuffle examples examples writes these files):
+Examples (to create these files, first run: hushuffle examples ./examples):
   hushuffle plan analyse examples/aggregate.toml
   hushuffle plan run examples/aggregate-network.toml --network
 """
@@ -44,7 +44,7 @@ def analyse(
 ) -> Exit:
     """Bound what the traffic of a plan reveals about one person.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle plan analyse examples/aggregate.toml
       hushuffle plan analyse examples/histogram.toml --strict --json
 
@@ -90,7 +90,7 @@ def simulate(
 ) -> Exit:
     """Simulate a plan on its data, once, on this machine.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle plan simulate examples/aggregate.toml
       hushuffle plan simulate examples/kmeans.toml --out hushuffle-out/clusters
 
@@ -132,7 +132,7 @@ def run(
 ) -> Exit:
     """Run a plan with real nodes that communicate over TLS.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle plan run examples/aggregate-network.toml --network
       hushuffle plan run examples/histogram.toml --phones
 

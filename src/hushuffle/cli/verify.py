@@ -17,7 +17,7 @@ _Flag = Parameter(negative=(), show_default=False)
 def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
     """Check the certificates of a result with an independent program.
 
-    Examples (hushuffle examples examples writes these files):
+    Examples (to create these files, first run: hushuffle examples ./examples):
       hushuffle assess examples/affairs.toml
       hushuffle verify hushuffle-out/affairs/result.json
 

@@ -21,7 +21,7 @@ from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import FAINT, Scores
 
 NOISE: Final = 24 * EPS
-"""Error of a score in units of its `size`, and relative error of a probability."""
+"""Rounding errors: a score is off by at most this times its `size`, a probability by this times itself."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

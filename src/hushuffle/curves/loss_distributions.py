@@ -42,9 +42,9 @@ def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice
 
 
 def attained_laws(laws: Laws, *, step: float, delta: float) -> tuple[LossLattice, LossLattice]:
-    """Return the privacy loss distributions of explicit datasets in both orders; the datasets are chosen for `delta`.
+    """Return the privacy loss distributions of an explicit pair of neighbouring datasets, and of the swapped pair.
 
-    Rounds for which no datasets are known are omitted.
+    Of all known pairs, the one with the largest epsilon at `delta` is chosen. Rounds without a known pair are omitted.
     """
     rounds = sum(times for _, times in laws)
     attained = [(law.datasets(log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]

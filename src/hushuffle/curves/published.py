@@ -60,7 +60,7 @@ class Loss:
 
 
 def hoeffding(loss: Loss, reports: Floats) -> Floats:
-    """Return Hoeffding's upper bound on (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
+    """Return Hoeffding's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(hoeffding(loss, np.array([50.0]))[0]), 1)
@@ -71,7 +71,7 @@ def hoeffding(loss: Loss, reports: Floats) -> Floats:
 
 
 def bennett(loss: Loss, reports: Floats) -> Floats:
-    """Return Bennett's upper bound on (1/N) E[L_1 + ... + L_N]_+ for N = `reports`, same shape.
+    """Return Bennett's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(bennett(loss, np.array([50.0]))[0]), 1)
@@ -85,7 +85,7 @@ def bennett(loss: Loss, reports: Floats) -> Floats:
 
 
 def clones(local_epsilon: float, epsilon: float, reports: Floats) -> Floats:
-    """Return the divergence of binary randomized response among N - 1 fair random bits, N = `reports`, rounded up.
+    """Return, for each N in `reports`, the divergence of binary randomized response among N - 1 fair bits, rounded up.
 
     Two values' report distributions of an epsilon_0-private randomizer are a post-processing of those of binary
     randomized response. Another person's report is a clone of the first value's report with probability

@@ -86,7 +86,7 @@ def aggregate(
         if share is not None:
             assert own.sampling is not None
             if not use_chance(own.sampling, only_honest=True):
-                hint = "If results have noise, a message to a random target carries no data."
+                hint = "If a plan adds noise to results, each message to a randomly drawn target is an empty dummy."
                 _checks.reject("sigma", "smaller, so that some messages carry data", hidden.sigma, hint)
             releases.append(Release(name=f"results by {grouping.name}", start=compute.name, epsilon=share, exact=True))
         edges += [Edge(start=own.name, end=compute.name), Edge(start=compute.name, end="result")]

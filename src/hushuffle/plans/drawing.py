@@ -131,9 +131,9 @@ def describe(plan: Plan) -> str:
     1 assign 1 <- people
         200 sources: every message goes to its own one of 2 targets, with probability 0.2 to a random one (...)
     2 update 1 <- assign 1
-        2 sources, the same messages whatever the data
+        2 sources, whose messages do not depend on the data
     3 result <- update 1
-        1 source, the same messages whatever the data
+        1 source, whose messages do not depend on the data
     """
     lines = [plan.name, *(f"  data {data.name}: {data.items:,} items" for data in plan.data)]
     for number, layer in enumerate(plan.layers, start=1):

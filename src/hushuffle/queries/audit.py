@@ -57,7 +57,7 @@ def audit_plan(
     ...     partitions = 20
     ... ''')
     >>> audit_plan(spec, rng=reproducible(1)).tables[0].rows[0][:3]
-    ("which of two records a person has", 'sees all messages and knows all other records', 'not refuted')
+    ('which of two records a person has', 'sees all messages and knows all other records', 'not refuted')
     """
     people = specification.query.counted(base_folder).n
     plan = specification.plan(people)

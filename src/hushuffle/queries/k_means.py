@@ -321,8 +321,8 @@ class KMeansQuery(Query):
     def task(self, records: Records | None = None) -> KMeans:
         if self.variant == "hidden":
             message = (
-                "On a network, every node sees the centroids of every iteration. Choose the variant private-centroids "
-                "or public-centroids."
+                "Variant hidden assumes that no node sees centroids, but on a network every node sees the centroids "
+                "of every iteration. Use private-centroids (released with noise) or public-centroids (without noise)."
             )
             raise UnsupportedProtocolError(message)
         if records is None and self.columns is None:

@@ -104,7 +104,7 @@ def refusal(row: Unanswered) -> str:
 
 
 def attained(witness: Witness, labels: tuple[str, ...]) -> str:
-    """Return in words the datasets at which a lower bound is attained, with at most six values.
+    """Describe in words the datasets that attain a lower bound; list at most six of their values.
 
     >>> attained(Witness(family="worst", others=(8, 1), target=(0, 1)), ("no", "yes"))
     'worst (others: 8 at "no", 1 at "yes"; target "no" against "yes")'

@@ -115,7 +115,7 @@ class FewOfEach:
             fail(
                 f"column {column!r}: {len(self._several):,} ids are written in several ways: with and without capital "
                 "letters, spaces, leading zeros, a plus sign or .0. Such ids may belong to the same person. "
-                "Write each id in one way; people whose ids differ in nothing else need other ids."
+                "Write each id in one way. If two people have ids that differ only in this, give one of them a new id."
             )
 
     def _settle(self) -> _HeldRecords:

@@ -126,7 +126,7 @@ def test_smallest_people_by_a_known_rule() -> None:
 
 
 def test_a_randomizer_without_epsilon() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="Opaque has no `epsilon` to choose"):
+    with pytest.raises(UnsupportedProtocolError, match="Opaque has no parameter `epsilon`"):
         with_local_epsilon(hs.Protocol(randomizer=Opaque(), shuffler=hs.UniformShuffle(), n=9), 1.0)
 
 

@@ -110,7 +110,7 @@ def test_the_proof_that_every_belief_needs_alpha_uses_the_wrong_prior() -> None:
 
 def test_bad_input() -> None:
     alone = [[0], [1]]
-    with pytest.raises(InvalidInputError, match=r"`groups` must be groups of which one has at least two people"):
+    with pytest.raises(InvalidInputError, match=r"`groups` must be groups, at least one of them of two or more people"):
         order.theta_for_alpha(1.0, reference=[0, 1], groups=alone)
     with pytest.raises(InvalidInputError, match=r"alpha is 0 for every theta"):
         order.alpha_for_groups(1.0, reference=[0, 1], groups=alone, others=[[0, 1]])

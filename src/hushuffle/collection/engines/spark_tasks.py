@@ -197,7 +197,7 @@ class Randomize:
 
 
 class _Held:
-    """Rows that wait, by bucket, until they have `size` bytes and are sent, and the `counts` that go with them."""
+    """Rows that wait to be sent, by bucket, with their total `size` in bytes and the `counts` sent with them."""
 
     def __init__(self, buckets: int) -> None:
         self._rows: dict[str, list[list[bytes]]]
@@ -222,7 +222,7 @@ class _Held:
             self.size += len(grouped)
 
     def given(self) -> pa.RecordBatch:
-        """Return all waiting rows, with the counts in the first bucket's row, and remove them."""
+        """Remove and return all waiting rows, one per bucket. The first row also has the counts for all buckets."""
         import pyarrow as pa  # noqa: PLC0415 - belongs to Spark
 
         used = [bucket for bucket, parts in enumerate(self._rows["places"]) if parts or not bucket]

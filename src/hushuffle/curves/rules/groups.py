@@ -194,7 +194,7 @@ class _Crowds:
         return list(dict.fromkeys([*growing, *((place,) for place in order if place), ()]))
 
     def promising(self) -> tuple[FiniteDivergence, ...]:
-        """Return up to two crowds: the largest crowd with an expected pool above `_ROOM`, and the best blanket's."""
+        """Return up to two crowds: the largest that expects `_ROOM` blanket reports; the one with the least `_seen`."""
         crowds = [crowd for members in self.choices() if (crowd := self.among(members)).laws[0].weight > 0]
         roomy = [crowd for crowd in crowds if crowd.pool.others * MOST * crowd.laws[0].weight >= _ROOM]
         best = max(roomy, key=lambda crowd: crowd.pool.others, default=None)

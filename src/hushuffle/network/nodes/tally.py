@@ -74,7 +74,7 @@ class ToldCodec:
 
     @property
     def all_messages(self) -> int:
-        """The number of messages of the reports of all nodes."""
+        """The total number of messages with which all nodes send their reports, over all steps."""
         return sum(len(step.computes) * self.messages(number) for number, step in enumerate(self._document.steps, 1))
 
     def pack(self, told: Told) -> list[bytes]:

@@ -41,9 +41,9 @@ def _fixed(specification: PlanSpecification, task: KMeans) -> dict[str, Any]:
 
 
 def other_round(iteration: Round, specification: PlanSpecification, task: Task) -> list[str]:
-    """Return the names of the fields in which an iteration differs from its plan.
+    """Return the names of the fields of an iteration that differ from its plan; ["rounds"] if the task is not k-means.
 
-    The first iteration must start from the plan's public centroids.
+    With scaled values, the first iteration must start from the plan's public centroids.
     """
     if not isinstance(task, KMeans):
         return ["rounds"]

@@ -47,8 +47,8 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
                 "Observation 1",
                 "The more skewed the input, the larger the ratio of the most visible change.",
                 all(grows.values()),
-                f"It grows with every step of s, for {', '.join(map(str, publishers))} filters and flip probabilities "
-                f"from {_NOISES[0]:g} to {_NOISES[-1]:g}.",
+                f"The ratio increases at every computed step of s, for {', '.join(map(str, publishers))} filters and "
+                f"flip probabilities from {_NOISES[0]:g} to {_NOISES[-1]:g}.",
                 quote="The SNR is increasing in the skewness of input logo-counts",
                 stand_in=_FAMILY,
             ),

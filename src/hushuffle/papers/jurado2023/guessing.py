@@ -38,7 +38,7 @@ def against_people(request: Request) -> Report:
     two, apart = guessed(2, 0.8, 2).upper, guessed(2, 1.0, 10**6).upper - guessed(2, 0.6, 10**6).upper
     return Report(
         key="jurado2023/figure-2",
-        title="Two values: success of the uninformed adversary with noise and shuffling",
+        title="Success of the uninformed adversary with noise and shuffling, for two possible values (k = 2)",
         question="How often does the uninformed adversary guess one person's answer right, by the number of people?",
         claims=(
             claim(
@@ -201,7 +201,7 @@ def more_values(request: Request) -> Report:
         )
     return Report(
         key="jurado2023/figure-4",
-        title="5 and 10 values: success of the uninformed adversary with noise and shuffling",
+        title="Success of the uninformed adversary with noise and shuffling, for 5 and for 10 possible values",
         question="Does shuffling alone remain better than noise alone with 5 and with 10 values?",
         claims=tuple(claims),
         answers=(

@@ -144,7 +144,7 @@ def adult_study(
         answers=(alpha_verdict(weaker, scores),),
         settings=(
             *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
-            ("groups", "within r years of age; or the r people next in age, of one age in the order of records"),
+            ("groups", "all people at most r years apart; or the r people nearest in age (on ties, earlier records)"),
             ("privileged", "marital status"),
             _LINES,
         ),

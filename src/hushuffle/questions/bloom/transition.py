@@ -77,7 +77,7 @@ def transition_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     Raises:
         InvalidInputError: an argument out of range.
 
-    Source: docs/theory/randomizers.md, Theorem 15 (buffling's exponent m - H should read k - H).
+    Source: docs/theory/randomizers.md, Theorem 15. The paper ('buffling') prints the exponent m - H; k - H is correct.
 
     >>> import hushuffle as hs
     >>> hs.bloom.transition_matrix(2, 0.1)[0].round(4).tolist()

@@ -295,4 +295,4 @@ def everybody_alpha(theta: float, *, n: int, distance: Distance = "kendall") -> 
 
 def _reject_singletons() -> NoReturn:
     hint = "If every group has one person, alpha is 0 for every theta."
-    _checks.reject("groups", "groups of which one has at least two people", "<every group is one person>", hint)
+    _checks.reject("groups", "groups, at least one of them of two or more people", "<every group is one person>", hint)

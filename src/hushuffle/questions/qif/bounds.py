@@ -1,9 +1,9 @@
 """Certified bounds on the probability of a right guess for mechanisms other than randomized response.
 
-The upper bound is the smallest of three. The first is for one unshuffled report. If reports support values, the second
-is for an adversary who knows which known people's reports are truthful (`_supporting`). For other reports and for sums,
-the third follows from the central guarantee. If dummies support a fixed number of values, the lower bound is for an
-uninformed adversary. For other priors and gains, the bounds use one unshuffled report and the central guarantee.
+Upper bound: the smallest that applies of three. (1) For one unshuffled report. (2) If each report supports a set of
+values: for an adversary who also sees which reports of known people are truthful. (3) Else, or for sums: from central
+DP. Lower bound: the success of an uninformed adversary, if each dummy supports a fixed number of values. Other priors
+and gains use the bounds for one unshuffled report and from central DP.
 
 Source: docs/theory/guessing.md, Theorems 10 to 12; K. Joag-Dev, F. Proschan 1983.
 """

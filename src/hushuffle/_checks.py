@@ -11,12 +11,17 @@ from typing import Any, NoReturn, Self, SupportsFloat, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import DataError, InvalidInputError, Problem
+from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
 
 
 def fail(message: str) -> NoReturn:
     """Raise `DataError(message)` without the original exception, whose text may quote private data."""
     raise DataError(message) from None
+
+
+def unsupported(message: str) -> NoReturn:
+    """Raise `UnsupportedProtocolError`."""
+    raise UnsupportedProtocolError(message)
 
 
 def reject(name: str, rule: str, value: object, hint: str = "") -> NoReturn:
@@ -108,6 +113,12 @@ def codes(name: str, values: npt.ArrayLike, *, k: int) -> npt.NDArray[np.int64]:
         wrong = int(np.count_nonzero((array < 0) | (array >= k)))
         reject(name, f"integers from 0 to {k - 1}", f"<{wrong} of {array.size} values outside>")
     return array.astype(np.int64, copy=False)
+
+
+def set_fields(record: object, **fields: Any) -> None:
+    """Set fields of a frozen dataclass, in its `__post_init__`."""
+    for name, value in fields.items():
+        object.__setattr__(record, name, value)
 
 
 def distinct(numbers: npt.NDArray[Any]) -> bool:

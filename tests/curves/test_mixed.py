@@ -219,9 +219,22 @@ def test_other_shufflers_are_understood_or_refused() -> None:
     noisy = mixed(*groups, shuffler=hs.MallowsShuffle(reference=list(range(40)), theta=0.1))
     assert hs.dp.epsilon(noisy.member(0), delta=1e-4).upper == pytest.approx(1.0)
     assert hs.dp.epsilon(noisy, delta=1e-4).lower == hs.dp.epsilon(mixed(*groups), delta=1e-4).lower
-    for shuffler in (hs.Scrambler(dummies=hs.DummyLaw.of({3: 0.5, 4: 0.5})), hs.Scrambler(dummies=4, cap=40)):
-        with pytest.raises(UnsupportedProtocolError, match="fixed number of dummies and no cap"):
+    for shuffler in (hs.BlanketMessages(p=0.1, honest=0.9), hs.Scrambler(dummies=4, cap=40)):
+        with pytest.raises(UnsupportedProtocolError, match="without a cap and without people who collude"):
             hs.dp.epsilon(mixed(*groups, shuffler=shuffler), delta=1e-6)
+
+
+def test_a_random_number_of_dummies_is_averaged_over() -> None:
+    """The bracket lies between those of the fewest and of the most dummies, and holds the mean of delta."""
+    groups = (300, answers(1.0)), (100, answers(4.0))
+    few, many = (mixed(*groups, shuffler=hs.Scrambler(dummies=number)) for number in (30, 90))
+    drawn = mixed(*groups, shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({30: 0.25, 90: 0.75})))
+    bounds = [hs.dp.delta(each, epsilon=0.5) for each in (few, many)]
+    mean = hs.dp.delta(drawn, epsilon=0.5)
+    assert mean.upper == pytest.approx(0.25 * bounds[0].upper + 0.75 * bounds[1].upper, rel=1e-9)
+    assert bounds[1].lower < mean.lower <= mean.upper < bounds[0].upper
+    own = mixed(*groups, shuffler=hs.BlanketMessages(p=0.15))
+    assert 0.9 < hs.dp.epsilon(own, delta=1e-6).lower / hs.dp.epsilon(many, delta=1e-6).lower < 1.2
 
 
 def test_all_figures_of_a_protocol_are_there() -> None:

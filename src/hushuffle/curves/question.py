@@ -13,8 +13,9 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeAlias
 
+from hushuffle import _checks
 from hushuffle.curves.base import Laws, PrivacyCurve, bracket
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
@@ -110,8 +111,7 @@ class Question:
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise `UnsupportedProtocolError` with the reason and the release."""
-        message = f"{reason} This release: {self.release.describe()}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{reason} This release: {self.release.describe()}.")
 
     def certify(self) -> None:
         """Raise `NumericalError` if there are more reports than the accuracy is tested for."""

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle import _checks
 from hushuffle.estimation.expectations import PENALTIES, Expectations, Floats
 
 _STEPS: Final = 10_000
@@ -76,8 +76,9 @@ def cumulative_ends(
     Source: docs/theory/numbers.md, Theorem 8.
     """
     if reports.levels > LARGEST:
-        message = f"Intervals of shares and quantiles need at most {LARGEST:,} levels; the grid has {reports.levels:,}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"Intervals of shares and quantiles need at most {LARGEST:,} levels; the grid has {reports.levels:,}."
+        )
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     ends = []
     for matrix, held, wanted in (

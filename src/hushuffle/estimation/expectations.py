@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle import _checks
 from hushuffle.mechanisms.randomizers import Mechanism
 
 Floats = npt.NDArray[np.float64]
@@ -38,11 +38,10 @@ class Expectations:
             k = law.symmetric.k
             return cls(blanket=np.full(k, 1 / k), told=float(law.symmetric.theta))
         if law.support is not None:
-            message = (
+            _checks.unsupported(
                 "Estimates of numbers need randomized response, or a randomizer whose distinct reports can be counted. "
                 f"{type(randomizer).__name__} is neither."
             )
-            raise UnsupportedProtocolError(message)
         return cls(
             blanket=np.asarray(law.blanket().law, dtype=np.float64),
             matrix=np.asarray(law.channel().matrix, dtype=np.float64),

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Bits
 from hushuffle.mechanisms.sketches import per_bit
 from hushuffle.mechanisms.sketches.filters import MOST_COUNTED
@@ -71,10 +70,9 @@ class LogoEstimate:
             UnsupportedProtocolError: k > 10.
         """
         if self.publishers > _DENSE:
-            message = (
+            _checks.unsupported(
                 f"The matrix for k = {self.publishers} has 4**k entries. Use `covariance_times`, or k <= {_DENSE}."
             )
-            raise UnsupportedProtocolError(message)
         back = inverse(self.flip)
         half = per_bit(back, np.eye(self.counts.size))
         return per_bit(back, self.released[:, None] * half) - np.diag(self.counts)
@@ -119,11 +117,9 @@ def flipping(protocol: Protocol) -> Bits:
     """Return the distribution of a column of Bloom filters; raise `UnsupportedProtocolError` for other protocols."""
     bits = protocol.randomizer.law().flipped
     if bits is None:
-        message = f"{_QUESTION} needs the randomizer BitFlipping, not {type(protocol.randomizer).__name__}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{_QUESTION} needs the randomizer BitFlipping, not {type(protocol.randomizer).__name__}.")
     if protocol.shuffler.dummies:
-        message = f"{_QUESTION} does not support dummy columns. Use UniformShuffle()."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{_QUESTION} does not support dummy columns. Use UniformShuffle().")
     return bits
 
 
@@ -131,8 +127,9 @@ def marginal(reports: Reports, *, protocol: Protocol, publishers: tuple[int, ...
     """Return how many reports show each bit pattern of these publishers only, shape (2**len(publishers),)."""
     width = flipping(protocol).width
     if len(publishers) > MOST_COUNTED:
-        message = f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Pass fewer."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"{_QUESTION} takes at most {MOST_COUNTED} publishers at a time, got {len(publishers)}. Pass fewer."
+        )
     if isinstance(reports, Histogram):
         if reports.k != 1 << width:
             _checks.reject("reports", f"counts of 2**{width} bit patterns", reports.k)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
 from hushuffle.curves.readout import counted, readout
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 from hushuffle.numerics import binomial
@@ -130,8 +129,7 @@ def refused(randomizer: Mechanism, *, most_ones: int) -> Bound:
     """
     law = randomizer.law().one_hot
     if law is None:
-        message = f"A limit on ones needs a one-hot encoding, not {type(randomizer).__name__}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"A limit on ones needs a one-hot encoding, not {type(randomizer).__name__}.")
     most = _checks.integer("most_ones", most_ones, low=0, high=law.k)
     truthful, raised = float(law.kept), float(law.raised)
     own, rest = (float(binomial.upper_tail(most + place, law.k - 1, raised)) for place in (0, 1))

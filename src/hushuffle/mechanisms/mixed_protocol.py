@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, NoReturn
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Shuffler
 
@@ -107,12 +106,11 @@ class MixedProtocol(_checks.ByName):
         Raises:
             UnsupportedProtocolError: always; analyses of a single randomizer do not cover several.
         """
-        message = (
+        _checks.unsupported(
             "Only dp.epsilon, dp.delta, dp.compose, dp.compose_delta, dp.parallel, dp.profile and dp.to_pld accept "
             "people with different randomizers, with one report per person. For other functions, use one Protocol per "
             "randomizer."
         )
-        raise UnsupportedProtocolError(message)
 
     def describe(self) -> str:
         """Return the deployment in one sentence."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.files.causes import refused
 from hushuffle.files.private_files import write_private
 from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
@@ -48,8 +48,9 @@ def draw_up(
     `rng`: the randomness of the assignment to scramblers.
     """
     if not plan.applies:
-        message = f"The traffic of this plan has no guarantee: it must not use people's data. {plan.refusals()[0]}"
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"The traffic of this plan has no guarantee: it must not use people's data. {plan.refusals()[0]}"
+        )
     names = server_names(specification, plan)
     network, task = specification.network or Network(), specification.query.task(records)
     clusters = [cluster for cluster in plan.clusters if cluster.reads]
@@ -79,8 +80,9 @@ def draw_up(
     )
     size, room = max(task.size(number) for number in range(1, len(steps) + 1)), document.seals(1).room
     if size > room:
-        message = f"A record needs {size} bytes, but a message has space for {room}. Increase network.message."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"A record needs {size} bytes, but a message has space for {room}. Increase network.message."
+        )
     return document
 
 
@@ -105,11 +107,10 @@ def server_names(specification: PlanSpecification, plan: Plan) -> list[str]:
     """
     chained = specification.traffic.scramblers or 1
     if chained > 1:
-        message = (
+        _checks.unsupported(
             f"A run with a roster has one scrambler per batch, but the plan has traffic.scramblers = {chained}. "
             "Chains of scramblers run on the network of phones."
         )
-        raise UnsupportedProtocolError(message)
     names = [RESULT]
     for number, cluster in enumerate((one for one in plan.clusters if one.reads), start=1):
         names += _computes(specification, number, cluster)

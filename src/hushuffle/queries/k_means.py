@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from hushuffle import plans
+from hushuffle import _checks, plans
 from hushuffle._checks import fail
-from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.errors import Problem
 from hushuffle.plans import CentroidNoise, Plan, Traffic
 from hushuffle.plans.builders import Variant
 from hushuffle.plans.centroids import Noise as NoiseKind
@@ -320,17 +320,15 @@ class KMeansQuery(Query):
 
     def task(self, records: Records | None = None) -> KMeans:
         if self.variant == "hidden":
-            message = (
+            _checks.unsupported(
                 "Variant hidden assumes that no node sees centroids, but on a network every node sees the centroids "
                 "of every iteration. Use private-centroids (released with noise) or public-centroids (without noise)."
             )
-            raise UnsupportedProtocolError(message)
         if records is None and self.columns is None:
-            message = (
+            _checks.unsupported(
                 "On separate hosts, points are read from tables: the plan needs [query.columns] with their public "
                 "ranges."
             )
-            raise UnsupportedProtocolError(message)
         initial = self.first_centroids(len(self.columns or ())) if records is None else records.start
         assert initial is not None
         return KMeans(initial=tuple(map(tuple, initial.tolist())), largest=self._largest, noise=self.noise)

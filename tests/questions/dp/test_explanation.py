@@ -69,10 +69,10 @@ def test_everyone_of_two_groups() -> None:
 def test_what_has_no_bound_is_refused_with_the_release() -> None:
     groups = hs.MixedProtocol(
         groups=[(9, RESPONSE), (1, hs.RandomizedResponse(k=5, epsilon=4.0))],
-        shuffler=hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.5, 9: 0.5})),
+        shuffler=hs.Scrambler(dummies=2, cap=10),
     )
     with pytest.raises(
-        UnsupportedProtocolError, match=r"fixed number of dummies.*9 reports; 1 reports; a random number"
+        UnsupportedProtocolError, match=r"without a cap .*9 reports; 1 reports; 2 dummies; seen: capped"
     ):
         hs.dp.explain(groups)
     with pytest.raises(InvalidInputError, match="reports_per_person"):

@@ -42,7 +42,7 @@ ROWS = {
     "a target and the first scrambler, active": Row(("first*", "target"), None, 1),
     "a target and both scramblers": Row(("first", "last", "target"), None, 1),
     "the relay and the issuer, both active": Row(("relay*", "issuer*"), (1, 2 * d)),
-    "who is told the number of tokens at each target": Row(("result",), (n, 0)),
+    "an observer of the number of tokens at each target": Row(("result",), (n, 0)),
 }
 
 

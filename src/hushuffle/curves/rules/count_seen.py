@@ -251,6 +251,7 @@ RULE: Final = Rule(
     statement="An observer counts the messages, so delta is the mean over the number of dummies.",
     page="more-and-less.md, Theorem 8",
     on=frozenset({Feature.RANDOM}),
+    beside=frozenset({Feature.GROUPS}),
     reduce=_reduce,
     build=_build,
 )

@@ -81,7 +81,7 @@ RULE: Final = Rule(
     statement="A guarantee for everyone is the weakest of the guarantees for the people of each group.",
     page="pool.md, Corollary 7",
     on=frozenset({Feature.TARGETS}),
-    beside=frozenset({Feature.GROUPS, Feature.SENDERS, Feature.ORDER}),
+    beside=frozenset({Feature.GROUPS, Feature.SENDERS, Feature.ORDER, Feature.OWN, Feature.RANDOM}),
     reduce=_reduce,
     build=_build,
 )

@@ -23,13 +23,13 @@ from typing import Final
 
 import numpy as np
 
+from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.finite_blanket import FiniteDivergence
 from hushuffle.curves.others import Others, covered_reports
 from hushuffle.curves.pooled import MOST
 from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import Mechanism, ValueLaws
 from hushuffle.mechanisms.randomizers.value_laws import different_pairs
 from hushuffle.model import Witness
@@ -75,8 +75,7 @@ class MemberCurve(SearchedCurve):
         order = [target, *(place for place in range(len(parts)) if place != target)]
         joint = _joint([parts[place][1] for place in order])
         if dummies and not all(each.one_blanket for each in joint):
-            message = "Dummies need one distribution: the blankets of the groups' randomizers differ."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported("Dummies need one distribution: the blankets of the groups' randomizers differ.")
         crowds = _Crowds(
             joint=joint,
             people=[parts[place][0] - (place == target) for place in order],
@@ -101,6 +100,9 @@ class MemberCurve(SearchedCurve):
 
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return self.everybody.lower(epsilon)
+
+    def lower_at(self, witness: Witness, epsilon: float) -> float:
+        return self.everybody.lower_at(witness, epsilon)
 
     def focus(self, delta: float) -> MemberCurve:
         return replace(self, crowds=tuple(crowd.near(delta) for crowd in self.crowds))
@@ -246,11 +248,10 @@ def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
     for randomizer in randomizers:
         size = randomizer.inputs * math.prod(randomizer.layout.limits)
         if size > _LARGEST:
-            message = (
+            _checks.unsupported(
                 f"{type(randomizer).__name__} beside another randomizer needs a matrix of {size:,} probabilities, more "
                 f"than {_LARGEST:,}. Randomizers of one kind that differ only in their noise need no matrix."
             )
-            raise UnsupportedProtocolError(message)
     channels = [law.channel() for law in laws]
     first, *others = [np.asarray(channel.matrix, dtype=np.float64) for channel in channels]
     pairs = different_pairs(first, *others, symmetries=laws[0].symmetries)
@@ -291,6 +292,6 @@ RULE: Final = Rule(
     reduce=_reduce,
     build=_build,
     exact=False,
-    limits="People with different randomizers need a shuffler that mixes all reports, with a fixed number of dummies "
-    "and no cap.",
+    limits="People with different randomizers need a shuffler that mixes all reports, without a cap and without people "
+    "who collude.",
 )

@@ -18,5 +18,6 @@ RULE: Final = Rule(
     statement="After the shuffle no additional message can be linked to a person: together they are dummies.",
     page="histograms.md, Theorem 2",
     on=frozenset({Feature.OWN}),
+    beside=frozenset({Feature.GROUPS}),
     reduce=_reduce,
 )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.errors import Problem
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 
 if TYPE_CHECKING:
@@ -52,11 +52,10 @@ class PerValue(Shuffler):
     @property
     def dummies(self) -> int:
         if self.counts is None:
-            message = (
+            _checks.unsupported(
                 "This calculation needs uniformly random dummies, but this shuffler draws a separate number of dummies "
                 "for each value."
             )
-            raise UnsupportedProtocolError(message)
         return int(self.counts.sum())
 
     @property
@@ -85,6 +84,7 @@ class PerValue(Shuffler):
             UnsupportedProtocolError: the shuffler belongs to no protocol.
         """
         if number is None:
-            message = "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported(
+                "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."
+            )
         return number

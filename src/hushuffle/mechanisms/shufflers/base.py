@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 
 if TYPE_CHECKING:
     from hushuffle.errors import Problem
@@ -178,8 +177,9 @@ class Shuffler(_checks.ByName, ABC):
             UnsupportedProtocolError: people send no additional messages.
         """
         del number
-        message = f"{type(self).__name__} supports one message per person. Use BlanketMessages for additional messages."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"{type(self).__name__} supports one message per person. Use BlanketMessages for additional messages."
+        )
 
     def secret(self, n: int) -> tuple[int, Shuffler]:
         """Return the number of honest people among n, and the shuffler with only the honest people's messages."""

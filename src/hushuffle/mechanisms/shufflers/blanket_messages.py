@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
@@ -135,8 +135,7 @@ class BlanketMessages(Shuffler):
         if self.honest == 1:
             return n, self
         if self.number is not None:
-            message = "With a fixed number of messages, the number from honest people is unknown."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported("With a fixed number of messages, the number from honest people is unknown.")
         return honest_people(self.honest, n), replace(self, honest=1.0)
 
     @property
@@ -147,8 +146,9 @@ class BlanketMessages(Shuffler):
             UnsupportedProtocolError: the shuffler belongs to no protocol, so the number of people is missing.
         """
         if self.people is None:
-            message = "The number of messages depends on n. Use the `shuffler` of a `Protocol`, which knows n."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported(
+                "The number of messages depends on n. Use the `shuffler` of a `Protocol`, which knows n."
+            )
         return self.people * self.trials
 
     @property
@@ -161,11 +161,10 @@ class BlanketMessages(Shuffler):
             return self.number
         law = self._whole
         if law.numbers.size > 1:
-            message = (
+            _checks.unsupported(
                 f"This needs a fixed number of dummies, but the shuffler draws it {law.words}. Fix it with "
                 "protocol.with_dummies(...)."
             )
-            raise UnsupportedProtocolError(message)
         return int(law.numbers[0])
 
     @property

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
@@ -64,11 +63,10 @@ class Scrambler(Shuffler):
     @property
     def dummies(self) -> int:
         if isinstance(self._dummies, DummyLaw):
-            message = (
+            _checks.unsupported(
                 f"This needs a fixed number of dummies, but it is drawn {self._dummies.words}. Fix it with "
                 "protocol.with_dummies(...)."
             )
-            raise UnsupportedProtocolError(message)
         return self._dummies
 
     @property

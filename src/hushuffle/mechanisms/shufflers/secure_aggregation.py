@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.source import Source, Trials
@@ -115,8 +114,7 @@ class SecureAggregation(Shuffler):
             UnsupportedProtocolError: always.
         """
         del messages, rng
-        message = "Secure aggregation releases no reports. Use `protocol.sums(values)`."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported("Secure aggregation releases no reports. Use `protocol.sums(values)`.")
 
     def describe(self) -> str:
         noise = (

@@ -15,8 +15,9 @@ from typing import Annotated, Any, Final, Literal, NoReturn, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError
 from hushuffle.files.causes import cause
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
@@ -386,8 +387,7 @@ def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocumen
 
 def refuse_task(why: str) -> NoReturn:
     """Raise UnsupportedProtocolError for a plan that phones cannot answer."""
-    message = f"phones cannot run this plan: {why}."
-    raise UnsupportedProtocolError(message)
+    _checks.unsupported(f"phones cannot run this plan: {why}.")
 
 
 def names_of(targets: Sequence[int], chain: int) -> list[str]:

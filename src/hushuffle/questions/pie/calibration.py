@@ -13,7 +13,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.readout import frequency_variance
-from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
 from hushuffle.model import Citation, number
@@ -163,12 +163,12 @@ def _told(protocol: Protocol) -> Fraction:
     """Return theta, the probability of a truthful value (or bucket)."""
     randomizer = protocol.randomizer
     if randomizer.chosen_epsilon is None:
-        message = f"{type(randomizer).__name__} has no `epsilon`. Use randomized response or local hashing."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{type(randomizer).__name__} has no `epsilon`. Use randomized response or local hashing.")
     truthful = randomizer.law().told
     if truthful is None:
-        message = f"The report of {type(randomizer).__name__} is not a mixture of the true value and a dummy's report."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"The report of {type(randomizer).__name__} is not a mixture of the true value and a dummy's report."
+        )
     return truthful
 
 

@@ -7,7 +7,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.model import Bound, Citation
@@ -90,8 +89,9 @@ def hashing_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     _checks.of_type("protocol", protocol, Protocol)
     law = protocol.randomizer.law().bucket
     if law is None:
-        message = f"The bound for local hashing needs a public hash, and {type(protocol.randomizer).__name__} has none."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(
+            f"The bound for local hashing needs a public hash, and {type(protocol.randomizer).__name__} has none."
+        )
     return _theta_alpha(law, protocol, reports, "Theorem 4.4", "Theorem 4.5")
 
 
@@ -117,8 +117,7 @@ def published_alpha(protocol: Protocol, *, reports: int = 1) -> Bound:
     if law.bucket is not None:
         bounds.append(hashing_alpha(protocol, reports=times))
     if not bounds:
-        message = f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"The paper has no bound for several reports of {type(protocol.randomizer).__name__}.")
     return min(bounds, key=lambda bound: bound.upper)
 
 

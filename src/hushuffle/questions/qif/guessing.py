@@ -15,7 +15,6 @@ from typing import Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Informed, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import DummyLaw, Reveals
@@ -200,8 +199,7 @@ def asymptotic_vulnerability(protocol: Protocol) -> float:
 
 def _check_uniform(reveals: Reveals) -> None:
     if reveals is not Reveals.MULTISET:
-        message = f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}.")
 
 
 def _shuffled(background: Knowledge) -> Bound:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.errors import NumericalError, UnsupportedProtocolError
+from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.adversaries import Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
@@ -115,8 +115,7 @@ def iid_vulnerability(
     level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
     reveals, dummies = protocol.reveals, protocol.shuffler.dummies
     if reveals is Reveals.NOISY_ORDER:
-        message = f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{QUESTION} needs a shuffler that reveals the multiset, not the {reveals.value}.")
     if np.all(shares == shares[0]):
         return vulnerability(protocol, adversary=Uninformed())
     _check_size(law.k)

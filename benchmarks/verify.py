@@ -47,7 +47,9 @@ def mechanism(kind: str, epsilon: float, rng: random.Random) -> Mechanism:
         ),
         "local hashing": lambda: hs.LocalHashing(k=few, g=2, epsilon=epsilon),
         "subset selection": lambda: hs.SubsetSelection(k=few + 1, w=2, epsilon=epsilon),
-        "unary encoding": lambda: hs.UnaryEncoding(k=few, epsilon=epsilon, encoding=rng.choice(("optimized", "symmetric"))),
+        "unary encoding": lambda: hs.UnaryEncoding(
+            k=few, epsilon=epsilon, encoding=rng.choice(("optimized", "symmetric"))
+        ),
         "Hadamard response": lambda: hs.HadamardResponse(k=few, epsilon=epsilon),
         "square wave": lambda: hs.SquareWave(bins=few + 1, width=1, epsilon=epsilon),
         "discrete Laplace": lambda: hs.DiscreteLaplace(levels=few, epsilon=epsilon),

@@ -349,7 +349,7 @@ def test_a_table_of_values_and_reports_is_audited(tmp_path: Path, capsys: pytest
     arguments = ["audit", "--reports", str(tmp_path / "t.csv"), "--out", str(tmp_path / "o")]
     assert main([*arguments, "--epsilon", "2"]) == Exit.MISSED
     assert main([*arguments, "--epsilon", "2", "--values", "a,z", "--overwrite"]) == Exit.FAILED
-    assert "no row of value holds z" in capsys.readouterr().err
+    assert "no row of column value has the value z" in capsys.readouterr().err
 
 
 def test_a_specification_is_audited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -365,10 +365,10 @@ def test_a_specification_is_audited(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "audit takes one of"),
-        (["a.toml", "--command", "x"], "audit takes one of"),
-        (["--command", "x"], "--epsilon must be given"),
-        (["a.toml", "--epsilon", "1"], "--epsilon goes with"),
+        ([], "audit needs exactly one of"),
+        (["a.toml", "--command", "x"], "audit needs exactly one of"),
+        (["--command", "x"], "--epsilon is missing"),
+        (["a.toml", "--epsilon", "1"], "--epsilon is only for"),
         (["--command", "x", "--epsilon", "1"], "--values must be two different values"),
         (["--command", "x", "--epsilon", "1", "--values", "a,a"], "--values must be two different values"),
     ],

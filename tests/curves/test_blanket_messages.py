@@ -270,12 +270,22 @@ def test_figures_count_on_honest_people_only(p: float) -> None:
             refused()
 
 
-def test_groups_with_different_noise_and_messages_of_people_are_refused() -> None:
+def test_groups_with_different_noise_hide_among_messages_of_all_people() -> None:
+    """Certain messages are a fixed number of dummies; uncertain ones, as many on average, hide nearly as much."""
     groups = [(50, hs.RandomizedResponse(k=3, epsilon=1.0)), (50, hs.RandomizedResponse(k=3, epsilon=2.0))]
-    for p in (0.5, 1.0):
-        crowd = hs.MixedProtocol(groups=groups, shuffler=hs.BlanketMessages(p=p))
-        with pytest.raises(UnsupportedProtocolError, match="People with different randomizers need a shuffler"):
-            hs.dp.epsilon(crowd, delta=1e-3)
+    certain, uncertain, fixed = (
+        hs.dp.epsilon(hs.MixedProtocol(groups=groups, shuffler=shuffler), delta=1e-3)
+        for shuffler in (
+            hs.BlanketMessages(p=1.0),
+            hs.BlanketMessages(p=0.5, trials=2),
+            hs.Scrambler(dummies=100),
+        )
+    )
+    assert certain == fixed
+    assert fixed.lower < uncertain.upper < 1.1 * fixed.upper
+    colluding = hs.MixedProtocol(groups=groups, shuffler=hs.BlanketMessages(p=0.5, honest=0.9))
+    with pytest.raises(UnsupportedProtocolError, match="without people who collude"):
+        hs.dp.epsilon(colluding, delta=1e-3)
 
 
 def test_a_number_that_is_drawn_at_once_misses_the_coins_by_no_more_than_the_slack() -> None:

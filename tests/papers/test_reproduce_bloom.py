@@ -33,8 +33,8 @@ def test_observation_2(studies: dict[str, Report]) -> None:
     study = studies["buffling/figure-3"]
     assert [claim.verdict for claim in study.claims] == ["differs on other data", "holds on other data"]
     assert study.claims[0].ours == (  # every p that was tried, not one of them
-        "At every skewness tried with p = 0.1, 0.2, 0.3; with p = 0.02 not at s = 0.5 to 0.95; "
-        "with p = 0.05 not at s = 0.5 to 0.9."
+        "It is, for every skewness tried with p = 0.1, 0.2, 0.3; with p = 0.02 not at skewness 0.5 to 0.95; "
+        "with p = 0.05 not at skewness 0.5 to 0.9."
     )
     assert "in 9 of the 20 combinations" in study.answers[0]
     assert "It ends at 1...1 too" in study.answers[0]

@@ -71,7 +71,7 @@ def test_the_epsilon_of_a_loss_is_solved_for_and_not_read_off_a_grid(people: Cro
     study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(16.0,), request=Request(), stand_in="Few.")
     needs, promises = study.claims
     expected = frequencies.epsilon_for_loss(people, 1e-6)
-    assert f"expected at epsilon = {expected:.3f}" in needs.ours
+    assert f"expected loss at epsilon = {expected:.3f}" in needs.ours
     assert {needs.verdict, promises.verdict} <= {"holds on other data", "differs on other data"}
 
 

@@ -247,10 +247,10 @@ def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:
 
 @pytest.mark.parametrize(
     "written",
-    (
+    [
         *("?", "-", "...", "2025", "No", "NONE", "not yet", "Not yet.", "not confirmed", "unknown", "(TBD)", "T.B.A."),
         *("to-do", "pending", "n/a", "N.A.", "na", "nobody", "open", "unclear", "later", "not yet confirmed"),
-    ),
+    ],
 )
 def test_a_placeholder_confirms_no_assumption(written: str) -> None:
     hint = "Leave the key out until someone confirms it."

@@ -68,17 +68,9 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     questions, delta = findings.Questions(), specification.targets.delta
     if arrangement is None:
         adversaries = build_adversaries(specification)
-        order = OrderReport(
-            findings=findings.learned(
-                questions,
-                protocol,
-                guessers=adversaries.guessers,
-                linking=adversaries.linker,
-                delta=delta,
-                exposure=exposure,
-            )
-            + change(questions, protocol, exposure)
-        )
+        guessers, linking = adversaries.guessers, adversaries.linker
+        rows = findings.learned(questions, protocol, guessers=guessers, linking=linking, delta=delta, exposure=exposure)
+        order = OrderReport(findings=rows + change(questions, protocol, exposure))
     else:
         order = order_report(
             questions,
@@ -107,24 +99,18 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         "The accuracy of the answers",
         lambda: trials.utility(
             protocol,
+            specification,
             values=people.values,
-            repetitions=specification.run.repetitions,
-            seed=specification.run.seed,
-            target=specification.targets.standard_error,
-            confidence=specification.run.confidence,
             progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
         ),
     )
-    grid = specification.population.grid
-    mean = (
-        None
-        if grid is None
-        else questions.ask("mean", "The mean of the numbers", lambda: mean_error(protocol, grid=grid))
-    )
+    grid, mean = specification.population.grid, None
+    if grid is not None:
+        mean = questions.ask("mean", "The mean of the numbers", lambda: mean_error(protocol, grid=grid))
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
-    rows = warnings.about_rows([specification.population], base_folder=base_folder)
+    repeated = warnings.about_rows([specification.population], base_folder=base_folder)
     error = None if utility is None else Bound.exact(trials.worst_error(protocol), unit="")
     tell("done", 1.0)
     return Report(
@@ -149,7 +135,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         findings=order.findings,
         utility=utility,
         charts=charts,
-        warnings=(*order.warnings, *rows, *concerns),
+        warnings=(*order.warnings, *repeated, *concerns),
         specification=specification.effective(),
         software=software("polars", "cryptography"),
         citations=protocol.randomizer.sources,

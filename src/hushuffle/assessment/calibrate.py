@@ -6,31 +6,22 @@ import math
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.targets import GUESSES
+from hushuffle.assessment.targets import GUESSES, Proposal
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import LEAST, error_of, least_accurate
 from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Population, Progress, Target, Warned, silent
 from hushuffle.numerics.roots import halved
-from hushuffle.questions.dp.calibration import (
-    LARGEST_LOCAL,
-    Calibration,
-    excess,
-    smallest_people,
-    with_local_epsilon,
-)
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import deployment_warnings
-
-if TYPE_CHECKING:
-    from hushuffle.mechanisms.protocol import Protocol
-
 
 _FEW_STEPS: Final = 24
 """The number of bisection steps that determine a local epsilon with a relative error below one in a million."""
@@ -52,7 +43,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class Choice(Proposal):
     """The result of the calibration of one collection: the local epsilons that its targets allow.
 
     `most` is the point with the largest local epsilon that meets the privacy targets; `binding` is the target that
@@ -76,11 +67,6 @@ class Choice:
     binding: str = "epsilon"
     reports: int = 1
     warnings: tuple[Warned, ...] = ()
-
-    @property
-    def met(self) -> bool:
-        """Whether a single local epsilon meets all targets."""
-        return all(target.met for target in self.targets)
 
 
 def calibrate(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Choice:
@@ -124,7 +110,9 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     tell("looking at the other targets", 0.3)
     binding, value = _binding(specification, protocol, exposure, most.value)
     chosen = with_local_epsilon(protocol, value)
-    best = _point(most) if binding == "epsilon" else point_at(chosen, value, targets.delta, exposure)
+    best = Point(local_epsilon=most.value, central=most.bound, standard_error=error_of(most.protocol))
+    if binding != "epsilon":
+        best = point_at(chosen, value, targets.delta, exposure)
     wanted = targets.standard_error
     least = needed = None
     if wanted is not None:
@@ -225,12 +213,6 @@ def _people_with(protocol: Protocol, *, standard_error: float) -> int | None:
     return many
 
 
-def _point(calibration: Calibration) -> Point:
-    return Point(
-        local_epsilon=calibration.value, central=calibration.bound, standard_error=error_of(calibration.protocol)
-    )
-
-
 def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
     """Return the figures of a protocol with this local epsilon."""
     central = exposure.epsilon(protocol, delta=delta)
@@ -257,11 +239,7 @@ def held(
         delta, source = specification.targets.delta, exposure.words
         rows.append(findings.guessed(protocol, central=central, delta=delta, what="an answer", source=source))
     return held_targets(
-        specification,
-        people=people,
-        findings=rows,
-        unanswered=(),
-        error=Bound.exact(point.standard_error, unit=""),
+        specification, people=people, findings=rows, unanswered=(), error=Bound.exact(point.standard_error, unit="")
     )
 
 
@@ -320,13 +298,8 @@ def _people(
         noise = _least(crowd, standard_error)
         if noise is None:
             return math.inf
-        return excess(
-            with_local_epsilon(crowd, noise),
-            epsilon,
-            delta,
-            reports_per_person=exposure.reports,
-            rounds=exposure.composed,
-        )
+        reports, rounds = exposure.reports, exposure.composed
+        return excess(with_local_epsilon(crowd, noise), epsilon, delta, reports_per_person=reports, rounds=rounds)
 
     try:
         return smallest_people(short_of, start=protocol.n, target=epsilon)[0]

@@ -14,7 +14,7 @@ import tomli_w
 
 from hushuffle.assessment.calibrate import Point, held, learned, point_at
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.targets import GUESSES
+from hushuffle.assessment.targets import GUESSES, Proposal
 from hushuffle.assessment.trials import error_with, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
@@ -43,7 +43,7 @@ _BEHIND: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class Candidate(Proposal):
     """One deployment: a mechanism with its local epsilon (nats), and a shuffler.
 
     `central` and `standard_error` hold at the worst dataset and the worst true share. `messages` and `bits` count what
@@ -69,11 +69,6 @@ class Candidate:
     also: tuple[str, ...] = ()
     best: bool = False
     all_reports: Bound | None = None
-
-    @property
-    def met(self) -> bool:
-        """Whether all targets are met."""
-        return all(target.met for target in self.targets)
 
     @property
     def unmet(self) -> tuple[Target, ...]:
@@ -204,7 +199,8 @@ class Search:
             return Miss(search=self, reason=_REVEALING) if most is None else self._judged(most)
         local = self._accurate()
         if local is None:
-            return Miss(search=self, reason=self._too_coarse())
+            least = number(error_with(self.protocol, LARGEST_LOCAL), up=False)
+            return Miss(search=self, reason=f"Its standard error is at least {least} for every local epsilon.")
         limit = self.specification.targets.local_epsilon
         if limit is not None and (took := self.exposure.local(self.protocol(local)).upper) > limit:
             reason = f"Accuracy needs a local epsilon of {number(took, up=True)}; targets.local_epsilon is {limit:g}."
@@ -241,19 +237,12 @@ class Search:
         reason = f"With {candidate.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
         return Miss(search=self, reason=reason, local=local, candidate=candidate)
 
-    def _error(self, local: float) -> float:
-        return error_with(self.protocol, local)
-
     def _accurate(self) -> float | None:
         """Return the smallest local epsilon that meets the accuracy target, rounded up; None if there is none."""
         wanted = self.specification.targets.standard_error
         assert wanted is not None
         least = least_accurate(self.protocol, wanted)
         return None if least is None else min(rounded(least, up=True), LARGEST_LOCAL)
-
-    def _too_coarse(self) -> str:
-        least = number(self._error(LARGEST_LOCAL), up=False)
-        return f"Its standard error is at least {least} for every local epsilon."
 
     def _private(self) -> float | None:
         """Return the largest local epsilon that meets the privacy targets; None if none of those tried does."""
@@ -266,12 +255,8 @@ class Search:
             if not self._is_private(_SMALL):
                 return None
             least, most = _SMALL, least
-        logarithm = halved(
-            lambda exponent: self._is_private(math.exp(exponent)),
-            good=math.log(least),
-            bad=math.log(most),
-            times=_FEW_STEPS,
-        )
+        good, bad = math.log(least), math.log(most)
+        logarithm = halved(lambda exponent: self._is_private(math.exp(exponent)), good=good, bad=bad, times=_FEW_STEPS)
         return rounded(math.exp(logarithm) * (1 - _HAIR), up=False)
 
     def _most_local(self) -> float:

@@ -30,12 +30,7 @@ _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 
 
 def privacy_charts(
-    questions: Questions,
-    protocol: Protocol,
-    *,
-    delta: float,
-    central: Bound | None = None,
-    exposure: Exposure = ONCE,
+    questions: Questions, protocol: Protocol, *, delta: float, central: Bound | None = None, exposure: Exposure = ONCE
 ) -> tuple[Chart, ...]:
     """Return charts of central epsilon against n and against epsilon_0, and of the standard error against epsilon_0.
 
@@ -90,7 +85,7 @@ def _against_people(protocol: Protocol, delta: float, own: Bound | None, exposur
         caption=f"Epsilon at delta = {delta:g} falls as the number of people grows; smaller is more private.",
         x_label="people" if exposure.reports == 1 else "reports of all people",
         y_label="epsilon (nats)",
-        series=(central, _flat("unshuffled", sizes, local)),
+        series=(central, Series.through("unshuffled", sizes, [local] * len(sizes))),
         x_log=True,
         y_log=True,
         here=float(protocol.n),
@@ -151,10 +146,6 @@ def _band(
     points = zip(x, protocols, strict=True)
     figures = (own if own is not None and at == here else exposure.epsilon(one, delta=delta) for at, one in points)
     return Series.through("released, after the shuffler", x, figures)
-
-
-def _flat(label: str, x: Sequence[float], value: float) -> Series:
-    return Series.through(label, x, [value] * len(x))
 
 
 def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ...]:

@@ -25,11 +25,12 @@ def choice_report(choices: Choices) -> Report:
     '8 deployments meet all targets, and 3 of them are Pareto-optimal'
     """
     population = choices.population
+    rounds = f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""
     tables = [_met(choices.rows)] if choices.rows else []
     return Report(
         title=choices.title,
         key="choice",
-        question=f"{population.n:,} people, {len(population.labels):,} values{_rounds(choices)}. {choices.asked}",
+        question=f"{population.n:,} people, {len(population.labels):,} values{rounds}. {choices.asked}",
         answers=tuple(_answers(choices)),
         tables=(*tables, *choices.repeated, *([_missed(choices.missed)] if choices.missed else [])),
         software=software("polars"),
@@ -60,18 +61,8 @@ def _answers(choices: Choices) -> Iterator[str]:
     yield f"Order: {_ORDER}."
     if choices.rounds > 1:
         yield f"Central epsilon is that of all {choices.rounds:,} rounds together."
-
-    yield from useless(
-        {f"row {place}": row.point.standard_error for place, row in enumerate(rows, 1)}, _values(choices)
-    )
-
-
-def _rounds(choices: Choices) -> str:
-    return f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""
-
-
-def _values(choices: Choices) -> int:
-    return len(choices.population.labels)
+    errors = {f"row {place}": row.point.standard_error for place, row in enumerate(rows, 1)}
+    yield from useless(errors, len(choices.population.labels))
 
 
 def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:

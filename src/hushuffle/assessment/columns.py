@@ -16,18 +16,7 @@ from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import (
-    Bound,
-    Finding,
-    Population,
-    Progress,
-    Report,
-    Table,
-    Unanswered,
-    Utility,
-    Warned,
-    silent,
-)
+from hushuffle.model import Bound, Finding, Population, Progress, Report, Table, Unanswered, Utility, Warned, silent
 from hushuffle.model.report import software
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
@@ -36,6 +25,8 @@ from hushuffle.specification import Collection, ReachPopulation, Specification, 
 from hushuffle.specification.warnings import ONE_RECORD, total_warnings
 
 _ALL: Final = "Anyone who sees the releases of all columns"
+_OF_THE_RUN: Final = ("true-values-shown", "fixed-seed")
+"""The warnings that concern the whole run, and name no column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +78,9 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
     adversaries, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
     if adversaries.guessers:
         for column in columns:
+            what, delta = f'your answer to "{column.name}"', collection.delta
             row = partial(
-                findings.guessed,
-                column.protocol,
-                central=together[0],
-                delta=collection.delta,
-                what=f'your answer to "{column.name}"',
-                source=several,
+                findings.guessed, column.protocol, central=together[0], delta=delta, what=what, source=several
             )
             finding = questions.ask("vulnerability", findings.GUESSER, row)
             together.append(finding and replace(finding, adversary=f"{column.name}: {finding.adversary}"))
@@ -142,9 +129,7 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
         warnings=(
             *total_warnings(protocols, rounds=collection.rounds),
             *warnings.about_rows(
-                [column.population for column in collection.columns.values()],
-                base_folder=base_folder,
-                remedy=ONE_RECORD,
+                [each.population for each in collection.columns.values()], base_folder=base_folder, remedy=ONE_RECORD
             ),
             *dict.fromkeys(warned for column in columns for warned in column.warnings),
         ),
@@ -155,30 +140,15 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
 
 
 def _assessed(name: str, specification: Specification, base_folder: Path) -> _Column:
-    population, run = specification.population, specification.run
+    population, delta, exposure = specification.population, specification.targets.delta, Exposure.of(specification)
     people = population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     questions = Questions()
-    rows = findings.learned(
-        questions,
-        protocol,
-        guessers=(),
-        linking=False,
-        delta=specification.targets.delta,
-        exposure=Exposure.of(specification),
-    )
+    rows = findings.learned(questions, protocol, guessers=(), linking=False, delta=delta, exposure=exposure)
     utility = questions.ask(
         "accuracy",
         "The accuracy of the answers",
-        lambda: trials.utility(
-            protocol,
-            values=people.values,
-            repetitions=run.repetitions,
-            seed=run.seed,
-            target=specification.targets.standard_error,
-            confidence=run.confidence,
-            progress=lambda _: None,
-        ),
+        lambda: trials.utility(protocol, specification, values=people.values, progress=lambda _: None),
     )
     concerns = warnings.concerns(protocol, people=people, specification=specification, findings=rows, utility=utility)
     return _Column(
@@ -187,7 +157,10 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
         population=people.population,
         findings=tuple(_named(name, row, people.population.labels) for row in rows),
         unanswered=tuple(replace(row, topic=f"{name}: {row.topic}") for row in questions.unanswered),
-        warnings=tuple(_warned(name, warned) for warned in concerns),
+        warnings=tuple(
+            warned if warned.key in _OF_THE_RUN else replace(warned, sentence=f"{name}: {warned.sentence}")
+            for warned in concerns
+        ),
         utility=utility,
         words=described(protocol, None if isinstance(population, ReachPopulation) else population.grid),
     )
@@ -200,15 +173,6 @@ def _named(name: str, row: Finding, labels: tuple[str, ...]) -> Finding:
         proof = f"{row.proof}; lower bound attained at {attained(witness, labels)}"
         row = replace(row, bound=replace(row.bound, witness=None), proof=proof)
     return replace(row, question=f"{row.question}-of-a-column", adversary=adversary)
-
-
-def _warned(name: str, warned: Warned) -> Warned:
-    """Return a warning that names its column; a warning about the whole run stays unchanged."""
-    return (
-        warned
-        if warned.key in ("true-values-shown", "fixed-seed")
-        else replace(warned, sentence=f"{name}: {warned.sentence}")
-    )
 
 
 def _rounds(collection: Collection) -> str:
@@ -276,6 +240,7 @@ def _table(collection: Collection, columns: list[_Column]) -> Table:
     if collection.rounds > 1:
         rounds = f", {collection.rounds:,} rounds"
         of_rounds = f"; both epsilons cover all {collection.rounds:,} rounds"
+    epsilons = (f"local epsilon{rounds}", f"central epsilon{rounds}")
     return Table(
         key="columns",
         title="Each column",
@@ -283,14 +248,7 @@ def _table(collection: Collection, columns: list[_Column]) -> Table:
             f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is the largest error "
             "of a category's share in one round."
         ),
-        columns=(
-            "column",
-            "people",
-            "categories",
-            f"local epsilon{rounds}",
-            f"central epsilon{rounds}",
-            "standard error",
-        ),
+        columns=("column", "people", "categories", *epsilons, "standard error"),
         rows=tuple(
             (
                 column.name,

@@ -15,7 +15,7 @@ from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
 from hushuffle.mechanisms.shufflers.base import Reveals
-from hushuffle.model import Bound, Cell, NumberGrid, Progress, Report, Scenario, Table, Target, silent
+from hushuffle.model import Bound, Cell, NumberGrid, Progress, Report, Table, Target, silent
 from hushuffle.model.report import software
 from hushuffle.specification import ReachPopulation, Specification, build_protocol
 from hushuffle.specification._base import unfit
@@ -94,16 +94,18 @@ def _of_column(name: str, specification: Specification, folder: Path, colluders:
     if colluders:
         changed["statement"] = specification.statement.model_copy(update={"colluders": colluders})
     report = assess(specification.model_copy(update=changed), base_folder=folder)
+    error = _NONE if report.utility is None else Bound.exact(float(report.utility.predicted.max()), unit="")
     facts: dict[str, Cell] = {
         "mechanism": _mechanism(specification),
         "shuffler": specification.shuffler.kind,
         "delta": f"{specification.targets.delta:g}",
         **_rounds(specification.rounds or 1, Exposure.of(specification)),
-        "standard error": _error(report),
+        "standard error": error,
     }
     population, of_mean = report.population, next((one for one in report.tables if one.key == "mean-of-numbers"), None)
     if colluders and report.statement is not None:
-        facts[_COLLUDING.format(colluders)] = _against(report.statement.scenarios)
+        central = next((one.central for one in report.statement.scenarios if one.key == "colluders"), None)
+        facts[_COLLUDING.format(colluders)] = _NONE if central is None else central
     if population is not None and not isinstance(specification.population, ReachPopulation):
         bits, messages = specification.randomizer.build(len(population.labels)).layout.bits, 1.0
         if specification.shuffler.reveals is not Reveals.NOISY_ORDER:
@@ -113,9 +115,9 @@ def _of_column(name: str, specification: Specification, folder: Path, colluders:
         if specification.population.grid is not None:
             facts["numbers"] = _numbers(specification.population.grid)
         if of_mean is not None:
-            error = of_mean.rows[0][1]
-            assert isinstance(error, float)
-            facts |= _errors(error, population.n)
+            mean_error = of_mean.rows[0][1]
+            assert isinstance(mean_error, float)
+            facts |= _errors(mean_error, population.n)
     return Compared(name=name, plain=specification.plain(), report=report, facts=facts)
 
 
@@ -168,12 +170,6 @@ def _errors(of_mean: float, n: int) -> dict[str, Cell]:
         f"standard error of the {name}": Bound(lower=0.0, upper=error, kind="upper", unit="")
         for name, error in errors.items()
     }
-
-
-def _against(scenarios: Sequence[Scenario]) -> Cell:
-    """Return the cell with the central epsilon in the scenario with colluders."""
-    scenario = next((one for one in scenarios if one.key == "colluders"), None)
-    return _NONE if scenario is None or scenario.central is None else scenario.central
 
 
 def comparison_report(compared: Sequence[Compared]) -> Report:
@@ -273,10 +269,6 @@ def _mechanism(specification: Specification) -> str:
     given = specification.randomizer.model_dump(exclude_none=True)
     words = [word for key, word in given.items() if isinstance(word, str) and key not in ("kind", "file")]
     return " ".join([specification.randomizer.kind, *words])
-
-
-def _error(report: Report) -> Cell:
-    return _NONE if report.utility is None else Bound.exact(float(report.utility.predicted.max()), unit="")
 
 
 def _targets(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:

@@ -80,13 +80,9 @@ def vdaf(protocol: Protocol) -> Vdaf:
     >>> vdaf(votes).name, vdaf(votes).parameters
     ('Prio3Histogram', {'length': 5, 'chunk_length': 2})
     """
-    length = _length(protocol)
-    return Vdaf(length=length, max_weight=None if protocol.randomizer.law().one_hot is None else length)
-
-
-def _length(protocol: Protocol) -> int:
     bits = protocol.randomizer.law().one_hot is not None
-    return protocol.randomizer.inputs if bits else protocol.randomizer.layout.limits[0]
+    length = protocol.randomizer.inputs if bits else protocol.randomizer.layout.limits[0]
+    return Vdaf(length=length, max_weight=length if bits else None)
 
 
 def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:

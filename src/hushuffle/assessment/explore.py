@@ -57,14 +57,8 @@ class _Axes:
     @property
     def all(self) -> tuple[Axis, ...]:
         shares = tuple(float(share) for share in _SHARES)
-        return (
-            self.n,
-            self.k,
-            self.epsilon,
-            self.delta,
-            self.dummies,
-            Axis(key="colluders", title="Colluders (% of the people)", stops=shares),
-        )
+        colluders = Axis(key="colluders", title="Colluders (% of the people)", stops=shares)
+        return (self.n, self.k, self.epsilon, self.delta, self.dummies, colluders)
 
 
 def explore(
@@ -161,11 +155,6 @@ def _refuse(specification: Specification) -> None:
         unfit("shuffler.kind", "must be a shuffler without an order for explore", '"mallows"', hint)
 
 
-def _movable(protocol: Protocol) -> bool:
-    """Return whether the number of dummies of the protocol can be varied."""
-    return protocol.shuffler.reveals is Reveals.MULTISET and protocol.shuffler.dummy_law is None
-
-
 def _axes(specification: Specification, people: People, own: Protocol) -> _Axes:
     steps = (step for step in range(-_PER_DECADE, _PER_DECADE + 1) if step)
     sizes = (_rounded(own.n * 10 ** (step / _PER_DECADE)) for step in steps)
@@ -258,8 +247,8 @@ def _dummies(own: Protocol, *, memoised: bool) -> Axis:
     if memoised:
         reason = "Memoized reports are analysed only with the number of dummies in the specification."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
-    if not _movable(own):
-        random = own.shuffler.dummy_law is not None
+    random = own.shuffler.dummy_law is not None
+    if random or own.shuffler.reveals is not Reveals.MULTISET:
         reason = "The shuffler draws their number at random." if random else "This shuffler adds no dummies."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}

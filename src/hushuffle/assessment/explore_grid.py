@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.findings import GUESSER, LINKER, RELEASE
 from hushuffle.assessment.messages import with_messages
-from hushuffle.curves.base import LARGEST, bracket
+from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
@@ -25,10 +25,6 @@ from hushuffle.numerics.roots import brent
 from hushuffle.questions import dp, pie, qif
 from hushuffle.questions.dp.composition import curve_of
 from hushuffle.specification import Specification
-
-if TYPE_CHECKING:
-    from hushuffle.curves.base import PrivacyCurve
-    from hushuffle.model import Bound
 
 _FEWEST: Final = 2
 _FINE: Final = 2
@@ -157,29 +153,14 @@ def adversaries(
         guessed = [place for place in one_report if place.epsilon == one_report[0].epsilon][:4]
     alone = [place for place in one_report if place.dummies == places[0].dummies]
     rows: list[tuple[Adversary, list[_Place], Callable[[_Place], Iterator[Bound]]]] = [
-        (central, places, partial(_central, deployments)),
-        (
-            Adversary(key="uninformed", name=Uninformed().phrase, sentence=guess, colluding=True),
-            guessed,
-            partial(_guess, deployments, Uninformed()),
-        ),
-        (
-            Adversary(key="strong", name=Strong().phrase, sentence=guess, colluding=True),
-            guessed,
-            partial(_guess, deployments, Strong()),
-        ),
-        (
-            Adversary(
-                key="linker",
-                name=LINKER,
-                sentence="Names the sender of a report correctly {often} of the time, for any relation between people "
-                "and answers.",
-                colluding=True,
-            ),
-            alone,
-            partial(_named, deployments),
-        ),
+        (central, places, partial(_central, deployments))
     ]
+    for key, who in (("uninformed", Uninformed()), ("strong", Strong())):
+        guessing = Adversary(key=key, name=who.phrase, sentence=guess, colluding=True)
+        rows.append((guessing, guessed, partial(_guess, deployments, who)))
+    named = "Names the sender of a report correctly {often} of the time, for any relation between people and answers."
+    linker = Adversary(key="linker", name=LINKER, sentence=named, colluding=True)
+    rows.append((linker, alone, partial(_named, deployments)))
     results = []
     for row, (adversary, adversary_places, figures) in enumerate(rows):
         if single and adversary.key == "uninformed":  # the next row has the bound for any adversary
@@ -291,16 +272,8 @@ def _asked(
         tell(adversary.name, start + (end - start) * done / len(places))
         try:
             for delta, bound in zip(place.deltas, figures(place), strict=True):
-                points.append(
-                    GridPoint(
-                        k=place.k,
-                        people=place.people,
-                        dummies=place.dummies,
-                        epsilon=place.epsilon,
-                        delta=delta,
-                        bound=bound,
-                    )
-                )
+                k, people, epsilon, dummies = place.k, place.people, place.epsilon, place.dummies
+                points.append(GridPoint(k=k, people=people, dummies=dummies, epsilon=epsilon, delta=delta, bound=bound))
         except _REFUSED as error:
             if not points:  # there is no figure even for the deployment itself
                 return replace(adversary, reason=str(error))

@@ -6,19 +6,17 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.search import trail
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions import dp
 from hushuffle.questions.dp.composition import curve_of
+from hushuffle.specification import Specification
 from hushuffle.specification._base import unfit
-
-if TYPE_CHECKING:
-    from hushuffle.curves.base import PrivacyCurve
-    from hushuffle.mechanisms.protocol import Protocol
-    from hushuffle.specification import Specification
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from hushuffle._checks import unsupported
 from hushuffle.assessment.exposure import ONCE, Exposure, factor
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
@@ -76,12 +77,10 @@ def learned(
         questions.ask("local-dp", SHUFFLER, lambda: local(protocol, exposure=exposure)),
     ]
     if exposure.rounds > 1 and not exposure.memoised:
-        once = replace(exposure, rounds=1)
-        single = questions.ask(
-            "central-dp-one-round", ONE_RELEASE, lambda: central(protocol, delta=delta, exposure=once)
-        )
+        once, key = replace(exposure, rounds=1), "central-dp-one-round"
+        single = questions.ask(key, ONE_RELEASE, lambda: central(protocol, delta=delta, exposure=once))
         if single is not None:
-            rows.insert(1, replace(single, question="central-dp-one-round", adversary=ONE_RELEASE))
+            rows.insert(1, replace(single, question=key, adversary=ONE_RELEASE))
     if exposure.total > 1 and guessers:
         answer = "your answer" if exposure.memoised and exposure.changes == 0 else "one of your answers"
         composed = partial(guessed, protocol, central=rows[0], delta=delta, what=answer, source=exposure.words)
@@ -98,8 +97,7 @@ def learned(
 def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
     """Return the protocol; raise an error if a person sends several different reports (no re-identification figure)."""
     if exposure.total > 1:
-        message = f"Re-identification is analysed for one report per person; the release covers {exposure.words}."
-        raise UnsupportedProtocolError(message)
+        unsupported(f"Re-identification is analysed for one report per person; the release covers {exposure.words}.")
     return protocol
 
 
@@ -202,8 +200,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: str, source: str) -> Finding:
     """Return a finding that bounds the success of guessing `what` from `source` by the central guarantee."""
     if central is None:
-        message = "The bound needs the central epsilon of all reports together, which could not be computed."
-        raise UnsupportedProtocolError(message)
+        unsupported("The bound needs the central epsilon of all reports together, which could not be computed.")
     bound = guarantee_vulnerability(protocol.randomizer.inputs, epsilon=central.bound.upper, delta=delta)
     before = percent(qif.prior(protocol).upper)
     return Finding(
@@ -242,8 +239,7 @@ def identity_information(protocol: Protocol) -> Finding:
     """Return the finding on the information (bits) that one report reveals about the identity of its sender."""
     honest = protocol.secret
     if honest is not protocol and honest.n == 1:
-        message = "Only one person is honest: an adversary who colludes with all others knows this person's report."
-        raise UnsupportedProtocolError(message)
+        unsupported("Only one person is honest: an adversary who colludes with all others knows this person's report.")
     leak, published = pie.alpha(protocol), pie.published_alpha(protocol)
     crowd = f"{honest.n:,} {'people' if honest is protocol else 'honest people'}"
     return Finding(

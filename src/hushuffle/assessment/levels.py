@@ -87,6 +87,5 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
             above = middle
         else:
             below = middle
-    return BestLevels(
-        protocol=tried[best][1], error=tried[best][0], tried={levels: tried[levels][0] for levels in sorted(tried)}
-    )
+    errors = {levels: tried[levels][0] for levels in sorted(tried)}
+    return BestLevels(protocol=tried[best][1], error=tried[best][0], tried=errors)

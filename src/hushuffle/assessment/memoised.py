@@ -54,7 +54,7 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
         title=f"{exposure.rounds:,} rounds: memoized reports and fresh reports",
         caption=(
             f"Epsilon of one person in all rounds together; central epsilon is at delta = {delta:g}. Each round is "
-            "shuffled by itself. Memoized reports hide only among the {protocol.n:,} people who take part in all "
+            f"shuffled by itself. Memoized reports hide only among the {protocol.n:,} people who take part in all "
             "rounds with the same value. Only fresh reports hide whether and when a value changes. A value that never "
             "changes is rare."
         ),

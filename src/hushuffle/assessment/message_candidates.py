@@ -61,7 +61,6 @@ class MessageSearch(Search):
 
     @property
     def mechanism(self) -> str:
-        """The name of the mechanism."""
         return super().mechanism if self.noisy else "true reports"
 
     def behind_of(self, shuffler: Mapping[str, Any]) -> str:
@@ -180,7 +179,6 @@ class HashedSearch(MessageSearch):
 
     @property
     def mechanism(self) -> str:
-        """The name of the mechanism."""
         chosen = self.beside["g"] != _FEW  # at _FEW the number of buckets is not chosen yet
         return f"true hashed reports ({self.beside['g']:,} buckets)" if chosen else "true hashed reports"
 

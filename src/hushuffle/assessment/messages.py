@@ -9,6 +9,7 @@ from typing import Final
 
 from hushuffle.assessment.calibrate import Point, held, solved, wished_epsilon
 from hushuffle.assessment.exposure import ONCE, Exposure
+from hushuffle.assessment.targets import Proposal
 from hushuffle.assessment.trials import error_of, worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Chart, Population, Series, Table, Target
@@ -140,8 +141,11 @@ class MessagePoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageChoice:
-    """The fewest messages that meet a collection's privacy target, `least`, and the specified messages, `written`."""
+class MessageChoice(Proposal):
+    """The fewest messages that meet a collection's privacy target, `least`, and the specified messages, `written`.
+
+    `targets` are all targets, evaluated at `least`.
+    """
 
     title: str
     population: Population
@@ -152,11 +156,6 @@ class MessageChoice:
     written: MessagePoint
     least: MessagePoint
     targets: tuple[Target, ...]
-
-    @property
-    def met(self) -> bool:
-        """Whether the fewest messages that meet the privacy target also meet all other targets."""
-        return all(target.met for target in self.targets)
 
 
 def has_messages_to_choose(specification: Specification) -> bool:

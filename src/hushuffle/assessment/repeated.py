@@ -11,7 +11,7 @@ from typing import Any, Final
 from hushuffle.assessment.calibrate import Choice, calibrate
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Progress, number, silent
-from hushuffle.specification import Specification, parse
+from hushuffle.specification import parse
 
 _KINDS: Final = ("randomized-response", "subset-selection")
 
@@ -81,16 +81,12 @@ def _tables(
 
 def _choice(tables: Mapping[str, Any]) -> Choice | None:
     """Return the calibration; None if the mechanism has no certified figure, or no noise meets targets.epsilon."""
-    try:
-        return calibrate(_specification(tables))
-    except (SpecificationError, UnsupportedProtocolError):
-        return None
-
-
-def _specification(tables: Mapping[str, Any]) -> Specification:
     import tomli_w  # noqa: PLC0415 - only when needed
 
-    return parse(tomli_w.dumps(tables))
+    try:
+        return calibrate(parse(tomli_w.dumps(tables)))
+    except (SpecificationError, UnsupportedProtocolError):
+        return None
 
 
 def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterator[tuple[float, str]]:

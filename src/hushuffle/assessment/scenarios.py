@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from hushuffle._checks import unsupported
 from hushuffle.assessment.exposure import ONCE, Exposure
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
@@ -43,8 +44,7 @@ class _Case:
         """
         honest = replace(protocol, n=self.answers(protocol.n)).secret
         if honest.n <= self.colluders:
-            message = "No honest people remain: only the noise on the device protects a report."
-            raise UnsupportedProtocolError(message)
+            unsupported("No honest people remain: only the noise on the device protects a report.")
         return replace(honest, n=honest.n - self.colluders)
 
 
@@ -78,9 +78,8 @@ def scenarios(
     The same people are asked 5 times: 0.2005 to 0.2009 nats (certified bracket)
     The shuffler is compromised: 1.000 nats (exact)
     """
-    cases = _cases([protocol.n for protocol in protocols], colluders, exposure)
     rows: list[Scenario] = []
-    for case in cases:
+    for case in _cases([protocol.n for protocol in protocols], colluders, exposure):
         rows.append(_scenario(protocols, case, delta, exposure, planned if case.key == _PLANNED else None))
         if case.key == _COLLUDERS:
             rows.append(_fake(protocols, case.colluders // exposure.reports, exposure, rows[0], rows[-1]))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushuffle._checks import unsupported
 from hushuffle.assessment.columns import all_central, guarantees
+from hushuffle.assessment.targets import Proposal
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import LEAST, error_of
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Progress, Target, silent
 from hushuffle.questions import dp
@@ -35,7 +36,7 @@ class ColumnPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedChoice:
+class SharedChoice(Proposal):
     """The largest `factor` for the local epsilons of several columns that the target allows.
 
     `central` is the resulting central epsilon of all columns and rounds together; `targets` are all targets.
@@ -50,11 +51,6 @@ class SharedChoice:
     central: Bound
     columns: tuple[ColumnPoint, ...]
     targets: tuple[Target, ...]
-
-    @property
-    def met(self) -> bool:
-        """Whether all targets are met."""
-        return all(target.met for target in self.targets)
 
 
 def calibrate_columns(
@@ -127,8 +123,7 @@ def _protocol(collection: Collection, name: str, base_folder: Path) -> Protocol:
     people = specification.population.read(base_folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
-        message = f"Column {name} has no finite local epsilon, so its noise cannot be scaled."
-        raise UnsupportedProtocolError(message)
+        unsupported(f"Column {name} has no finite local epsilon, so its noise cannot be scaled.")
     return protocol
 
 

@@ -75,7 +75,8 @@ def _claim(specification: Specification, central: Bound | None) -> str:
         return "No guarantee is stated: no central epsilon can be computed for this mechanism."
     if math.isinf(central.upper):
         return "No differential privacy: the release can show a person's answer as it is."
-    times = factor(central.upper)
+    times, exposure = factor(central.upper), Exposure.of(specification)
+    covered = "" if exposure.alone else f" That covers {exposure.words}."
     promised = (
         f"except with probability {delta:g}, seeing it changes the odds of any conclusion about one person by at most "
         f"{times}, whatever else is known."
@@ -84,14 +85,8 @@ def _claim(specification: Specification, central: Bound | None) -> str:
     )
     return (
         f"The release is (epsilon, delta)-differentially private with epsilon = {number(central.upper, up=True)} and "
-        f"delta = {delta:g}: {promised}{_covered(specification)}"
+        f"delta = {delta:g}: {promised}{covered}"
     )
-
-
-def _covered(specification: Specification) -> str:
-    """Return a sentence on the reports that the claim covers; "" for a single report of each person."""
-    exposure = Exposure.of(specification)
-    return "" if exposure.alone else f" That covers {exposure.words}."
 
 
 def _unit(specification: Specification, population: Population) -> str:
@@ -214,11 +209,10 @@ def _respondents(
             if times
             else f"If {sent} read with your name on it, your answers would be practically readable."
         )
+    run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
     if reveals is Reveals.SUMS:
-        run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
         yield f"Servers{run} add up {_messages(population)}; none of them can read yours alone."
     elif reveals is not Reveals.SENDERS:
-        run = f", run by {specification.statement.shuffler}," if specification.statement.shuffler else ""
         yield f"A shuffler{run} removes the names and mixes {_messages(population)}."
     if central is not None and (times := factor(central.upper)):
         yield (

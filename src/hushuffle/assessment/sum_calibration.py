@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.assessment.sums import of_rounds, sum_targets
+from hushuffle.assessment.targets import Proposal
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix, people_needed
@@ -47,7 +48,7 @@ class SumPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumChoice:
+class SumChoice(Proposal):
     """The result of the calibration of a sum by several messages: the configurations that the targets allow.
 
     `private` is the sum with the smallest error whose central epsilon is at most `epsilon`. `accurate` is the sum with
@@ -70,11 +71,6 @@ class SumChoice:
     people: int | None
     specification: SumSpecification
     targets: tuple[Target, ...]
-
-    @property
-    def met(self) -> bool:
-        """Whether the proposed sum meets all targets."""
-        return all(target.met for target in self.targets)
 
     @property
     def proposed(self) -> SumPoint:
@@ -193,12 +189,11 @@ class _Search:
         times = self._specification.times
         if times == 1:
             return self.fitting(epsilon)
-        most = halved(
-            lambda power: self.fitting(math.exp(power)).central.upper <= epsilon,
-            good=math.log(epsilon / times),
-            bad=math.log(epsilon),
-            times=_ROUND_STEPS,
-        )
+
+        def meets(power: float) -> bool:
+            return self.fitting(math.exp(power)).central.upper <= epsilon
+
+        most = halved(meets, good=math.log(epsilon / times), bad=math.log(epsilon), times=_ROUND_STEPS)
         point = self.fitting(_rounded(math.exp(most), math.floor))
         return point if point.central.upper <= epsilon else self.fitting(epsilon / times)
 

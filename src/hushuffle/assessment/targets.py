@@ -16,6 +16,17 @@ _NO_FIGURE = "This figure cannot be computed for this mechanism."
 _ONE_REPORT = "This figure is defined only for one report per person; here a person sends several."
 
 
+class Proposal:
+    """A proposed deployment; `targets` are all targets of the request, each with the figure of the proposal."""
+
+    targets: tuple[Target, ...]
+
+    @property
+    def met(self) -> bool:
+        """Whether the proposal meets all targets."""
+        return all(target.met for target in self.targets)
+
+
 def targets(
     specification: Specification,
     *,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hushuffle.assessment.exposure import factor
+from hushuffle.assessment.exposure import Exposure, factor
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Population, Translation
-
-if TYPE_CHECKING:
-    from hushuffle.assessment.exposure import Exposure
-    from hushuffle.specification import Specification
+from hushuffle.specification import Specification
 
 _MISSING: Final = {
     "English": {"who": "[organisation]", "what": "[purpose]", "contact": "[contact]"},

@@ -13,10 +13,11 @@ from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.estimation import estimate, predicted_standard_error, standard_errors_at
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Estimate, Utility
+from hushuffle.model import Utility
 from hushuffle.numerics.roots import halved
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL
 from hushuffle.randomness import Randomness, reproducible, secure
+from hushuffle.specification import Specification
 
 LEAST: Final = 1e-6
 """The smallest local epsilon that is tried to meet an accuracy target."""
@@ -27,40 +28,38 @@ _STEPS: Final = 45
 
 def utility(
     protocol: Protocol,
+    specification: Specification,
     *,
     values: npt.NDArray[np.int64] | None,
-    repetitions: int,
-    seed: int | str,
-    target: float | None,
-    confidence: float,
     progress: Callable[[float], None],
 ) -> Utility:
     """Return the predicted and, if `values` are given, the measured errors of the estimated frequencies.
 
     The prediction is the standard error at the true frequencies, or at the worst frequency without data.
     """
-    k = protocol.randomizer.inputs
+    k, run, target = protocol.randomizer.inputs, specification.run, specification.targets.standard_error
     if values is None:
-        return Utility(predicted=np.full(k, worst_error(protocol)), target=target, confidence=confidence)
+        return Utility(predicted=np.full(k, worst_error(protocol)), target=target, confidence=run.confidence)
     truth = np.bincount(values, minlength=k) / protocol.n
     predicted = standard_errors_at(protocol, frequencies=truth)
-    if repetitions == 0:
-        return Utility(predicted=predicted, target=target, confidence=confidence)
-    rng: Randomness = secure() if seed == "secure" else reproducible(int(seed))
+    if run.repetitions == 0:
+        return Utility(predicted=predicted, target=target, confidence=run.confidence)
+    rng: Randomness = secure() if run.seed == "secure" else reproducible(int(run.seed))
     first, squares = None, np.zeros(k)
-    for done in range(repetitions):
-        drawn = _draw(protocol, values, rng)
+    released = protocol.sums if protocol.shuffler.reveals is Reveals.SUMS else protocol.collect
+    for done in range(run.repetitions):
+        drawn = estimate(released(values, rng=rng), protocol=protocol)
         first = first or drawn
         squares += (drawn.frequencies - truth) ** 2
-        progress((done + 1) / repetitions)
+        progress((done + 1) / run.repetitions)
     return Utility(
         predicted=predicted,
         target=target,
-        repetitions=repetitions,
-        measured=np.sqrt(squares / repetitions),
-        z=deviation(squares, predicted, repetitions),
+        repetitions=run.repetitions,
+        measured=np.sqrt(squares / run.repetitions),
+        z=deviation(squares, predicted, run.repetitions),
         estimate=first,
-        confidence=confidence,
+        confidence=run.confidence,
     )
 
 
@@ -130,8 +129,3 @@ def deviation(
     ratio = squares / np.where(certain, 1.0, predicted) ** 2 / repetitions
     z = (np.cbrt(ratio) - (1 - spread)) / math.sqrt(spread)
     return np.where(certain, np.where(squares > 0, np.inf, 0.0), z)
-
-
-def _draw(protocol: Protocol, values: npt.NDArray[np.int64], rng: Randomness) -> Estimate:
-    released = protocol.sums if protocol.shuffler.reveals is Reveals.SUMS else protocol.collect
-    return estimate(released(values, rng=rng), protocol=protocol)

@@ -32,12 +32,9 @@ def concerns(
 ) -> tuple[Warned, ...]:
     """Return the warnings, the most serious first, without those that need a missing central figure or utility."""
     central, missing = central_bound(findings), getattr(specification.population, "missing", None)
+    times = Exposure.of(specification, k=protocol.randomizer.inputs).total
     return (
-        *privacy_warnings(
-            protocol,
-            delta=specification.targets.delta,
-            times=Exposure.of(specification, k=protocol.randomizer.inputs).total,
-        ),
+        *privacy_warnings(protocol, delta=specification.targets.delta, times=times),
         *_about_privacy(protocol, specification, central),
         *_about_groups(people, specification),
         *(_about_accuracy(protocol, utility) if utility else _about_unknown_accuracy(specification)),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -49,8 +49,7 @@ def assess(
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     written = folder / "specification.toml"
     if written.exists() and written.samefile(specification):
-        message = f"--out {folder} would overwrite {specification} with the effective specification."
-        raise UsageError(message)
+        misused(f"--out {folder} would overwrite {specification} with the effective specification.")
     refuse_file(folder, earlier=() if overwrite else _FILES)
     from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 

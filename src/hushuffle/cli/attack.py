@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, UsageError, progress
+from hushuffle.cli.console import COMMON, Exit, UsageError, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
 from hushuffle.errors import InvalidInputError
 
@@ -120,15 +120,13 @@ def linkage(
 def _epsilon(text: str) -> float:
     try:
         return float(text)
-    except ValueError as error:
-        message = f"--epsilon must be a number or inf, got {text}."
-        raise UsageError(message) from error
+    except ValueError:
+        misused(f"--epsilon must be a number or inf, got {text}.")
 
 
 def _events(text: str) -> int | Literal["all"]:
     if text == "all":
         return "all"
     if not text.isdecimal():
-        message = f"--events must be a number or all, got {text}."
-        raise UsageError(message)
+        misused(f"--events must be a number or all, got {text}.")
     return int(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
 from hushuffle.errors import DataError
 
@@ -76,14 +76,11 @@ def audit(
     """
     given = [source for source in (specification, command, url, reports) if source is not None]
     if len(given) != 1:
-        message = "audit needs exactly one of these: a specification, --command, --url or --reports."
-        raise UsageError(message)
+        misused("audit needs exactly one of these: a specification, --command, --url or --reports.")
     if specification is None and epsilon is None:
-        message = "--epsilon is missing. Set it to the claimed epsilon (nats)."
-        raise UsageError(message)
+        misused("--epsilon is missing. Set it to the claimed epsilon (nats).")
     if specification is not None and epsilon is not None:
-        message = "--epsilon is only for --command, --url and --reports. With a specification, remove it."
-        raise UsageError(message)
+        misused("--epsilon is only for --command, --url and --reports. With a specification, remove it.")
     program = shlex.split(command or "")
     script = next((word for word in program[1:] if Path(word).is_file()), "".join(program[:1]))
     name = script or ("url" if url else str(given[0]))
@@ -92,12 +89,9 @@ def audit(
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if specification is not None:
             study = _deployment(specification, delta, trials, confidence, seed, tell)
-        elif command is not None:
-            study = _command(command, values, float(epsilon or 0), delta or 0.0, trials or 1_000_000, confidence)
-        elif url is not None:
-            study = _service(url, values, float(epsilon or 0), delta or 0.0, trials or 100_000, confidence)
+        elif reports is None:
+            study = _program(command, url or "", values, float(epsilon or 0), delta or 0.0, trials, confidence)
         else:
-            assert reports is not None
             study = _table(reports, (value, report), values, float(epsilon or 0), delta or 0.0, confidence)
     deliver(study, folder, json=json)
     cells = {cell for table in study.tables for row in table.rows for cell in row if isinstance(cell, str)}
@@ -113,8 +107,7 @@ def _deployment(
     rng = None if seed is None else reproducible(seed)
     if describes_plan(path):
         if delta is not None:
-            message = "--delta is not for plans: the game against a plan is checked at epsilon = 0. Remove it."
-            raise UsageError(message)
+            misused("--delta is not for plans: the game against a plan is checked at epsilon = 0. Remove it.")
         from hushuffle.queries import load_plan  # noqa: PLC0415
         from hushuffle.queries.audit import audit_plan  # noqa: PLC0415
 
@@ -124,70 +117,49 @@ def _deployment(
     from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
 
     collection = load_deployment(path)
+    options: dict[str, Any] = {"delta": delta, "trials": trials, "confidence": confidence, "rng": rng, "progress": tell}
     if isinstance(collection, SumSpecification):
         from hushuffle.attacks.sum_audit import audit_sum  # noqa: PLC0415
 
-        return audit_sum(
-            collection,
-            base_folder=path.parent,
-            delta=delta,
-            trials=trials,
-            confidence=confidence,
-            rng=rng,
-            progress=tell,
-        )
+        return audit_sum(collection, base_folder=path.parent, **options)
     if collection.several:
-        message = "audit needs a specification of one column. Write a separate specification for each column."
-        raise UsageError(message)
+        misused("audit needs a specification of one column. Write a separate specification for each column.")
     from hushuffle.attacks.audit_specification import audit_specification  # noqa: PLC0415
 
-    return audit_specification(
-        collection.columns[""],
-        base_folder=path.parent,
-        delta=delta,
-        trials=trials,
-        confidence=confidence,
-        rng=rng,
-        progress=tell,
-    )
+    return audit_specification(collection.columns[""], base_folder=path.parent, **options)
 
 
 def _pair(values: str | None) -> tuple[str, str]:
     parts = [] if values is None else values.split(",")
     if len(parts) != 2 or parts[0] == parts[1]:
-        message = f"--values must be two different values, separated by a comma, got {values or 'nothing'}."
-        raise UsageError(message)
+        misused(f"--values must be two different values, separated by a comma, got {values or 'nothing'}.")
     return parts[0], parts[1]
 
 
-def _command(command: str, values: str | None, epsilon: float, delta: float, trials: int, confidence: float) -> Report:
-    from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415 - only when needed
-
-    pair = _pair(values)
-    return audit_foreign(
-        _lines(shlex.split(command), pair),
-        pair,
-        claimed=epsilon,
-        delta=delta,
-        trials=trials,
-        confidence=confidence,
-        about=f"The command `{shlex.join(shlex.split(command))}`, {trials:,} trials. Its claim: epsilon = {epsilon:g}.",
-    )
-
-
-def _service(url: str, values: str | None, epsilon: float, delta: float, trials: int, confidence: float) -> Report:
+def _program(
+    command: str | None,
+    url: str,
+    values: str | None,
+    epsilon: float,
+    delta: float,
+    trials: int | None,
+    confidence: float,
+) -> Report:
+    """Audit a command, or else the service at an address of this machine."""
     from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415 - only when needed
     from hushuffle.cli.audit_url import posted  # noqa: PLC0415
 
-    pair = _pair(values)
+    pair, program = _pair(values), shlex.split(command or "")
+    number = trials or (100_000 if command is None else 1_000_000)
+    name = "A service on this machine, with" if command is None else f"The command `{shlex.join(program)}`,"
     return audit_foreign(
-        posted(url, pair),
+        posted(url, pair) if command is None else _lines(program, pair),
         pair,
         claimed=epsilon,
         delta=delta,
-        trials=trials,
+        trials=number,
         confidence=confidence,
-        about=f"A service on this machine, with {trials:,} trials. Its claim: epsilon = {epsilon:g}.",
+        about=f"{name} {number:,} trials. Its claim: epsilon = {epsilon:g}.",
     )
 
 

@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from hushuffle.cli.console import UsageError
-from hushuffle.errors import DataError
+from hushuffle._checks import fail
+from hushuffle.cli.console import misused
 
 _SECONDS: Final = 600
 _BYTES: Final = 1 << 28
@@ -38,18 +38,15 @@ def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
             connection.request("POST", target, body, {"Content-Type": "text/plain; charset=utf-8"})
             answer = connection.getresponse()
             if answer.status != 200:
-                message = f"--url: {host} answered {answer.status}, but 200 is needed. Redirects are not followed."
-                raise DataError(message)
+                fail(f"--url: {host} answered {answer.status}, but 200 is needed. Redirects are not followed.")
             text = _read(answer.read1, deadline)
         except (OSError, HTTPException) as error:
-            message = f"--url: {host} did not answer ({type(error).__name__}). Is the service running there?"
-            raise DataError(message) from None
+            fail(f"--url: {host} did not answer ({type(error).__name__}). Is the service running there?")
         finally:
             connection.close()
         lines = text.splitlines()
         if len(lines) != len(codes):
-            message = f"--url: got {len(lines):,} lines for {len(codes):,} values; each value needs one line."
-            raise DataError(message)
+            fail(f"--url: got {len(lines):,} lines for {len(codes):,} values; each value needs one line.")
         return lines
 
     return sample
@@ -63,11 +60,10 @@ def _checked(url: str) -> SplitResult:
     except ValueError:
         fine = False
     if not fine:
-        message = (
+        misused(
             "--url must be an http address of this machine, for example http://127.0.0.1:8000/report: an audit sends "
             "thousands of requests."
         )
-        raise UsageError(message)
     return parts
 
 
@@ -78,11 +74,9 @@ def _read(read: Callable[[int], bytes], deadline: float) -> str:
         size += len(part)
         if size > _BYTES or monotonic() > deadline:
             limit = f"{_BYTES >> 20} MB" if size > _BYTES else f"{_SECONDS} seconds"
-            message = f"--url: the answer is longer than {limit}. Use fewer --trials."
-            raise DataError(message)
+            fail(f"--url: the answer is longer than {limit}. Use fewer --trials.")
         parts.append(part)
     try:
         return b"".join(parts).decode()
     except UnicodeDecodeError:
-        message = "--url: the answer must be text in UTF-8, one report on each line."
-        raise DataError(message) from None
+        fail("--url: the answer must be text in UTF-8, one report on each line.")

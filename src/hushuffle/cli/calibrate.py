@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, progress, warn
-from hushuffle.cli.delivery import judged
+from hushuffle.cli.delivery import judged, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hushuffle.assessment.calibrate import Choice, Point
     from hushuffle.assessment.messages import MessageChoice, MessagePoint
     from hushuffle.assessment.shared_noise import ColumnPoint, SharedChoice
-    from hushuffle.model import Target
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
@@ -31,11 +28,7 @@ SCHEMA_VERSION = 1
 
 
 def calibrate(
-    specification: Path,
-    /,
-    *,
-    json: Annotated[bool, _Flag] = False,
-    strict: Annotated[bool, _Flag] = False,
+    specification: Path, /, *, json: Annotated[bool, _Flag] = False, strict: Annotated[bool, _Flag] = False
 ) -> Exit:
     """Find the noise that meets the targets of a deployment.
 
@@ -78,7 +71,7 @@ def calibrate(
         return judged(messages.targets, strict=strict)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         choice = run(collection.columns[""], base_folder=folder, progress=tell)
-    sys.stdout.write(_as_json(choice) if json else "\n".join(_lines(choice)) + "\n")
+    sys.stdout.write(_text(_of_one(choice)) if json else "\n".join(_lines(choice)) + "\n")
     warn({"": choice.warnings})
     return judged(choice.targets, strict=strict)
 
@@ -147,10 +140,6 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, width=_WIDTH)
 
 
-def _as_json(choice: Choice) -> str:
-    return _text(_of_one(choice))
-
-
 def _text(document: dict[str, Any]) -> str:
     return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
 
@@ -173,17 +162,10 @@ def _of_one(choice: Choice) -> dict[str, Any]:
         "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
         "met": choice.met,
         "binding": choice.binding,
-        "verdict": _judged(choice.targets),
+        "verdict": verdicts(choice.targets),
         "people_needed": choice.people,
         "warnings": [asdict(warned) for warned in choice.warnings],
     }
-
-
-def _judged(targets: Sequence[Target]) -> list[dict[str, Any]]:
-    return [
-        {"key": target.key, "rule": target.rule, "asked": target.asked, "met": target.met, "sentence": target.sentence}
-        for target in targets
-    ]
 
 
 def _lines_of_columns(choice: SharedChoice) -> Iterator[str]:
@@ -230,7 +212,7 @@ def _of_columns(choice: SharedChoice) -> dict[str, Any]:
             for column in choice.columns
         ],
         "met": choice.met,
-        "verdict": _judged(choice.targets),
+        "verdict": verdicts(choice.targets),
     }
 
 
@@ -286,5 +268,5 @@ def _of_messages(choice: MessageChoice) -> dict[str, Any]:
         "written": point(choice.written),
         "fewest_for_privacy": point(choice.least),
         "met": choice.met,
-        "verdict": _judged(choice.targets),
+        "verdict": verdicts(choice.targets),
     }

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -62,14 +62,12 @@ def choose(
     )
     for name, value, rule, valid in rules:
         if not valid:
-            message = f"{name} must be {rule}, got {value:g}."
-            raise UsageError(message)
+            misused(f"{name} must be {rule}, got {value:g}.")
     if out is not None:
         refuse_file(out)
         earlier = sorted(path.name for path in out.glob("*.toml") if _NUMBERED.fullmatch(path.name))
         if earlier:
-            message = f"{out} holds {earlier[0]} already. Choose another folder with --out, or remove this one."
-            raise UsageError(message)
+            misused(f"{out} holds {earlier[0]} already. Choose another folder with --out, or remove this one.")
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle.assessment.choice_report import choice_report, specifications  # noqa: PLC0415
     from hushuffle.assessment.choose import choose as run  # noqa: PLC0415

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
-from hushuffle.cli.console import Exit, UsageError, master_of, progress, visible, warn, width
+from hushuffle.cli.console import Exit, UsageError, master_of, misused, print_lines, progress, visible, warn
 from hushuffle.errors import InvalidInputError
 from hushuffle.files.interrupts import heard
 
@@ -131,7 +130,7 @@ def collect(
             raise UsageError(str(error)) from None
     for warning in warnings:
         sys.stderr.write(f"hushuffle: {visible(warning)}\n")
-    sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
+    print_lines(lines)
     if released is not None:
         from hushuffle.specification import warnings as about  # noqa: PLC0415 - only when needed
 
@@ -168,7 +167,7 @@ def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], 
         released = collect_sum(specification, out=out, request=request)
     lines = [*sums.described(released), *_of_key(released.rounds), *_of_budget(released.spent), ""]
     lines += [f"Wrote {file}" for file in released.files]
-    sys.stdout.write("".join(f"{part}\n" for line in lines for part in _folded(line)))
+    print_lines(lines)
     from hushuffle.specification.warnings import ONE_NUMBER  # noqa: PLC0415 - when needed
 
     _warn_of_rows([Asked.about(specification.asked, request)], request, remedy=ONE_NUMBER)
@@ -177,37 +176,27 @@ def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], 
 
 def _check_options(*, batches: bool, files: str | None) -> None:
     if not batches and files is not None:
-        message = "--late and --interrupted go with --batches."
-        raise UsageError(message)
+        misused("--late and --interrupted go with --batches.")
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:
     if file is None:
         if ids is not None or round_number is not None or new:
-            message = "--id, --round and --new-key need --key-file."
-            raise UsageError(message)
+            misused("--id, --round and --new-key need --key-file.")
         return None
     if str(file).startswith("env:"):
-        message = (
+        misused(
             f"--key-file {file}: collect reads keys from files. Only the services for phones read them from the "
             "environment. Write the key into a file that only you can read (chmod 600)."
         )
-        raise UsageError(message)
     if ids is None:
-        message = "--key-file needs --id, the column that identifies each record's person."
-        raise UsageError(message)
+        misused("--key-file needs --id, the column that identifies each record's person.")
     from hushuffle.collection.request import Keys  # noqa: PLC0415 - only when needed
 
     try:
         return Keys(file=file, ids=ids, round=round_number or 0, new=new)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-
-
-def _folded(line: str) -> list[str]:
-    """Return a line of text wrapped to the width of the terminal; lines with a file name are not wrapped."""
-    whole = line.startswith("Wrote ") or not line
-    return [line] if whole else textwrap.wrap(line, width=width(), break_long_words=False, break_on_hyphens=False)
 
 
 def _of_any(collected: Collected) -> list[str]:

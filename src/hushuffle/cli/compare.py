@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress
+from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -36,8 +36,7 @@ def compare(
         strict: end with exit code 3 if a deployment misses a target.
     """
     if len(specifications) < 2:
-        message = "compare takes two specifications or more."
-        raise UsageError(message)
+        misused("compare takes two specifications or more.")
     if out is not None:
         refuse_file(out)
     # Imported here, so that `hushuffle --help` does not wait for numerics.

@@ -6,10 +6,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO, cast
 
 from cyclopts import Group
 
@@ -43,6 +44,11 @@ class Exit(IntEnum):
 
 class UsageError(Exception):
     """The command line is invalid, or asks for something that is impossible."""
+
+
+def misused(message: str) -> NoReturn:
+    """Raise `UsageError(message)`."""
+    raise UsageError(message) from None
 
 
 Tell = Callable[[str, float], None]
@@ -151,6 +157,14 @@ def erase() -> None:
 
 _WIDEST = 120
 _NARROWEST = 40
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Print lines wrapped to the width of the terminal; lines with a file name are not wrapped."""
+    for line in lines:
+        whole = line.startswith("Wrote ") or not line
+        parts = [line] if whole else textwrap.wrap(line, width(), break_long_words=False, break_on_hyphens=False)
+        sys.stdout.write("".join(f"{part}\n" for part in parts))
 
 
 def width() -> int:

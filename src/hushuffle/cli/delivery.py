@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hushuffle.cli.console import Exit, UsageError, color, width
+from hushuffle.cli.console import Exit, color, misused, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Report, Target
@@ -19,11 +19,9 @@ _UNWRITTEN: Final = "No file was written. Use --out DIR to write the page and al
 def refuse_file(folder: Path, *, earlier: Sequence[str] = ()) -> None:
     """Raise an error before the work starts if --out is a file, cannot be written, or holds a file named `earlier`."""
     if folder.exists() and not folder.is_dir():
-        message = f"--out must be a folder, but {folder} is a file."
-        raise UsageError(message)
+        misused(f"--out must be a folder, but {folder} is a file.")
     if held := next((name for name in earlier if (folder / name).exists()), ""):
-        message = f"{folder} holds {held} already. Choose another --out, or pass --overwrite to replace it."
-        raise UsageError(message)
+        misused(f"{folder} holds {held} already. Choose another --out, or pass --overwrite to replace it.")
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
     outputs.refuse_folder(folder)
@@ -49,6 +47,14 @@ def judged(targets: Sequence[Target], *, strict: bool) -> Exit:
     missed = [target for target in targets if not target.met]
     sys.stderr.write("".join(f"hushuffle: target not met: {target.sentence}\n" for target in missed))
     return Exit.MISSED if missed and strict else Exit.DONE
+
+
+def verdicts(targets: Sequence[Target]) -> list[dict[str, Any]]:
+    """Return the verdict on each target, for a JSON document."""
+    return [
+        {"key": target.key, "rule": target.rule, "asked": target.asked, "met": target.met, "sentence": target.sentence}
+        for target in targets
+    ]
 
 
 def document(files: Sequence[Path]) -> str:

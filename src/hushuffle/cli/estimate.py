@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
-from hushuffle.cli.console import Exit, UsageError, color, master_of, progress, warn, width
+from hushuffle.cli.console import Exit, UsageError, color, master_of, misused, progress, warn, width
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 
 if TYPE_CHECKING:
@@ -82,13 +82,9 @@ def estimate(
     from hushuffle.collection.sums import is_of_sum  # noqa: PLC0415 - only when needed
 
     if any(is_of_sum(folder) for folder in reports):
-        options: dict[str, object] = {
-            "--manifest": manifest,
-            "--chart": chart,
-            "--all": every,
-            "--heavy-hitters": heavy_hitters,
-        }
-        options |= {"--simplex": simplex, "--counts-only": counts_only, "--engine": cluster, "others": reports[1:]}
+        options: dict[str, object] = {"--manifest": manifest, "--chart": chart, "--all": every}
+        options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
+        options |= {"--engine": cluster, "others": reports[1:]}
         sums.refuse(options, "a [sum] has one estimate, from one folder.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
@@ -155,14 +151,11 @@ def _counting(master: str | None) -> Iterator[Count | None]:
 
 def _check_options(out: Path | None, chart: Path | None, confidence: float, *, counts_only: bool, json: bool) -> None:
     if not 0 < confidence < 1:
-        message = f"--confidence must be between 0 and 1, got {confidence}."
-        raise UsageError(message)
+        misused(f"--confidence must be between 0 and 1, got {confidence}.")
     if counts_only and (json or chart is not None or out is None or out.suffix != ".json"):
-        message = "--counts-only needs --out FILE.json, and excludes options that print or draw."
-        raise UsageError(message)
+        misused("--counts-only needs --out FILE.json, and excludes options that print or draw.")
     if chart is not None and chart.suffix not in _CHARTS:
-        message = f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}."
-        raise UsageError(message)
+        misused(f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}.")
     from hushuffle.tables.frequency_files import check_kind  # noqa: PLC0415 - only when needed
 
     try:
@@ -179,11 +172,9 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
 
 def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:
     if counts_only and (every or heavy_hitters or simplex):
-        message = "--counts-only makes no estimates: remove --all, --heavy-hitters and --simplex."
-        raise UsageError(message)
+        misused("--counts-only makes no estimates: remove --all, --heavy-hitters and --simplex.")
     if every and heavy_hitters:
-        message = "--all and --heavy-hitters exclude each other."
-        raise UsageError(message)
+        misused("--all and --heavy-hitters exclude each other.")
 
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
@@ -191,8 +182,7 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
 
     if "" not in tallies:
-        message = f"--counts-only needs one column: pass FOLDER/NAME, where NAME is one of {', '.join(tallies)}."
-        raise UsageError(message)
+        misused(f"--counts-only needs one column: pass FOLDER/NAME, where NAME is one of {', '.join(tallies)}.")
     tally = tallies[""]
     save_text(out, counts_text(tally.manifest, tally.counts.counts))
     sys.stdout.write(f"Wrote {out}\n")
@@ -222,7 +212,7 @@ def _facts(
         "lowered": gain.lowered.upper,
         "following_the_protocol": gain.honest.upper,
         "values_at_once": gain.at_once,
-        "in_words": _of_fakes(gain, most),
+        "in_words": f"If {_who(gain, most)} took part, they could move {gain.words}.",
     }
     if most > 1:
         facts["meaning"] = f"people, people_low and people_high count reports: up to {most:,} per person."
@@ -239,11 +229,6 @@ def _facts(
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
         facts["simplex"] = {"set_to_zero": int(zeros.sum()), "others_lowered_by": lowered}
     return facts
-
-
-def _of_fakes(gain: PoisoningGain, most: int) -> str:
-    """Return the maximal poisoning gain of Sybil clients, in words."""
-    return f"If {_who(gain, most)} took part, they could move {gain.words}."
 
 
 def _who(gain: PoisoningGain, most: int) -> str:

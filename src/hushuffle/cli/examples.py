@@ -8,7 +8,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from hushuffle.cli.console import Exit, UsageError
+from hushuffle.cli.console import Exit, misused
 
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
@@ -25,28 +25,21 @@ def examples(folder: Path | None = None, /) -> Exit:
     Args:
         folder: new folder for copies of all examples and their tables (default: list them).
     """
-    files = _files()
+    place = next(place for place in _PLACES if place.is_dir())
+    every = (*place.iterdir(), *(place / "notebooks").iterdir())
+    files = sorted((file for file in every if file.suffix in {".toml", ".csv", ".ipynb"}), key=lambda file: file.name)
     if folder is None:
         for file in files:
             if file.suffix != ".csv":
                 sys.stdout.write(f"{file.name}\n{_about(file)}\n")
         return Exit.DONE
     if folder.exists():
-        message = f"{folder} exists. Choose a new folder."
-        raise UsageError(message)
+        misused(f"{folder} exists. Choose a new folder.")
     folder.mkdir(parents=True)
     for file in files:
         (folder / file.name).write_bytes(file.read_bytes())
     sys.stdout.write(f"Wrote {len(files)} files into {folder}\n")
     return Exit.DONE
-
-
-def _files() -> tuple[Path, ...]:
-    place = next(place for place in _PLACES if place.is_dir())
-    files = (*place.iterdir(), *(place / "notebooks").iterdir())
-    return tuple(
-        sorted((file for file in files if file.suffix in {".toml", ".csv", ".ipynb"}), key=lambda file: file.name)
-    )
 
 
 def _about(file: Path) -> str:

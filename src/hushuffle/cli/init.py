@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from hushuffle.cli.console import Exit, UsageError, progress, width
+from hushuffle.cli.console import Exit, misused, progress, width
 
 if TYPE_CHECKING:
     from hushuffle.model import Progress
@@ -70,8 +70,7 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
         file: new file to write.
     """
     if file.exists():
-        message = f"{file} exists and is not overwritten. Choose a new file."
-        raise UsageError(message)
+        misused(f"{file} exists and is not overwritten. Choose a new file.")
     from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
     outputs.refuse_file(file)
@@ -160,8 +159,7 @@ def _ask(place: int, question: str, default: str, read: Callable[[str], Answer])
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:
-            message = f"The input ended before question {place}. init needs one line for each question."
-            raise UsageError(message)
+            misused(f"The input ended before question {place}. init needs one line for each question.")
         piped = not sys.stdin.isatty()
         if piped:
             sys.stdout.write("\n")
@@ -169,8 +167,7 @@ def _ask(place: int, question: str, default: str, read: Callable[[str], Answer])
             return read(line.strip() or default)
         except ValueError as error:
             if piped:
-                message = f"question {place}: {error}"
-                raise UsageError(message) from None
+                misused(f"question {place}: {error}")
             sys.stdout.write(f"   {error}\n")
 
 

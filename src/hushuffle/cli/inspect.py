@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError, color, progress, width
+from hushuffle.cli.console import Exit, color, misused, progress, width
 
 if TYPE_CHECKING:
     from hushuffle.tables.inspection import Inspection, Profile
@@ -23,12 +23,7 @@ SCHEMA_VERSION = 1
 
 
 def inspect(
-    file: str,
-    /,
-    *,
-    column: str | None = None,
-    out: Path | None = None,
-    json: Annotated[bool, _Flag] = False,
+    file: str, /, *, column: str | None = None, out: Path | None = None, json: Annotated[bool, _Flag] = False
 ) -> Exit:
     """Show the owner of a table its contents, and draft a specification.
 
@@ -48,18 +43,20 @@ def inspect(
         json: print only JSON to standard output.
     """
     if out is not None and out.exists():
-        message = f"{out} exists and is not overwritten. Choose a new file."
-        raise UsageError(message)
+        misused(f"{out} exists and is not overwritten. Choose a new file.")
     if out is not None:
         from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
 
         outputs.refuse_file(out)
-    from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415 - only when needed
+    from hushuffle.specification.draft import candidates, data_name, drafted  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         inspection = inspect_table(file, columns=[] if column is None else [column], people=True, progress=tell)
-    chosen = inspection.column(column) if column is not None else _candidate(inspection)
-    draft = None if chosen is None else _draft(inspection, chosen, file, out)
+    chosen = inspection.column(column) if column is not None else next(iter(candidates(inspection)), None)
+    draft = None
+    if chosen is not None and chosen.present and chosen.kind != "other":
+        draft = drafted(inspection, chosen, data=data_name(file, out))
     if draft is not None and out is not None:
         _write(out, draft)
     if json:
@@ -69,18 +66,6 @@ def inspect(
         _print(inspection, column)
         _print_draft(draft, out, "" if chosen is None or column is not None else chosen.name)
     return Exit.DONE
-
-
-def _candidate(inspection: Inspection) -> Profile | None:
-    from hushuffle.specification.draft import candidates  # noqa: PLC0415 - only when needed
-
-    return next(iter(candidates(inspection)), None)
-
-
-def _draft(inspection: Inspection, chosen: Profile, file: str, out: Path | None) -> str | None:
-    from hushuffle.specification.draft import data_name, drafted  # noqa: PLC0415 - only when needed
-
-    return drafted(inspection, chosen, data=data_name(file, out)) if chosen.present and chosen.kind != "other" else None
 
 
 def _write(out: Path, draft: str) -> None:

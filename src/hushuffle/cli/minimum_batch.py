@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 from cyclopts import Group, Parameter
 
-from hushuffle.cli.console import Exit, UsageError, progress, width
-from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.cli.console import Exit, UsageError, misused, progress, width
+from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
@@ -65,11 +65,9 @@ def minimum_batch(
     options = {"--k": k, "--local-epsilon": local_epsilon, "--epsilon": epsilon, "--delta": delta}
     given = [name for name, value in options.items() if value is not None]
     if (specification is None and len(given) < len(options)) or (specification is not None and given):
-        message = f"minimum-batch needs a specification, or all of the options {', '.join(options)}."
-        raise UsageError(message)
+        misused(f"minimum-batch needs a specification, or all of the options {', '.join(options)}.")
     if specification is not None and (reports_per_person, rounds) != (1, 1):
-        message = "--reports-per-person and --rounds are for use without a specification, which has own keys."
-        raise UsageError(message)
+        misused("--reports-per-person and --rounds are for use without a specification, which has own keys.")
     from hushuffle.questions import dp  # noqa: PLC0415 - a mistake in the options shows before
 
     if specification is not None:
@@ -110,7 +108,9 @@ def _of_options(k: int, local_epsilon: float, mechanism: str, release: str) -> P
                 k=k, epsilon=local_epsilon, encoding="symmetric" if mechanism == "symmetric" else "optimized"
             )
     except InvalidInputError as error:
-        raise UsageError(_option(error.problem)) from None
+        problem = error.problem  # the message names the option instead of the argument
+        option = {"epsilon": "--local-epsilon", "k": "--k"}[problem.key]
+        misused(f"{option} {problem.rule}, got {problem.value}. {problem.hint}".rstrip())
     return Protocol(randomizer=randomizer, shuffler=shuffler, n=10_000)
 
 
@@ -122,8 +122,7 @@ def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
 
     collection = load_collection(path)
     if collection.several:
-        message = "minimum-batch needs a specification of one column. Write a separate specification for each column."
-        raise UsageError(message)
+        misused("minimum-batch needs a specification of one column. Write a separate specification for each column.")
     specification = collection.columns[""]
     targets, exposure = specification.targets, Exposure.of(specification)
     if targets.epsilon is None:
@@ -148,14 +147,7 @@ def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
     rule, value, hint = why
     if of_file:
         unfit("shuffler", rule, value, hint)
-    message = f"--dap goes with --release sums: {hint}"
-    raise UsageError(message)
-
-
-def _option(problem: Problem) -> str:
-    """Return a mechanism's error message with the name of the option instead of the argument."""
-    option = {"epsilon": "--local-epsilon", "k": "--k"}[problem.key]
-    return f"{option} {problem.rule}, got {problem.value}. {problem.hint}".rstrip()
+    misused(f"--dap goes with --release sums: {hint}")
 
 
 def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, UsageError
+from hushuffle.cli.console import COMMON, Exit, UsageError, misused
 
 _HELP = """Run the nodes of a decentralised query, and create their keys.
 
@@ -78,18 +78,11 @@ def needs_http() -> None:
 
 def _in_range(name: str, number: int, most: int) -> None:
     if not 1 <= number <= most:
-        message = f"{name} must be from 1 to {most:,}, got {number:,}."
-        raise UsageError(message)
+        misused(f"{name} must be from 1 to {most:,}, got {number:,}.")
 
 
 @node.command
-def keys(
-    names: Annotated[list[str], Parameter(negative=())],
-    /,
-    *,
-    out: Path,
-    steps: int = 1,
-) -> Exit:
+def keys(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, steps: int = 1) -> Exit:
     """Create the keys of services to which phones send their messages.
 
     Examples (no files needed):
@@ -173,8 +166,7 @@ def certs(
         run = read_document(document)
         wanted |= dict.fromkeys([*run.servers, *run.places])
     if not wanted:
-        message = "pass the names of nodes, or the --document of a run."
-        raise UsageError(message)
+        misused("pass the names of nodes, or the --document of a run.")
     try:
         written = make_certificates(list(wanted), out=out, days=days)
     except InvalidInputError as error:

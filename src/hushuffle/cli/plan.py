@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Group, Parameter
 
-from hushuffle.cli.console import COMMON, Exit, UsageError, progress
+from hushuffle.cli.console import COMMON, Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
 from hushuffle.errors import DataError
 from hushuffle.files.interrupts import heard
@@ -81,13 +81,7 @@ def analyse(
 
 
 @plan.command
-def simulate(
-    specification: Path,
-    /,
-    *,
-    out: Path | None = None,
-    json: Annotated[bool, _Flag] = False,
-) -> Exit:
+def simulate(specification: Path, /, *, out: Path | None = None, json: Annotated[bool, _Flag] = False) -> Exit:
     """Simulate a plan on its data, once, on this machine.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
@@ -158,11 +152,9 @@ def run(
     if phones:
         _check_phones(network=network, hosts=hosts, bundle=bundle, trace=trace, start=start)
     elif bundle:
-        message = "--bundle goes with --phones and --hosts."
-        raise UsageError(message)
+        misused("--bundle goes with --phones and --hosts.")
     elif network == (hosts is not None):
-        message = "pass --network to run all nodes on this machine, or --hosts FILE to prepare other machines."
-        raise UsageError(message)
+        misused("pass --network to run all nodes on this machine, or --hosts FILE to prepare other machines.")
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
 
@@ -176,8 +168,7 @@ def run(
     if hosts is not None:
         return _prepare(spec, hosts, folder, _moment(start))
     if start is not None:
-        message = "--start needs --hosts. Without it, the run starts at once on this machine."
-        raise UsageError(message)
+        misused("--start needs --hosts. Without it, the run starts at once on this machine.")
     from hushuffle.network.run import run_on_network  # noqa: PLC0415
     from hushuffle.network.study import network_study  # noqa: PLC0415
 
@@ -193,11 +184,9 @@ def run(
 
 def _check_phones(*, network: bool, hosts: Path | None, bundle: bool, trace: Path | None, start: str | None) -> None:
     if network or trace is not None:
-        message = "--network and --trace need nodes with certificates, not --phones."
-        raise UsageError(message)
+        misused("--network and --trace need nodes with certificates, not --phones.")
     if hosts is None and (bundle or start is not None):
-        message = "--bundle and --start need --hosts: on this machine a task starts at once."
-        raise UsageError(message)
+        misused("--bundle and --start need --hosts: on this machine a task starts at once.")
 
 
 def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) -> Exit:
@@ -237,8 +226,7 @@ def _moment(text: str | None) -> datetime | None:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"--start must be a time with a time zone, such as 2026-05-01T10:00Z, got {text!r}."
-        raise UsageError(message)
+        misused(f"--start must be a time with a time zone, such as 2026-05-01T10:00Z, got {text!r}.")
     return moment
 
 

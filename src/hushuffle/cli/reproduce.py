@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, Tell, UsageError, progress
+from hushuffle.cli.console import Exit, Tell, misused, progress
 from hushuffle.cli.delivery import document, refuse_file, summary
 from hushuffle.errors import DataError, InvalidInputError
 
@@ -62,14 +62,12 @@ def reproduce(
     from hushuffle.papers import Request, find, targets  # noqa: PLC0415
 
     if seed < 0:
-        message = f"--seed must be a whole number >= 0, got {seed}."
-        raise UsageError(message)
+        misused(f"--seed must be a whole number >= 0, got {seed}.")
     try:
         chosen = tuple(targets().values()) if name in (None, _ALL) else find(str(name))
     except InvalidInputError as error:
         hint = error.problem.hint or "`hushuffle reproduce` lists all of them."
-        message = f"There is no target {error.problem.value}. {hint}"
-        raise UsageError(message) from None
+        misused(f"There is no target {error.problem.value}. {hint}")
     if list_ or name is None:
         sys.stdout.write(_listed_json(chosen) if json else "\n".join(_listed(chosen)) + "\n")
         return Exit.DONE
@@ -92,11 +90,9 @@ def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None,
             folder = text
             continue
         if name not in names:
-            message = f"--data: there is no data set {name or 'without a name'}; there are {', '.join(names)}."
-            raise UsageError(message)
+            misused(f"--data: there is no data set {name or 'without a name'}; there are {', '.join(names)}.")
         if not Path(path).is_dir():
-            message = f"--data: {name} must be a folder, but {path or 'nothing'} is not a folder."
-            raise UsageError(message)
+            misused(f"--data: {name} must be a folder, but {path or 'nothing'} is not a folder.")
         named[name] = Path(path)
     return (Path(folder) if folder else None), named
 
@@ -165,16 +161,11 @@ def _part(tell: Tell | None, target: Target, *, start: float, size: float) -> Te
 def _listed(chosen: Sequence[Target]) -> Iterator[str]:
     for target in chosen:
         data = f", needs {', '.join(target.data)}" if target.data else ""
-        yield f"{target.name}  (about {_time(target.seconds)}{data})"
+        time = f"{max(round(target.seconds), 1)} s" if target.seconds < 100 else f"{round(target.seconds / 60)} min"
+        yield f"{target.name}  (about {time}{data})"
         more = (f"With --data {name}=FOLDER: {tested}." for name, tested in target.originals)
         for text in (target.title, *more):
             yield from textwrap.wrap(text, width=_WIDTH, initial_indent=" " * _INDENT, subsequent_indent=" " * _INDENT)
-
-
-def _time(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(round(seconds), 1)} s"
-    return f"{round(seconds / 60)} min"
 
 
 def _listed_json(chosen: Sequence[Target]) -> str:

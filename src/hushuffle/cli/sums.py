@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushuffle.cli.console import Exit, UsageError, width
-from hushuffle.cli.delivery import judged
+from hushuffle.cli.console import Exit, misused, print_lines
+from hushuffle.cli.delivery import judged, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,7 @@ def refuse(options: Mapping[str, object], what: str) -> None:
     """Raise an error that names the options that were given but have no effect on sums."""
     given = [name for name, value in options.items() if value]
     if given:
-        message = f"{', '.join(given)}: {what}"
-        raise UsageError(message)
+        misused(f"{', '.join(given)}: {what}")
 
 
 def described(made: CollectedSum) -> list[str]:
@@ -63,8 +62,7 @@ def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool
     from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415
 
     if out is not None and out.suffix != ".json":
-        message = f"--out must be a .json file for a sum, got {out.name}."
-        raise UsageError(message)
+        misused(f"--out must be a .json file for a sum, got {out.name}.")
     specification, estimated = estimate_folder(folder)
     facts = _facts(estimated, confidence)
     text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
@@ -80,16 +78,8 @@ def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool
         facts["fake_users"]["in_words"],
         *([] if out is None else ["", f"Wrote {out}"]),
     ]
-    _print(lines)
+    print_lines(lines)
     return Exit.DONE
-
-
-def _print(lines: Sequence[str]) -> None:
-    """Print lines wrapped to the width of the terminal; lines with a file name are not wrapped."""
-    for line in lines:
-        whole = line.startswith("Wrote ") or not line
-        parts = [line] if whole else textwrap.wrap(line, width(), break_long_words=False, break_on_hyphens=False)
-        sys.stdout.write("".join(f"{part}\n" for part in parts))
 
 
 def _line(name: str, figure: Mapping[str, float], confidence: float) -> str:
@@ -206,16 +196,7 @@ def _choice(choice: SumChoice) -> dict[str, Any]:
         "most_private_for_accuracy": None if choice.accurate is None else _point(choice.accurate),
         "people_needed": choice.people,
         "met": choice.met,
-        "verdict": [
-            {
-                "key": target.key,
-                "rule": target.rule,
-                "asked": target.asked,
-                "met": target.met,
-                "sentence": target.sentence,
-            }
-            for target in choice.targets
-        ],
+        "verdict": verdicts(choice.targets),
         "specification": choice.specification.effective(),
     }
 

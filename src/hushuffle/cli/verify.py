@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hushuffle.cli.console import Exit, UsageError
+from hushuffle.cli.console import Exit, misused
 from hushuffle.errors import MissingDependencyError
 
 _Flag = Parameter(negative=(), show_default=False)
@@ -42,10 +42,8 @@ def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
     try:
         rows = list(document.check_document(certificate.read(file.read_text(encoding="utf-8"))))
     except UnicodeDecodeError:
-        message = f"{file}: not a text in UTF-8."
-        raise UsageError(message) from None
+        misused(f"{file}: not a text in UTF-8.")
     except certificate.MalformedError as error:
-        message = f"{file}: {error}"
-        raise UsageError(message) from None
+        misused(f"{file}: {error}")
     sys.stdout.write(table.as_json(rows) if json else table.written(rows))
     return Exit(table.verdict_of(rows))

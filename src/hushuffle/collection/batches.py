@@ -62,12 +62,7 @@ class BatchRun:
 
 
 def collect_batch(
-    collection: Collection,
-    *,
-    out: Path,
-    request: Request,
-    late: Late = "next",
-    interrupted: Interrupted | None = None,
+    collection: Collection, *, out: Path, request: Request, late: Late = "next", interrupted: Interrupted | None = None
 ) -> BatchRun:
     """Release all files that are in no batch yet as the next folder in `out`: batch-0001, batch-0002, ...
 
@@ -178,12 +173,7 @@ def _wrong(
 
 
 def _repeated(
-    collection: Collection,
-    request: Request,
-    out: Path,
-    notebook: Path,
-    state: BatchState,
-    number: int,
+    collection: Collection, request: Request, out: Path, notebook: Path, state: BatchState, number: int
 ) -> BatchRun | None:
     """Release a claimed batch again, identically; None if it exists, or its randomness or values would differ."""
     if request.keys is None or state.coins is None or _folder(out, number).exists():

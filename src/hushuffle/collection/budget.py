@@ -222,9 +222,7 @@ def _entries(listed: Any) -> tuple[Entry, ...] | None:
     try:
         entries = tuple(
             Entry(
-                date=str(entry["date"]),
-                coins=str(entry["coins"]),
-                parts=tuple(_part(part) for part in entry["parts"]),
+                date=str(entry["date"]), coins=str(entry["coins"]), parts=tuple(_part(part) for part in entry["parts"])
             )
             for entry in listed
         )

@@ -23,7 +23,7 @@ from hushuffle.collection.kept import kept_rounds, refuse_unkept
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.release import Release, batches_of, release
 from hushuffle.collection.released import ColumnsManifest, Manifest
-from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Keys, Request, part_of, rounds_of
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, workplace, write_private
 from hushuffle.model import Bound, Progress, json_number
@@ -307,7 +307,7 @@ def _made(collection: Collection, request: Request, place: Path, folder: Path) -
         spill, target = place / f"spill-{position}", folder / name
         spill.mkdir(mode=0o700)
         target.mkdir(exist_ok=True)
-        part = _part(request, name, position, len(collection.columns))
+        part = replace(request, progress=part_of(request.progress, name, position, len(collection.columns)))
         try:
             releases[name] = release(column, part, name=name, spill=spill, target=target)
         except WrongRecords as error:
@@ -330,14 +330,6 @@ def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: R
         except DataError as other:
             messages.append(str(other))
     raise WrongRecords("\n".join(messages)) from None
-
-
-def _part(request: Request, name: str, position: int, columns: int) -> Request:
-    """Return the request for column `name`, whose progress is one part of the progress of all columns."""
-    tell = request.progress
-    if tell is None or not name:
-        return request
-    return replace(request, progress=lambda what, share: tell(f"{name}: {what}", (position + share) / columns))
 
 
 def _together(collection: Collection, releases: Mapping[str, Release]) -> tuple[Bound, Bound | None]:

@@ -15,7 +15,7 @@ from hushuffle._checks import fail
 from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
-from hushuffle.collection.request import MANIFEST, REPORTS, SUMS
+from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, part_of
 from hushuffle.curves.readout import frequency_variance, readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
@@ -275,7 +275,7 @@ def tally_columns(
         fail("The manifest of one column was passed for several columns. Remove it: each column has its own.")
     return {
         name: tally_reports(
-            [source / name for source in folders], progress=_part(progress, name, place, len(first)), count=count
+            [source / name for source in folders], progress=part_of(progress, name, place, len(first)), count=count
         )
         for place, name in enumerate(first)
     }
@@ -289,13 +289,6 @@ def _batches(source: Path) -> tuple[Path, ...]:
     return tuple(sorted(folders, key=lambda path: (len(path.name), path.name))) or (source,)
 
 
-def _part(progress: Progress | None, name: str, place: int, columns: int) -> Progress | None:
-    """Return the progress callback for one of several columns."""
-    if progress is None:
-        return None
-    return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
-
-
 @contextmanager
 def counting_on(master: str) -> Iterator[Count]:
     """Return a function that counts reports on a Spark cluster with access to the same files."""
@@ -304,8 +297,7 @@ def counting_on(master: str) -> Iterator[Count]:
         def count(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
             absent = [file for file in files if not file.is_file()]
             if absent:
-                message = f"{absent[0]} does not exist."
-                raise DataError(message)
+                fail(f"{absent[0]} does not exist.")
             strict = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
             with plainly():
                 frame = session.read.options(**strict).parquet(*(f"file://{file.resolve()}" for file in files))

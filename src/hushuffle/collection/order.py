@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle._checks import fail
+from hushuffle._checks import fail, unsupported
 from hushuffle.collection.request import Asked, Request
-from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.files.causes import refused
 from hushuffle.model import Population, json_number
 from hushuffle.specification import People, Specification
@@ -74,14 +73,12 @@ _RELATION = "permute the values of the people in one group; which record is whos
 def refuse_order(request: Request) -> None:
     """Raise an error if options are given that cannot be combined with a public order."""
     if request.keys is not None:
-        message = (
+        unsupported(
             "A Mallows shuffle supports no key: a repetition would draw a second order of the same reports, and two "
             "orders reveal more than one. Collect once, without a key."
         )
-        raise UnsupportedProtocolError(message)
     if len(request.sources) > 1 or any(Path(source).is_dir() for source in request.sources):
-        message = "A public order covers the records of one file or one glob: pass a single `--input`."
-        raise DataError(message)
+        fail("A public order covers the records of one file or one glob: pass a single `--input`.")
 
 
 def order_shuffler(
@@ -92,12 +89,10 @@ def order_shuffler(
     Source: docs/theory/order.md, Theorem 1.
     """
     if dropped:
-        message = (
+        fail(
             "Answers are missing. Without them, the other reports no longer match the public order, and their places "
             "would identify people. Add a category for missing answers (missing = ...)."
         )
-        raise DataError(message)
-    assert specification.shuffler.kind == "mallows"
     people = People(population=Population(n=n, labels=asked.answers.labels, source=asked.files[0]))
     source = Source(people=people, data=asked.files[0], base_folder=asked.base_folder, form=asked.form)
     given = None if request.reference is None else partial(load_reference, request.reference, n=n)

@@ -11,15 +11,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle._checks import fail
+from hushuffle._checks import fail, unsupported
 from hushuffle.collection import spark
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.local import LocalCollection, OrderedCollection
 from hushuffle.collection.order import order_facts, order_shuffler, refuse_order
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.released import Manifest, counts_text, write_reports
-from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, TooFewPeople
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, Asked, Gathered, Request, refuse_few
 from hushuffle.files.secret_keys import derived
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
@@ -121,14 +120,14 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         # Memoized: randomness depends on column, categories and randomizer, and is the same in all rounds.
         drawn_by = hashlib.sha256(selection.mechanism(kernel).encode()).hexdigest()
         kernel = replace(kernel, key=derived(key, f"memoised 1, {drawn_by}"), memoised=True)
-    ordered = specification.shuffler.reveals is Reveals.NOISY_ORDER
-    none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if _only_sums(specification) else None
+    ordered, summed = (specification.shuffler.reveals is kind for kind in (Reveals.NOISY_ORDER, Reveals.SUMS))
+    none = _counted(kernel, np.empty(0, dtype=kernel.layout.dtype)) if summed else None
     if batches is None:
         gathered = spark.gathered(selection, kernel, request, spill)
     else:
         sampler = None if ordered else specification.shuffler.build()
         gathered = _gathered(batches, selection, kernel, request, spill, sampler=sampler)
-    _refuse_few(gathered.people, request.min_batch, specification.targets.people)
+    refuse_few(gathered.people, request.min_batch, specification.targets.people)
     facts: dict[str, Any] = {}
     if ordered:
         arrangement = order_shuffler(specification, request, selection, n=gathered.reports, dropped=gathered.dropped)
@@ -143,7 +142,10 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     # The guarantee and refusals average over all possible numbers; the drawn numbers only determine how many are sent.
     numbers = 1 if protocol.shuffler.value_law is None else protocol.randomizer.inputs
-    drawn = protocol.shuffler.drawn(_coins_of_the_number(dummy_key, numbers))
+    coins: Randomness = secure()
+    if dummy_key is not None:  # specific to this batch, and repeated with it
+        coins = keyed(key=derived(dummy_key, "number of dummies 1"), records=np.arange(numbers))
+    drawn = protocol.shuffler.drawn(coins)
     manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
     sizes: list[int] = []
     blocks = told(_sized(gathered.blocks(drawn, dummy_key), sizes), gathered.reports + drawn.dummies, request)
@@ -178,40 +180,20 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     )
 
 
-def _coins_of_the_number(dummy_key: bytes | None, numbers: int) -> Randomness:
-    """Return the randomness that draws the numbers of dummies: specific to this batch, and repeated with it."""
-    if dummy_key is None:
-        return secure()
-    return keyed(key=derived(dummy_key, "number of dummies 1"), records=np.arange(numbers))
-
-
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
     """Raise an error if the shuffler does not hide senders, or if options do not fit the order."""
     reveals = specification.shuffler.reveals
     if reveals is Reveals.SENDERS:
-        message = 'Without a shuffler the order of the reports identifies the senders. Use kind = "uniform".'
-        raise UnsupportedProtocolError(message)
+        unsupported('Without a shuffler the order of the reports identifies the senders. Use kind = "uniform".')
     if reveals is Reveals.NOISY_ORDER:
         refuse_order(request)
     elif request.reference is not None:
         fail('A reference order needs [shuffler] kind = "mallows": other shufflers release no order. Remove it.')
 
 
-def _only_sums(specification: Specification) -> bool:
-    return specification.shuffler.reveals is Reveals.SUMS
-
-
 def _counted(kernel: Kernel, reports: Packed) -> Histogram:
     """Return an empty histogram that adds up the reports; raise an error if the reports cannot be counted."""
     return kernel.randomizer.counts(kernel.layout.unpack(reports))
-
-
-def _refuse_few(people: int, batch: int, target: int | None) -> None:
-    """Raise an error if there are fewer people than the batch or the targets of the specification require."""
-    for least, source in ((target or 1, "targets.people"), (batch, "--min-batch")):
-        if people < least:
-            message = f"{people:,} people are fewer than the {least:,} that {source} requires: nothing was released."
-            raise TooFewPeople(message)
 
 
 def batches_of(asked: Asked) -> ColumnBatches:

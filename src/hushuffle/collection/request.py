@@ -43,6 +43,21 @@ class TooFewPeople(DataError):  # noqa: N818 - what is the case
     """There are fewer people than the minimum of a batch."""
 
 
+def refuse_few(people: int, batch: int, target: int | None, *others: tuple[int, str]) -> None:
+    """Raise an error if there are fewer people than the targets, the batch, or `others` with their sources require."""
+    for least, source in (*others, (target or 1, "targets.people"), (batch, "--min-batch")):
+        if people < least:
+            message = f"{people:,} people are fewer than the {least:,} that {source} requires: nothing was released."
+            raise TooFewPeople(message)
+
+
+def part_of(progress: Progress | None, name: str, place: int, columns: int) -> Progress | None:
+    """Return the progress callback for the column `name`, whose progress is one part of that of all columns."""
+    if progress is None or not name:
+        return progress
+    return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Keys:
     """The source of repeatable randomness: a key in a file, a round, and a column of ids.

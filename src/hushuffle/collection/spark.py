@@ -11,13 +11,12 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from hushuffle._checks import fail
+from hushuffle._checks import fail, unsupported
 from hushuffle.collection.engines.kernel import Kernel
 from hushuffle.collection.engines.spark import SparkCollection, dtype_of, quoted
 from hushuffle.collection.engines.spark_session import check_installed, plainly, started
 from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE, CsvReader, Reader
 from hushuffle.collection.request import Asked, Gathered, Request
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Specification
 from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
@@ -46,17 +45,15 @@ _WRONG: Final = {
 def check(specification: Specification) -> None:
     """Refuse collections that Spark does not support."""
     if specification.population.whose is not None and not specification.memoised:
-        message = "Spark does not collect several records per person yet: pass `--engine local`."
-        raise UnsupportedProtocolError(message)
+        unsupported("Spark does not collect several records per person yet: pass `--engine local`.")
     if getattr(specification.population, "quarantine", None) is not None:
-        message = 'Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.'
-        raise UnsupportedProtocolError(message)
+        unsupported('Spark sets no records aside (bad_rows = "quarantine"): pass `--engine local`.')
     if specification.shuffler.reveals is Reveals.NOISY_ORDER:
-        message = "A Mallows shuffle needs all records in one order, which Spark does not keep: pass `--engine local`."
-        raise UnsupportedProtocolError(message)
+        unsupported(
+            "A Mallows shuffle needs all records in one order, which Spark does not keep: pass `--engine local`."
+        )
     if specification.shuffler.build().kept < 1:
-        message = "A shuffler that samples the reports runs on one machine only: pass `--engine local`."
-        raise UnsupportedProtocolError(message)
+        unsupported("A shuffler that samples the reports runs on one machine only: pass `--engine local`.")
     check_installed()
 
 

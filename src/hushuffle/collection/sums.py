@@ -18,7 +18,7 @@ from hushuffle.collection.engines.local import ExternalShuffle
 from hushuffle.collection.engines.spark_session import check_installed
 from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
-from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Request, TooFewPeople, rounds_of
+from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Request, refuse_few, rounds_of
 from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
 from hushuffle.curves.shared_sums import SharedSums
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError
@@ -85,7 +85,9 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
         spill.mkdir(mode=0o700)
         with opened_source(selection, request, grid, spill) as source:
             counted = source.count()
-            _refuse_few(counted.people, request.min_batch, specification.targets.people)
+            refuse_few(
+                counted.people, request.min_batch, specification.targets.people, (2, "a sum by several messages")
+            )
             protocol = specification.build(counted.people)
             layout = layout_of(protocol)
             shuffle = ExternalShuffle(layout.dtype, spill, rng=secure(), memory=request.memory)
@@ -96,7 +98,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             entries = source.entries()
         if shuffle.size != counted.people * protocol.messages:
             fail("The files have changed while they were read: nothing was released. Run the collection again.")
-        text = _released(specification, protocol)
+        text, times, delta = _released(specification, protocol), specification.times, specification.delta
         write_reports(folder / MESSAGES, _told(shuffle, request), layout=layout)
         collected = CollectedSum(
             protocol=protocol,
@@ -104,7 +106,7 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
             files=(out / MESSAGES, out / MANIFEST),
             dropped=counted.dropped,
             clipped=counted.clipped,
-            total=_total(specification, protocol),
+            total=None if times == 1 else (times, dp.compose([(protocol, times)], delta=delta), delta),
         )
         with ExitStack() as held:
             note: Callable[[], None] | None = None
@@ -140,12 +142,6 @@ def _admitted(collected: CollectedSum, request: Request, key: bytes | None, cand
     return replace(collected, rounds=rounds, repeated=not new)
 
 
-def _total(specification: SumSpecification, protocol: SplitAndMix) -> tuple[int, Bound, float] | None:
-    """Return the joint guarantee of all rounds, if there are several."""
-    times, delta = specification.times, specification.delta
-    return None if times == 1 else (times, dp.compose([(protocol, times)], delta=delta), delta)
-
-
 def layout_of(protocol: SplitAndMix) -> ReportLayout:
     """Return the layout of the column of messages in a file."""
     return ReportLayout(names=("message",), limits=(protocol.modulus,))
@@ -156,13 +152,6 @@ def _refuse_options(request: Request) -> None:
         fail("The messages of a sum are released without an order: remove --reference.")
     if request.master is not None:
         check_installed()
-
-
-def _refuse_few(people: int, batch: int, target: int | None) -> None:
-    for least, source in ((2, "a sum by several messages"), (target or 1, "targets.people"), (batch, "--min-batch")):
-        if people < least:
-            message = f"{people:,} people are fewer than the {least:,} that {source} requires: nothing was released."
-            raise TooFewPeople(message)
 
 
 def _told(shuffle: ExternalShuffle, request: Request) -> Iterator[Any]:

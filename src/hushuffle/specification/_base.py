@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias
+from functools import partial
+from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
 
 import tomli_w
 from pydantic import (
@@ -26,6 +27,8 @@ from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.conditions import parse_condition
 from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
 from hushuffle.tables.labels import as_label
+
+_Value = TypeVar("_Value")
 
 
 class Section(BaseModel):
@@ -110,6 +113,19 @@ class File(Section):
         return tomli_w.dumps(self.plain())
 
 
+def table_in(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the table under a key; an empty table if the entry is missing or has another type."""
+    entry = raw.get(key)
+    return entry if isinstance(entry, dict) else {}
+
+
+def tables_in(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the tables in the list under a key, with an empty table in place of each entry of another type."""
+    entry = raw.get(key)
+    tables = entry if isinstance(entry, list | tuple) else ()
+    return [table if isinstance(table, dict) else {} for table in tables]
+
+
 def either(first: str, second: str) -> dict[str, Any]:
     """Return the JSON schema that requires exactly one of the two keys."""
     return {"oneOf": [{"required": [first]}, {"required": [second]}]}
@@ -143,19 +159,16 @@ def _seed(value: Any) -> int | str:
     return seed
 
 
-def _text_of_label(value: Any) -> Any:
-    return as_label(value) if isinstance(value, int) else value
-
-
 def _printable(value: str) -> str:
     if not value.isprintable() or not value.strip():
         refuse("must be text on one line, without control characters")
     return value
 
 
-def _condition(value: str) -> str:
+def checked(value: _Value, check: Callable[[_Value], object]) -> _Value:
+    """Return the value; an `InvalidInputError` of `check` becomes a problem that pydantic collects."""
     try:
-        parse_condition(value)
+        check(value)
     except InvalidInputError as error:
         refuse(error.problem.rule, error.problem.hint)
     return value
@@ -181,7 +194,7 @@ Seed = Annotated[
 
 Label = Annotated[
     str,
-    BeforeValidator(_text_of_label),
+    BeforeValidator(lambda value: as_label(value) if isinstance(value, int) else value),
     AfterValidator(_printable),
     WithJsonSchema({"type": ["string", "integer", "boolean"]}),
 ]
@@ -190,28 +203,12 @@ Label = Annotated[
 Name = Annotated[str, AfterValidator(_printable)]
 """Text on one line."""
 
-ConditionText = Annotated[str, AfterValidator(_condition)]
+ConditionText = Annotated[str, AfterValidator(partial(checked, check=parse_condition))]
 """The condition for a record to belong to a category, such as "> 0" or ">= 18 and < 30"."""
 
 
-def _encoding(value: str) -> str:
-    return _checked(value, check_encoding)
-
-
-def _separator(value: str) -> str:
-    return _checked(value, check_separator)
-
-
-def _checked(value: str, check: Callable[[str], None]) -> str:
-    try:
-        check(value)
-    except InvalidInputError as error:
-        refuse(error.problem.rule, error.problem.hint)
-    return value
-
-
-Encoding: TypeAlias = Annotated[str, AfterValidator(_encoding)]
-Separator: TypeAlias = Annotated[str, AfterValidator(_separator)]
+Encoding: TypeAlias = Annotated[str, AfterValidator(partial(checked, check=check_encoding))]
+Separator: TypeAlias = Annotated[str, AfterValidator(partial(checked, check=check_separator))]
 
 
 class CsvKeys(Section):

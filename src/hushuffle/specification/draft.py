@@ -91,7 +91,7 @@ def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
     document = {
         "title": column.name if column.name.isprintable() else "Survey",
         "population": population,
-        "randomizer": {"kind": _kind(k), "epsilon": 2.0},
+        "randomizer": {"kind": "randomized-response" if k <= 10 else "subset-selection", "epsilon": 2.0},
         "shuffler": {"kind": "uniform"},
         "targets": {"delta": 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)},
     }
@@ -103,7 +103,7 @@ def _person(inspection: Inspection, chosen: Profile) -> str:
     """Return lines that ask whose record a row is, with the candidate columns: only the owner can answer."""
     lines = [
         f'Which column identifies the person of a row? Write its name instead of "{ASKED}", or "{NO_COLUMN}" if every '
-        "row is a different person.",
+        "row is a different person."
     ]
     for column in inspection.people_columns:
         if column.name != chosen.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
@@ -131,12 +131,6 @@ def repeats(column: Profile) -> str:
     if mean == 1:
         return "1"
     return shown if shown != "1.00" else "a little over 1"
-
-
-def _kind(k: int) -> str:
-    if k <= 10:
-        return "randomized-response"
-    return "subset-selection"
 
 
 def _words(column: Profile, population: dict[str, Any]) -> str:
@@ -211,12 +205,9 @@ def _labels(column: Profile, least: int) -> dict[str, Any] | None:
     keys: dict[str, Any] = {"categories": sorted(names, key=_in_order)}
     keys |= {key: True for key in ("trim", "casefold") if getattr(tidying, key)}
     if not column.exact or len(names) < groups.height or len(names) < 2:
-        keys["otherwise"] = next(word for word in _others() if word not in names)
+        others = ("other", "none of these", "any other value", "a value that is not listed")
+        keys["otherwise"] = next(word for word in others if word not in names)
     return keys
-
-
-def _others() -> Sequence[str]:
-    return ("other", "none of these", "any other value", "a value that is not listed")
 
 
 def _in_order(label: str) -> tuple[float, str]:
@@ -231,20 +222,15 @@ def _in_numbers(column: Profile) -> pl.DataFrame:
 
 
 def _number_edges(column: Profile) -> list[float | int]:
-    """Return round numbers that divide the values into about five parts."""
+    """Return numbers of two significant digits that divide the values into about five parts."""
     table = _in_numbers(column).sort("number")
     if not table.height:
         return []
     below = table["count"].cum_sum() / table["count"].sum()
     cuts = [float(table["number"][int(below.search_sorted(share))]) for share in (0.2, 0.4, 0.6, 0.8)]
-    rounded = sorted({_round(cut) for cut in cuts})
+    rounded = sorted({float(f"{cut:.1e}") for cut in cuts})
     low, high = float(table["number"][0]), float(table["number"][-1])
     return [int(edge) if edge.is_integer() else edge for edge in rounded if low < edge <= high]
-
-
-def _round(value: float) -> float:
-    """Return a number rounded to two significant digits."""
-    return float(f"{value:.1e}")
 
 
 def _date_edges(column: Profile) -> list[date]:

@@ -9,27 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 
-from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.settings import Table
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
-from hushuffle.specification._base import Epsilon, Name, Probability, Section, ShufflerSection, either, refuse
+from hushuffle.specification._base import Epsilon, Name, Probability, Section, ShufflerSection, checked, either, refuse
 from hushuffle.specification.order import MallowsShuffle, Order
 
-PLANNED = {
-    "adversaries": ("traffic",),
-}
+PLANNED = {"adversaries": ("traffic",)}
 """Values of `kind` that are reserved but not implemented."""
 
 
 Rows = Annotated[
     tuple[
-        Annotated[
-            tuple[Annotated[float, Field(strict=True, ge=0, le=1)], ...],
-            Field(strict=False, min_length=1),
-        ],
-        ...,
+        Annotated[tuple[Annotated[float, Field(strict=True, ge=0, le=1)], ...], Field(strict=False, min_length=1)], ...
     ],
     Field(strict=False, min_length=2),
 ]
@@ -73,7 +66,6 @@ class DeclaredShuffler(ShufflerSection):
         return self.build().assumed
 
     def build(self) -> shufflers.Shuffler:
-        """Return the shuffler."""
         table = _table(self.mechanism)
         settings = {
             name: value.law() if isinstance(value, DrawnDummies) else value
@@ -146,11 +138,7 @@ class DrawnDummies(Section):
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
-        try:
-            self.law()
-        except InvalidInputError as error:
-            refuse(error.problem.rule, error.problem.hint)
-        return self
+        return checked(self, type(self).law)
 
 
 class BinomialDummies(DrawnDummies):
@@ -163,7 +151,6 @@ class BinomialDummies(DrawnDummies):
     """Probability of success."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.binomial(trials=self.trials, p=self.p)
 
 
@@ -175,7 +162,6 @@ class GeometricDummies(DrawnDummies):
     """Mean number of dummies."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.geometric(mean=self.mean)
 
 
@@ -189,7 +175,6 @@ class LaplaceDummies(DrawnDummies):
     """Scale: a number of dummies farther from the center by `scale` is less likely by a factor e."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the distribution of the number of dummies."""
         return shufflers.DummyLaw.discrete_laplace(center=self.center, scale=self.scale)
 
 
@@ -205,7 +190,6 @@ class OwnDummies(DrawnDummies):
     """Probabilities of `numbers`; the sum is 1."""
 
     def law(self) -> shufflers.DummyLaw:
-        """Return the distribution of the number of dummies."""
         if not len(self.numbers) == len(set(self.numbers)) == len(self.probabilities):
             refuse("must have as many probabilities as different numbers")
         return shufflers.DummyLaw.of(dict(zip(self.numbers, self.probabilities, strict=True)))
@@ -219,7 +203,6 @@ class EndlessDummies(DrawnDummies):
     """Ratio of the probabilities of m + 1 and of m dummies."""
 
     def law(self) -> shufflers.GeometricDummies:
-        """Return the distribution of the number of dummies."""
         return shufflers.GeometricDummies(ratio=self.ratio)
 
 

@@ -65,10 +65,8 @@ def number_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield the problems with keys of numbers; the bounds are public and must be in the file."""
     if population.get("kind") != "number":
         for key in (key for key in _GRID if key in population):
-            rule, hint = (
-                'must go with kind = "number"',
-                'For example kind = "number", low = 0, high = 100, levels = 21.',
-            )
+            rule = 'must go with kind = "number"'
+            hint = 'For example kind = "number", low = 0, high = 100, levels = 21.'
             yield Problem(key=f"population.{key}", rule=rule, value=f"{population[key]}", hint=hint)
         return
     for key in (key for key in _GRID if key not in population):

@@ -10,25 +10,17 @@ from pydantic import ConfigDict, Field
 from hushuffle.errors import Problem, UnsupportedProtocolError
 from hushuffle.mechanisms import shufflers
 from hushuffle.mechanisms.shufflers.base import Reveals
-from hushuffle.specification._base import Section, ShufflerSection, either
+from hushuffle.specification._base import Section, ShufflerSection, either, table_in, tables_in
 
 _KEYS: Final = ("columns", "column", "edges")
-_GOES_WITH: Final = {
-    "radius": "columns",
-    "nearest": "columns",
-    "metric": "columns",
-    "steps": "edges",
-    "id": "edges",
-}
+_GOES_WITH: Final = {"radius": "columns", "nearest": "columns", "metric": "columns", "steps": "edges", "id": "edges"}
 _Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class Groups(Section):
     """Groups of people whose records may be exchanged."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": [key]} for key in _KEYS]},
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in _KEYS]})
 
     columns: Annotated[tuple[_Text, ...], Field(strict=False, min_length=1)] | None = None
     """Public columns of numbers, such as latitude and longitude; with radius, or nearest."""
@@ -119,7 +111,7 @@ class Order(Section):
 
 def with_order_adversaries(raw: Any) -> Any:
     """Return the tables of a specification; add default adversaries to a Mallows shuffle without adversaries."""
-    mallows = isinstance(raw, dict) and _table(raw, "shuffler").get("kind") == "mallows"
+    mallows = isinstance(raw, dict) and table_in(raw, "shuffler").get("kind") == "mallows"
     if not mallows or "adversaries" in raw:
         return raw
     return {**raw, "adversaries": [{"kind": "order"}, {"kind": "linker"}]}
@@ -127,17 +119,17 @@ def with_order_adversaries(raw: Any) -> Any:
 
 def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every broken rule about order privacy; values of the wrong type are reported elsewhere."""
-    shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
+    shuffler, population = table_in(raw, "shuffler"), table_in(raw, "population")
     mallows = shuffler.get("kind") == "mallows"
     if mallows:
         yield from _shuffle(shuffler, population)
-    readers = [place for place, table in enumerate(_tables(raw, "adversaries")) if table.get("kind") == "order"]
+    readers = [place for place, table in enumerate(tables_in(raw, "adversaries")) if table.get("kind") == "order"]
     for place in readers[:1]:
-        yield from _adversary(_tables(raw, "adversaries")[place], raw, f"adversaries[{place}]")
+        yield from _adversary(tables_in(raw, "adversaries")[place], raw, f"adversaries[{place}]")
     for place in readers[1:]:
         hint = "One reads the order for all."
         yield Problem(key=f"adversaries[{place}].kind", rule="must be listed once", value='"order" again', hint=hint)
-    if _table(raw, "run").get("show_people") is True:
+    if table_in(raw, "run").get("show_people") is True:
         yield from _map(raw)
 
 
@@ -154,10 +146,8 @@ def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iter
     if isinstance(groups, dict):
         yield from _groups(groups, population)
         if shuffler.get("reference") == "sweep" and "columns" not in groups:
-            hint = 'Use "best", "rcm" or "bfs".'
-            yield Problem(
-                key="shuffler.reference", rule="must be another without columns of numbers", value='"sweep"', hint=hint
-            )
+            rule, hint = "must be another without columns of numbers", 'Use "best", "rcm" or "bfs".'
+            yield Problem(key="shuffler.reference", rule=rule, value='"sweep"', hint=hint)
 
 
 def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -190,7 +180,7 @@ def _groups(groups: Mapping[str, Any], population: Mapping[str, Any]) -> Iterato
 
 
 def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) -> Iterator[Problem]:
-    shuffler, population = _table(raw, "shuffler"), _table(raw, "population")
+    shuffler, population = table_in(raw, "shuffler"), table_in(raw, "population")
     if shuffler.get("kind") != "mallows":
         rule = 'must be an adversary without order, unless [shuffler] kind = "mallows"'
         hint = "Other shufflers reveal nothing about the order, or reveal it completely."
@@ -199,7 +189,7 @@ def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) 
     attack = adversary.get("attack")
     if not isinstance(attack, dict):
         return
-    if "radius" in attack and "columns" not in _table(shuffler, "groups"):
+    if "radius" in attack and "columns" not in table_in(shuffler, "groups"):
         hint = "A person's group is the neighbourhood."
         rule = "must be left out unless groups are made from columns of numbers"
         yield Problem(key=f"{here}.attack.radius", rule=rule, value=f"{attack['radius']}", hint=hint)
@@ -214,28 +204,17 @@ def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) 
 
 
 def _map(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    shuffler = _table(raw, "shuffler")
-    drawn = len(_columns(_table(shuffler, "groups"))) == 2
+    shuffler = table_in(raw, "shuffler")
+    drawn = len(_columns(table_in(shuffler, "groups"))) == 2
     if shuffler.get("kind") != "mallows" or not drawn or not _reports_values(raw):
         rule = "must be false unless people have a place: a Mallows shuffle with two columns, and randomized response"
         yield Problem(key="run.show_people", rule=rule, value="true")
 
 
 def _reports_values(raw: Mapping[str, Any]) -> bool:
-    return _table(raw, "randomizer").get("kind") == "randomized-response"
+    return table_in(raw, "randomizer").get("kind") == "randomized-response"
 
 
 def _columns(groups: Mapping[str, Any]) -> list[Any]:
     columns = groups.get("columns")
     return [name for name in columns if isinstance(name, str)] if isinstance(columns, list | tuple) else []
-
-
-def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table = raw.get(key)
-    return table if isinstance(table, dict) else {}
-
-
-def _tables(raw: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    entry = raw.get(key)
-    tables = entry if isinstance(entry, list | tuple) else ()
-    return [table if isinstance(table, dict) else {} for table in tables]

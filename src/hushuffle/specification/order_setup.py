@@ -18,7 +18,7 @@ from hushuffle.questions.order.groups import Metric
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import People, Specification
 from hushuffle.specification import order as asked
-from hushuffle.specification._base import unfit
+from hushuffle.specification._base import ShufflerSection, unfit
 from hushuffle.tables.csv_form import CsvForm
 
 Floats = npt.NDArray[np.float64]
@@ -101,14 +101,10 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
     """
     if specification.shuffler.kind != "mallows":
         return None
-    return arrangement(
-        cast("asked.MallowsShuffle", specification.shuffler), Source.of(specification, people, base_folder)
-    )
+    return arrangement(specification.shuffler, Source.of(specification, people, base_folder))
 
 
-def arrangement(
-    wanted: asked.MallowsShuffle, source: Source, given: Callable[[], Integers] | None = None
-) -> Arrangement:
+def arrangement(section: ShufflerSection, source: Source, given: Callable[[], Integers] | None = None) -> Arrangement:
     """Return the arrangement of a Mallows shuffle; `given` reads a public order, which is otherwise computed.
 
     Raises:
@@ -117,8 +113,11 @@ def arrangement(
 
     Source: docs/theory/order.md, Theorem 5.
     """
-    metric: Metric = wanted.groups.metric or "euclidean"
-    places = _places(wanted.groups, source)
+    from hushuffle.tables.public_columns import load_numbers  # noqa: PLC0415 - Polars is for those who have files
+
+    wanted = cast("asked.MallowsShuffle", section)
+    metric, columns = wanted.groups.metric or "euclidean", wanted.groups.columns
+    places = None if columns is None else load_numbers(source.data, columns, **source.where)
     groups = _groups(wanted.groups, source, places, metric, only_codes=given is not None)
     if int(groups.sizes.max()) < 2:
         hint = "Use a larger radius or coarser labels, so that groups have several people."
@@ -151,13 +150,6 @@ def arrangement(
 def coins(seed: int | str) -> Randomness:
     """Return the source of randomness: reproducible if run.seed is set, else secure."""
     return secure() if seed == "secure" else reproducible(int(seed))
-
-
-def _places(groups: asked.Groups, source: Source) -> Floats | None:
-    """Return the coordinates of all people if the groups are made from coordinates, else None."""
-    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
-
-    return None if groups.columns is None else tables.load_numbers(source.data, groups.columns, **source.where)
 
 
 def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric, *, only_codes: bool) -> Groups:

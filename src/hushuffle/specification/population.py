@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -31,6 +32,7 @@ from hushuffle.specification._base import (
     Section,
     Separator,
     WithoutFiles,
+    checked,
     refuse,
     unfit,
 )
@@ -150,14 +152,6 @@ def _edge(value: Any) -> Edge:
     return edge
 
 
-def _bins(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    try:
-        Bins(edges=edges)
-    except InvalidInputError as error:
-        refuse(error.problem.rule, error.problem.hint)
-    return edges
-
-
 def bin_labels(edges: Any) -> list[str] | None:
     """Return the labels of bins with the edges in a file; None if the edges are invalid."""
     if not isinstance(edges, list | tuple):
@@ -170,6 +164,7 @@ def bin_labels(edges: Any) -> list[str] | None:
 
 _EDGE_SCHEMA: Final = {"anyOf": [{"type": "number"}, {"type": "string", "format": "date"}]}
 AnyEdge = Annotated[Any, PlainValidator(_edge), WithJsonSchema(_EDGE_SCHEMA)]
+_check_bins = partial(checked, check=lambda edges: Bins(edges=edges))
 
 
 class DataPopulation(Numeric):
@@ -191,7 +186,7 @@ class DataPopulation(Numeric):
     """A table of conditions by category, a list of labels, or "from-data"; this, `categories_file` or `bins`."""
     categories_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of labels, one on each line, or the first column of a CSV file. Relative to this file's folder."""
-    bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_bins)] | None = None
+    bins: Annotated[tuple[AnyEdge, ...], Field(strict=False), AfterValidator(_check_bins)] | None = None
     """Edges of intervals of numbers or dates, such as [0, 18, 65, inf]; an interval includes its lower edge."""
     trim: bool = False
     """Whether spaces around values are ignored."""

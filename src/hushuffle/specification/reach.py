@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field
 
-from hushuffle.errors import DataError, InvalidInputError, Problem, UnsupportedProtocolError
+from hushuffle._checks import fail
+from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
 from hushuffle.model import Population
-from hushuffle.specification._base import CsvKeys, Name, Section, WithoutFiles, either, unfit
+from hushuffle.specification._base import CsvKeys, Name, Section, WithoutFiles, either, table_in, tables_in, unfit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,8 +129,7 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
             try:
                 filters.append(encoder.encode_chunks(read))
             except InvalidInputError as error:
-                message = f"{source}, the identifiers of {name}: {error}"
-                raise DataError(message) from None
+                fail(f"{source}, the identifiers of {name}: {error}")
             members.append(read.members())
             dropped += read.dropped
         population = Population(
@@ -210,23 +210,17 @@ def about_reach(raw: Mapping[str, Any]) -> bool:
 
 def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield conflicts between the keys of a reach study, or a bit-flipping randomizer outside a reach study."""
-    randomizer, shuffler, targets = (_table(raw, key) for key in ("randomizer", "shuffler", "targets"))
+    randomizer, shuffler, targets = (table_in(raw, key) for key in ("randomizer", "shuffler", "targets"))
     flips = randomizer.get("kind") == "bit-flipping"
     if not about_reach(raw):
         if flips:
             hint = "For people with one answer each, use randomized-response or local-hashing."
-            yield Problem(
-                key="population",
-                rule='must have publishers or audiences for kind = "bit-flipping"',
-                value="neither",
-                hint=hint,
-            )
+            rule = 'must have publishers or audiences for kind = "bit-flipping"'
+            yield Problem(key="population", rule=rule, value="neither", hint=hint)
         return
     if isinstance(randomizer.get("kind"), str) and not flips:
-        hint = "Reach studies flip the bits of the publishers' filters."
-        yield Problem(
-            key="randomizer.kind", rule='must be "bit-flipping" here', value=f'"{randomizer["kind"]}"', hint=hint
-        )
+        value, hint = f'"{randomizer["kind"]}"', "Reach studies flip the bits of the publishers' filters."
+        yield Problem(key="randomizer.kind", rule='must be "bit-flipping" here', value=value, hint=hint)
     if isinstance(shuffler.get("kind"), str) and shuffler["kind"] != "uniform":
         hint = "The estimates use counts of columns, which have no order."
         yield Problem(key="shuffler.kind", rule='must be "uniform" here', value=f'"{shuffler["kind"]}"', hint=hint)
@@ -234,19 +228,15 @@ def reach_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
         hint = "Or set targets.epsilon: then assess uses the smallest p that meets it."
         yield Problem(key="randomizer.p", rule="must be given, or else targets.epsilon", value="neither", hint=hint)
     yield from _adversaries(raw)
-    yield from _population(_table(raw, "population"))
+    yield from _population(table_in(raw, "population"))
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    entry = raw.get("adversaries")
-    tables = entry if isinstance(entry, list | tuple) else ()
-    for position, table in enumerate(tables):
-        kind = table.get("kind") if isinstance(table, dict) else None
+    for position, table in enumerate(tables_in(raw, "adversaries")):
+        kind, key = table.get("kind"), f"adversaries[{position}].kind"
         if isinstance(kind, str) and kind != "strong":
             hint = "A column has no sender and no single answer. Use strong, which is the worst case."
-            yield Problem(
-                key=f"adversaries[{position}].kind", rule='must be "strong" here', value=f'"{kind}"', hint=hint
-            )
+            yield Problem(key=key, rule='must be "strong" here', value=f'"{kind}"', hint=hint)
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
@@ -260,11 +250,6 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
             if isinstance(size, int) and size >= people:
                 rule = f"must be fewer than all {people:,} people"
                 yield Problem(key=f"population.audiences.{name}", rule=rule, value=f"{size}")
-
-
-def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    table = raw.get(key)
-    return table if isinstance(table, dict) else {}
 
 
 class _Identifiers:
@@ -312,6 +297,5 @@ def _reached(people: npt.NDArray[np.int64]) -> int:
     """
     reached = int(people.sum())
     if not reached:
-        message = "all audiences are empty, so there is no reach to measure."
-        raise DataError(message)
+        fail("all audiences are empty, so there is no reach to measure.")
     return reached

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 import tomli_w
 from pydantic import ValidationError
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from hushuffle import _checks
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
-from hushuffle.specification._base import File
+from hushuffle.specification._base import File, table_in, unfit
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.specification.rules import with_files
@@ -40,11 +40,11 @@ def read_text(path: str | Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        _fail(file, Problem(key="file", rule="must exist", value="no such file"))
+        unfit("file", "must exist", "no such file", where=str(file))
     except OSError as error:
-        _fail(file, Problem(key="file", rule="must be a file that can be read", value=cause(error)))
+        unfit("file", "must be a file that can be read", cause(error), where=str(file))
     except UnicodeDecodeError as error:
-        _fail(file, Problem(key="file", rule="must be UTF-8 text", value=f"something else at byte {error.start}"))
+        unfit("file", "must be UTF-8 text", f"something else at byte {error.start}", where=str(file))
 
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
@@ -85,7 +85,7 @@ def text_of(name: str, tables: Mapping[str, Any]) -> str:
 def refuse_other_kind(text: str, key: str, what: str, hint: str, *, file: str) -> None:
     """Refuse a file of another type, recognized by its top-level key `key`, and state its purpose."""
     if key in tables_of(text):
-        _fail(file, Problem(key=key, rule="must be left out here", value=what, hint=hint))
+        unfit(key, "must be left out here", what, hint, where=file)
 
 
 def parsed(
@@ -103,11 +103,11 @@ def parsed(
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        _fail(file, _syntax(str(error), text, file))
+        raise SpecificationError(file, (_syntax(str(error), text, file),)) from None
     except RecursionError:
-        _fail(file, Problem(key="file", rule="must not nest so deeply", value="hundreds of brackets"))
+        unfit("file", "must not nest so deeply", "hundreds of brackets", where=file)
     except ValueError:  # of Python, about integers
-        _fail(file, Problem(key="file", rule="must have numbers of fewer digits", value="thousands of digits"))
+        unfit("file", "must have numbers of fewer digits", "thousands of digits", where=file)
     tables, unread = (raw, ()) if prepare is None else prepare(raw)
     broken, problems = [*unread, *model.problems(tables)], []
     try:
@@ -133,7 +133,7 @@ def _syntax(message: str, text: str, file: str) -> Problem:
     return Problem(key=key, rule=f"must be valid TOML ({place[1]})", value=shown(text.split("\n")[line - 1].strip()))
 
 
-def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]:
+def _in_order(problems: Sequence[Problem], sections: Sequence[str]) -> Iterator[Problem]:
     """Yield each problem once, section by section, the top of the file first."""
 
     def rank(one: Problem) -> int:
@@ -141,10 +141,6 @@ def _in_order(problems: list[Problem], sections: list[str]) -> Iterator[Problem]
         return sections.index(name) if name in sections else -1
 
     yield from sorted(dict.fromkeys(problems), key=rank)
-
-
-def _fail(file: str | Path, problem: Problem) -> NoReturn:
-    raise SpecificationError(str(file), (problem,)) from None
 
 
 _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets", "statement")
@@ -277,7 +273,7 @@ def parse_collection(text: str, *, file: str = "specification", base_folder: Pat
         except SpecificationError as error:
             problems += [_placed(problem, position) for problem in error.problems]
     if problems:
-        raise SpecificationError(file, tuple(sorted(dict.fromkeys(problems), key=_rank)))
+        raise SpecificationError(file, tuple(_in_order(problems, _SECTIONS)))
     whole = next(iter(specifications.values()))
     return Collection(
         title=whole.title,
@@ -330,9 +326,8 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
     for position, column in _tables(raw):
         here, name = f"columns[{position}]", _name(column)
         for key in column.keys() & _NOT_OF_COLUMNS.keys():
-            yield Problem(
-                key=f"{here}.{key}", rule="is not a known key", value=shown(column[key]), hint=_NOT_OF_COLUMNS[key]
-            )
+            value, hint = shown(column[key]), _NOT_OF_COLUMNS[key]
+            yield Problem(key=f"{here}.{key}", rule="is not a known key", value=value, hint=hint)
         if "column" in column and any(column["column"] == other.get("column") for other in before):
             hint = "Everybody reports each answer once."
             yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
@@ -355,20 +350,19 @@ def _folder(name: str, key: str) -> Iterator[Problem]:
 
 def _keeps_order(raw: Mapping[str, Any]) -> bool:
     """Return whether the release keeps some of the order of the reports."""
-    shuffler = raw.get("shuffler")
-    return isinstance(shuffler, dict) and shuffler.get("kind") in ("mallows", "none")
+    return table_in(raw, "shuffler").get("kind") in ("mallows", "none")
 
 
 def _counted(raw: Mapping[str, Any]) -> bool:
     """Return whether the population is a number of people, without data."""
-    population = raw.get("population")
-    return isinstance(population, dict) and "n" in population and "data" not in population
+    population = table_in(raw, "population")
+    return "n" in population and "data" not in population
 
 
 def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     """Return the text of an ordinary specification with this column only."""
-    population = raw.get("population")
-    shared = {key: population[key] for key in _SHARED if key in population} if isinstance(population, dict) else {}
+    population = table_in(raw, "population")
+    shared = {key: population[key] for key in _SHARED if key in population}
     answers = {key: value for key, value in column.items() if key not in _BESIDES}
     tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets", "statement") if key in raw}
     if _counted(raw):
@@ -408,8 +402,3 @@ def _tables(raw: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
 
 def _name(column: Mapping[str, Any]) -> str:
     return str(column.get("name", column.get("column", "")))
-
-
-def _rank(problem: Problem) -> int:
-    root = re.split(r"[.\[]", problem.key)[0]
-    return _SECTIONS.index(root) if root in _SECTIONS else -1

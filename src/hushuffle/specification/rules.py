@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from hushuffle.errors import DataError, InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.specification._base import table_in, tables_in
 from hushuffle.specification.kinds import RANDOMIZERS, SHUFFLERS
 from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
@@ -25,7 +26,7 @@ _GUESSERS: Final = ("uninformed", "strong", "informed")
 
 def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every broken rule; values of the wrong type are reported elsewhere."""
-    population = _table(raw, "population")
+    population = table_in(raw, "population")
     yield from _population(population)
     yield from _persons(raw, population)
     yield from _rounds(raw)
@@ -40,22 +41,20 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:
     """Yield settings that are impossible for n people and k categories (None: not yet known)."""
-    randomizer, truthful = _table(raw, "randomizer"), True
+    randomizer, truthful = table_in(raw, "randomizer"), True
     kind = randomizer.get("kind")
     if isinstance(kind, str) and kind in RANDOMIZERS:
         problems = list(RANDOMIZERS[kind].mechanism.problems(randomizer, k))
         yield from problems
         truthful = bool(problems) or _truthful(kind, randomizer, k)
-        if not problems and _table(raw, "shuffler").get("kind") == "secure-aggregation":
-            yield from _sums(kind, randomizer, _table(raw, "shuffler"), k)
-    yield from _shuffler(_table(raw, "shuffler"), truthful=truthful, n=n, k=k)
-    for position, adversary in enumerate(_adversary_tables(raw)):
+        if not problems and table_in(raw, "shuffler").get("kind") == "secure-aggregation":
+            yield from _sums(kind, randomizer, table_in(raw, "shuffler"), k)
+    yield from _shuffler(table_in(raw, "shuffler"), truthful=truthful, n=n, k=k)
+    for position, adversary in enumerate(tables_in(raw, "adversaries")):
         informed = _integer(adversary, "m") if adversary.get("kind") == "informed" else None
         if n is not None and informed is not None and informed > n - 1:
-            hint = "The adversary can know at most the n - 1 other people."
-            yield Problem(
-                key=f"adversaries[{position}].m", rule=f"must be <= n - 1 = {n - 1}", value=f"{informed}", hint=hint
-            )
+            rule, hint = f"must be <= n - 1 = {n - 1}", "The adversary can know at most the n - 1 other people."
+            yield Problem(key=f"adversaries[{position}].m", rule=rule, value=f"{informed}", hint=hint)
 
 
 def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism | None:
@@ -111,17 +110,12 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
         hint = "Set k, the number of categories, if they have no names."
         yield Problem(key="population", rule="must have either k or categories", value=given, hint=hint)
     if population.get("categories") == FROM_DATA and population.get("allow_categories_from_data") is not True:
-        yield Problem(
-            key="population.categories",
-            rule="must be chosen before the collection, since categories from the data reveal that records have them",
-            value=f'"{FROM_DATA}"',
-            hint="To allow it nevertheless, set allow_categories_from_data = true.",
-        )
+        rule = "must be chosen before the collection, since categories from the data reveal that records have them"
+        hint = "To allow it nevertheless, set allow_categories_from_data = true."
+        yield Problem(key="population.categories", rule=rule, value=f'"{FROM_DATA}"', hint=hint)
     if population.get("categories") == FROM_DATA and "otherwise" in population:
-        hint = "All values that occur are categories."
-        yield Problem(
-            key="population.otherwise", rule="must be left out here", value=f"{population['otherwise']!r}", hint=hint
-        )
+        value, hint = f"{population['otherwise']!r}", "All values that occur are categories."
+        yield Problem(key="population.otherwise", rule="must be left out here", value=value, hint=hint)
     yield from categories_problems(population)
     listed = _listed(population)
     if listed is None:
@@ -153,16 +147,13 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
         hint = 'For example person = "user", the column that identifies the person of a record.'
         yield Problem(key="population.reports_per_person", rule="needs person", value=f"{most}", hint=hint)
     if isinstance(person, str):
+        key, value = "population.person", f'"{person}"'
         if person == population.get("column"):
             hint = "person is the column that identifies each record's person, not the column of answers."
-            yield Problem(
-                key="population.person", rule="must not be the private column", value=f'"{person}"', hint=hint
-            )
-        if _table(raw, "shuffler").get("kind") == "mallows":
+            yield Problem(key=key, rule="must not be the private column", value=value, hint=hint)
+        if table_in(raw, "shuffler").get("kind") == "mallows":
             hint = "A person has one place in a public order: keep one record per person before the collection."
-            yield Problem(
-                key="population.person", rule="must be left out with a Mallows shuffle", value=f'"{person}"', hint=hint
-            )
+            yield Problem(key=key, rule="must be left out with a Mallows shuffle", value=value, hint=hint)
 
 
 def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
@@ -170,7 +161,7 @@ def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
     rounds = raw.get("rounds")
     if isinstance(rounds, int) and rounds > 1:
         hint = "Assess one round. hushuffle.dp.compose composes rounds if their distribution is known."
-        if _table(raw, "shuffler").get("kind") == "mallows":
+        if table_in(raw, "shuffler").get("kind") == "mallows":
             rule = "must be left out with a Mallows shuffle, whose order reveals more in each round"
             yield Problem(key="rounds", rule=rule, value=f"{rounds}", hint=hint)
         if about_reach(raw):
@@ -199,7 +190,7 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
         hint = "Two equal answers of a person would repeat one report."
         rule = "must be 1 with memoised reports"
         yield Problem(key="population.reports_per_person", rule=rule, value=f"{most}", hint=hint)
-    shuffler, averaged = _table(raw, "shuffler"), "Fresh randomness averages out over many rounds."
+    shuffler, averaged = table_in(raw, "shuffler"), "Fresh randomness averages out over many rounds."
     section = SHUFFLERS.get(str(shuffler.get("kind")))
     if section is not None and section.declared().messages:
         rule = "must be a shuffler without dummies for memoised reports"
@@ -210,21 +201,20 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
 
 
 def _adversaries(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    tables = _adversary_tables(raw)
+    tables = tables_in(raw, "adversaries")
     if raw.get("adversaries") in ([], ()):
         hint = "Remove the key for the default: uninformed, strong and linker."
         yield Problem(key="adversaries", rule="must be at least one", value="none", hint=hint)
     for position, table in enumerate(tables):
         if table and table in tables[:position]:
-            yield Problem(
-                key=f"adversaries[{position}]", rule="must be listed once", value=f'"{table.get("kind")}" twice'
-            )
+            value = f'"{table.get("kind")}" twice'
+            yield Problem(key=f"adversaries[{position}]", rule="must be listed once", value=value)
 
 
 def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield targets for which the adversary is missing."""
-    targets, adversaries = _table(raw, "targets"), raw.get("adversaries")
-    kinds = {str(table.get("kind")) for table in _adversary_tables(with_order_adversaries(raw))}
+    targets, adversaries = table_in(raw, "targets"), raw.get("adversaries")
+    kinds = {str(table.get("kind")) for table in tables_in(with_order_adversaries(raw), "adversaries")}
     if adversaries is None and about_reach(raw):
         kinds = {"strong"}
     elif adversaries is None and not kinds:
@@ -272,21 +262,9 @@ def _alike(population: Mapping[str, Any]) -> Iterator[Problem]:
     tidy = Counter(tidying.names(tuple(dict.fromkeys(names))))
     twice = sorted(label for label, times in tidy.items() if times > 1)
     if twice:
+        value = f"{', '.join(twice)} twice"
         hint = "With trim, surrounding spaces are ignored; with casefold, capital letters are ignored."
-        yield Problem(
-            key="population.categories", rule="must be distinct", value=f"{', '.join(twice)} twice", hint=hint
-        )
-
-
-def _adversary_tables(raw: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    entry = raw.get("adversaries")
-    tables = entry if isinstance(entry, list | tuple) else ()
-    return [table if isinstance(table, dict) else {} for table in tables]
-
-
-def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    entry = raw.get(key)
-    return entry if isinstance(entry, dict) else {}
+        yield Problem(key="population.categories", rule="must be distinct", value=value, hint=hint)
 
 
 def _integer(table: Mapping[str, Any], key: str) -> int | None:

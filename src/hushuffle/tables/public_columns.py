@@ -148,22 +148,14 @@ def _texts(source: str, column: str, *, n: int, **where: Unpack[Where]) -> pl.Se
     return table.to_series()
 
 
-def _read(
-    source: str,
-    columns: Sequence[str],
-    rule: Rule,
-    *,
-    n: int,
-    kept: Mask | None = None,
-    base_folder: Path | None = None,
-    form: CsvForm | None = None,
-) -> pl.DataFrame:
+def _read(source: str, columns: Sequence[str], rule: Rule, *, n: int, **where: Unpack[Where]) -> pl.DataFrame:
     """Return the columns of the people."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
-    table = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted).whole()
-    if table.height != (n if kept is None else kept.size):
+    file = open_source(source, base_folder=where.get("base_folder") or Path(), form=where.get("form"))
+    table, people = TableReader(file, wanted).whole(), where.get("kept")
+    if table.height != (n if people is None else people.size):
         fail(f"{source} has changed while it was read: {table.height:,} records now.")
-    return table if kept is None else table.filter(pl.Series(kept))
+    return table if people is None else table.filter(pl.Series(people))
 
 
 def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, mask: Mask | None) -> None:

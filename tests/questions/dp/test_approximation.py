@@ -148,8 +148,14 @@ def test_no_difference_no_loss() -> None:
 @pytest.mark.parametrize(
     ("survey", "message"),
     [
-        (protocol(matrix(np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])), 10**6), "some report excludes a value, for any number of people"),
-        (protocol(hs.RandomizedResponse(k=2, epsilon=math.inf), 10**6), "some report excludes a value, for any number of people"),
+        (
+            protocol(matrix(np.array([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]])), 10**6),
+            "some report excludes a value, for any number of people",
+        ),
+        (
+            protocol(hs.RandomizedResponse(k=2, epsilon=math.inf), 10**6),
+            "some report excludes a value, for any number of people",
+        ),
         (protocol(hs.RandomizedResponse(k=2, epsilon=math.log(1000)), 1000), "too few reports are alike"),
         (protocol(hs.RandomizedResponse(k=2, epsilon=1.0), 5), "too few reports are alike"),
         (

@@ -11,12 +11,13 @@ import hushuffle as hs
 from hushuffle.curves.rules import RULES
 from hushuffle.curves.search import LAWS, trail
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.mechanisms.shufflers import Shuffler
 
 THEORY = Path(__file__).parents[3] / "docs" / "theory"
 RESPONSE = hs.RandomizedResponse(k=5, epsilon=2.0)
 
 
-def survey(shuffler: hs.Shuffler, n: int = 3000) -> hs.Protocol:
+def survey(shuffler: Shuffler, n: int = 3000) -> hs.Protocol:
     return hs.Protocol(randomizer=RESPONSE, shuffler=shuffler, n=n)
 
 

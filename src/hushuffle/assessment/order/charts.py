@@ -64,15 +64,11 @@ def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
 
 
 def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensitivity: int, rng: Randomness) -> Series:
-    samples = 5 if arrangement.n <= _MANY else 2
+    n, distance = arrangement.n, arrangement.shuffler.distance
+    samples = 5 if n <= _MANY else 2
     means = [
         order.displacement(
-            n=arrangement.n,
-            theta=alpha / sensitivity,
-            distance=arrangement.shuffler.distance,
-            samples=samples,
-            confidence=0.95,
-            rng=rng,
+            n=n, theta=alpha / sensitivity, distance=distance, samples=samples, confidence=0.95, rng=rng
         ).mean
         for alpha in alphas
     ]

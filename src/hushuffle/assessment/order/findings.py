@@ -166,13 +166,9 @@ def uniform_mean(n: int) -> float:
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
     """Return a table of the share of places whose report still belongs to the same group or part of the order."""
     sets = _sets(arrangement)
+    members, samples = list(sets.values()), max(30, min(_DRAWS, _MOST_RECORDS // arrangement.n))
     shares = order.preserved_share(
-        arrangement.shuffler,
-        list(sets.values()),
-        delta=DELTA,
-        samples=max(30, min(_DRAWS, _MOST_RECORDS // arrangement.n)),
-        confidence=confidence,
-        rng=rng,
+        arrangement.shuffler, members, delta=DELTA, samples=samples, confidence=confidence, rng=rng
     )
     return Table(
         key="order-preservation",
@@ -183,8 +179,8 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
         ),
         columns=("set of people", "people", "share preserved", "after a uniform shuffle, mean"),
         rows=tuple(
-            (name, members.size, share, members.size / arrangement.n)
-            for (name, members), share in zip(sets.items(), shares, strict=True)
+            (name, people.size, share, people.size / arrangement.n)
+            for (name, people), share in zip(sets.items(), shares, strict=True)
         ),
     )
 

@@ -83,9 +83,10 @@ def measured(
     places, trouble = scene.places, ""
     scores = []
     for step, shuffler in enumerate(shufflers):
-        runs = []
+        runs, shuffled = [], replace(protocol, shuffler=shuffler)
         for repetition in range(REPETITIONS):
-            released = _released(replace(protocol, shuffler=shuffler), scene.values, rng)
+            # The reports that the simulated collections release in each person's place, shape (n, DRAWS).
+            released = np.stack([shuffled.collect(scene.values, rng=rng).reports for _ in range(DRAWS)], axis=1)
             rates = success_rates(released, scene.values, voters, k=len(scene.labels), seed=repetition + 1)
             error = None
             if places is not None:
@@ -96,17 +97,11 @@ def measured(
             runs.append((vulnerable(rates, level=LEVEL), error))
             done((step * REPETITIONS + repetition + 1) / (len(shufflers) * REPETITIONS))
         scores.append(_score(runs, scene, confidence))
-    warnings = [_not_learned(trouble)] if trouble else []
-    return Measured(
-        findings=(_finding(scores),),
-        tables=(_table(scores, scene),),
-        warnings=tuple(warnings),
+    not_learned = Warned(
+        key="learnability-not-measured", sentence="The error of learning about places was not measured.", advice=trouble
     )
-
-
-def _released(protocol: Protocol, values: Integers, rng: Randomness) -> Integers:
-    """Return the reports that `DRAWS` simulated collections release in each person's place, shape (n, DRAWS)."""
-    return np.stack([protocol.collect(values, rng=rng).reports for _ in range(DRAWS)], axis=1)
+    warnings = (not_learned,) if trouble else ()
+    return Measured(findings=(_finding(scores),), tables=(_table(scores, scene),), warnings=warnings)
 
 
 def _error(protocol: Protocol, scene: Scene, places: Floats, reports: Integers) -> float:
@@ -133,14 +128,8 @@ def _interval(each: Sequence[float], confidence: float, *, most: float) -> Bound
     """Return Student's confidence interval for the mean over the repetitions."""
     mean = float(np.mean(each))
     half = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * float(np.std(each, ddof=1)) / math.sqrt(len(each))
-    return Bound(
-        lower=max(0.0, mean - half),
-        upper=min(most, mean + half),
-        kind="estimate",
-        unit="",
-        sources=(ATTACK,),
-        confidence=confidence,
-    )
+    lower, upper = max(0.0, mean - half), min(most, mean + half)
+    return Bound(lower=lower, upper=upper, kind="estimate", unit="", sources=(ATTACK,), confidence=confidence)
 
 
 def _finding(scores: Sequence[_Score]) -> Finding:
@@ -184,12 +173,4 @@ def _table(scores: Sequence[_Score], scene: Scene) -> Table:
             *(f"vulnerable with {scene.labels[value]}" for value in shown),
         ),
         rows=tuple(rows),
-    )
-
-
-def _not_learned(trouble: str) -> Warned:
-    return Warned(
-        key="learnability-not-measured",
-        sentence="The error of learning about places was not measured.",
-        advice=trouble,
     )

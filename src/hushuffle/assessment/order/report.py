@@ -62,10 +62,7 @@ def order_report(
     if adversaries.order is None:
         return OrderReport(findings=rows, maps=maps, warnings=tuple(concerns))
     reader = order_findings.reader(
-        arrangement,
-        local_epsilon=protocol.randomizer.local_epsilon,
-        household=adversaries.order.household,
-        moved=moved,
+        arrangement, local_epsilon=protocol.randomizer.local_epsilon, household=adversaries.order.household, moved=moved
     )
     done(0.2)
     preserved = questions.ask(
@@ -75,10 +72,11 @@ def order_report(
     )
     done(0.4)
     attack = _attack(specification, protocol, arrangement, adversaries.order, people, base_folder, done)
+    assert isinstance(specification.shuffler, asked.MallowsShuffle)
     return OrderReport(
         findings=(*rows, *reader, *(attack.findings if attack else ())),
         tables=(*(() if preserved is None else (preserved,)), *(attack.tables if attack else ())),
-        charts=order_charts(arrangement, asked_for=_grouping(specification), rng=coins(run.seed)),
+        charts=order_charts(arrangement, asked_for=specification.shuffler.groups, rng=coins(run.seed)),
         maps=maps,
         warnings=(*concerns, *(attack.warnings if attack else ())),
     )
@@ -130,24 +128,12 @@ def _attack(
     attributes = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
     near = arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius)
     scene = Scene(
-        values=people.values,
-        labels=people.population.labels,
-        near=near,
-        known=attributes,
-        places=arrangement.features,
+        values=people.values, labels=people.population.labels, near=near, known=attributes, places=arrangement.features
     )
+    run = specification.run
     return measured(
-        protocol,
-        scene,
-        confidence=specification.run.confidence,
-        rng=coins(specification.run.seed),
-        done=lambda share: done(0.4 + 0.6 * share),
+        protocol, scene, confidence=run.confidence, rng=coins(run.seed), done=lambda share: done(0.4 + 0.6 * share)
     )
-
-
-def _grouping(specification: Specification) -> asked.Groups:
-    assert isinstance(specification.shuffler, asked.MallowsShuffle)
-    return specification.shuffler.groups
 
 
 def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> Iterator[Warned]:

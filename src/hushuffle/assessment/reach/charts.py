@@ -59,23 +59,28 @@ def _size_charts(
     other_sizes = [design]
     for step, size in enumerate(sizes):
         done(step)
-        other_sizes.append(_as_private(replace(design, bits=size), epsilon))
+        least = bloom.estimate_flip_prob(
+            filters=design.filters, bits=size, epsilon=epsilon, delta=design.delta, hashes=design.hashes
+        )
+        other_sizes.append(replace(design, bits=size, p=least.p))
     other_sizes.sort(key=lambda other: other.bits)
     bits = [other.bits for other in other_sizes]
+    flips = Series.through("least p", bits, [other.p for other in other_sizes])
     return (
-        _flips_chart(other_sizes, design, epsilon),
+        Chart(
+            key="flips-against-bits",
+            title="Flip probability against the size of the Bloom filters",
+            caption=f"Larger filters need fewer flips for the same epsilon of {number(epsilon)}.",
+            x_label="bits of each filter",
+            y_label="flip probability p",
+            series=(flips,),
+            x_log=True,
+            here=float(design.bits),
+        ),
         _errors(
             audiences, other_sizes, bits, "bits", "bits of each filter, epsilon kept", here=design.bits, x_log=True
         ),
     )
-
-
-def _as_private(design: Design, epsilon: float) -> Design:
-    """Return the design with the smallest flip probability that meets this epsilon."""
-    estimate = bloom.estimate_flip_prob(
-        filters=design.filters, bits=design.bits, epsilon=epsilon, delta=design.delta, hashes=design.hashes
-    )
-    return replace(design, p=estimate.p)
 
 
 def _noise_chart(noises: Sequence[float], figures: Sequence[Bound], design: Design) -> Chart:
@@ -88,20 +93,6 @@ def _noise_chart(noises: Sequence[float], figures: Sequence[Bound], design: Desi
         series=(Series.through("one person added or removed", noises, figures),),
         y_log=True,
         here=design.p,
-    )
-
-
-def _flips_chart(designs: Sequence[Design], design: Design, epsilon: float) -> Chart:
-    noises = tuple(other.p for other in designs)
-    return Chart(
-        key="flips-against-bits",
-        title="Flip probability against the size of the Bloom filters",
-        caption=f"Larger filters need fewer flips for the same epsilon of {number(epsilon)}.",
-        x_label="bits of each filter",
-        y_label="flip probability p",
-        series=(Series.through("least p", (other.bits for other in designs), noises),),
-        x_log=True,
-        here=float(design.bits),
     )
 
 

@@ -128,13 +128,8 @@ def _member(design: Design) -> Finding:
     The TV of h columns is at most h times the TV of one column.
     """
     distance = min(dp.delta(design.protocol, epsilon=0.0).upper * design.hashes, 1.0)
-    bound = Bound(
-        lower=0.5,
-        upper=min(math.nextafter(0.5 + distance / 2, 1.0), 1.0),
-        kind="upper",
-        unit="probability",
-        sources=privacy_curve(design.protocol).sources,
-    )
+    upper, sources = min(math.nextafter(0.5 + distance / 2, 1.0), 1.0), privacy_curve(design.protocol).sources
+    bound = Bound(lower=0.5, upper=upper, kind="upper", unit="probability", sources=sources)
     return Finding(
         question="membership",
         adversary=_STRONG,

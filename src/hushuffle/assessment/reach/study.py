@@ -29,17 +29,15 @@ def assess_reach(
     tell("reading the audiences", 0.0)
     audiences = population.meet(base_folder)
     tell("looking for the flip probability", 0.1)
-    design = _design(specification, population)
+    p, delta = population.flips(specification.randomizer, specification.targets), specification.targets.delta
+    design = Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)
     tell("what each adversary learns", 0.15)
     questions = Questions()
     findings = reach_privacy.findings(questions, design)
     privacy = questions.ask("privacy", "The table of guarantees by change", lambda: reach_privacy.table(design))
     tell("running the study", 0.25)
     figures = reach_trials.figures(
-        audiences,
-        design,
-        run=specification.run,
-        progress=lambda share: tell("running the study", 0.25 + 0.3 * share),
+        audiences, design, run=specification.run, progress=lambda share: tell("running the study", 0.25 + 0.3 * share)
     )
     tell("what happens with other designs", 0.55)
     charts = reach_charts.charts(
@@ -91,17 +89,9 @@ def assess_reach(
 def describe(design: Design) -> str:
     """Return the deployment in one sentence."""
     hashes = "one hash function" if design.hashes == 1 else f"{design.hashes} hash functions"
+    size = f"{design.bits:,} bits"
+    filters = f"One Bloom filter of {size}" if design.filters == 1 else f"{design.filters} Bloom filters of {size} each"
     return (
-        f"{_filters(design.filters, design.bits)} ({hashes}): every bit is flipped with probability "
+        f"{filters} ({hashes}): every bit is flipped with probability "
         f"{number(design.p)}, and the columns of all filters are released in random order."
     )
-
-
-def _filters(count: int, bits: int) -> str:
-    return f"One Bloom filter of {bits:,} bits" if count == 1 else f"{count} Bloom filters of {bits:,} bits each"
-
-
-def _design(specification: Specification, population: ReachPopulation) -> Design:
-    """Return the design; without a specified flip probability, use the smallest that meets targets.epsilon."""
-    p, delta = population.flips(specification.randomizer, specification.targets), specification.targets.delta
-    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -160,11 +161,7 @@ def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
 def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Figure:
     try:
         plan = planned(
-            people,
-            protocol=design.protocol,
-            question=query.question,
-            publishers=query.publishers,
-            hashes=design.hashes,
+            people, protocol=design.protocol, question=query.question, publishers=query.publishers, hashes=design.hashes
         )
     except NumericalError as error:
         return Figure(asked=query, truth=0.0, predicted=0.0, refused=str(error))
@@ -173,16 +170,12 @@ def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Fig
 
 def _answers(counts: Histogram, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
     """Return the estimates by question; questions without an estimate in this run are left out."""
-    return dict(_answered(counts, queries, design))
-
-
-def _answered(counts: Histogram, queries: list[Asked], design: Design) -> Iterator[tuple[Asked, Reach]]:
+    answers: dict[Asked, Reach] = {}
     for each in queries:
         ask = _ASK[each.question]
-        try:
-            yield each, ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
-        except NumericalError:
-            continue
+        with suppress(NumericalError):
+            answers[each] = ask(counts, protocol=design.protocol, publishers=each.publishers, hashes=design.hashes)
+    return answers
 
 
 def _flipped(audiences: Audiences, design: Design, rng: Randomness) -> Histogram:

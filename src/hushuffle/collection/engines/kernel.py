@@ -109,12 +109,7 @@ class Kernel:
         return packed
 
     def dummies(
-        self,
-        count: int,
-        *,
-        start: int = 0,
-        rng: Randomness | None = None,
-        placed: npt.NDArray[np.int64] | None = None,
+        self, count: int, *, start: int = 0, rng: Randomness | None = None, placed: npt.NDArray[np.int64] | None = None
     ) -> Packed:
         """Return `count` dummies; with a key, dummies `start`, `start` + 1, ... `placed`: all dummies, if fixed."""
         if placed is not None:

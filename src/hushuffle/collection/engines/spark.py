@@ -20,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle import _checks
+from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import AnyKernel, Kernel
 from hushuffle.collection.engines.spark_session import plainly, without_advice
 from hushuffle.collection.engines.spark_tasks import (
@@ -36,7 +37,6 @@ from hushuffle.collection.engines.spark_tasks import (
 )
 from hushuffle.collection.record_tags import PAIR, Entries, TagSorter
 from hushuffle.curves.readout import readout
-from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Histogram
@@ -151,8 +151,7 @@ class SparkCollection:
         read, seen, *marked = counts.tolist()
         self.marks = dict(zip(MARKS, marked, strict=True))
         if read != total or seen != self.people + sum(marked):
-            message = "The table has changed while it was read: nothing was released. Run the collection again."
-            raise DataError(message)
+            fail("The table has changed while it was read: nothing was released. Run the collection again.")
 
     def entries(self) -> Entries:
         """Return the ledger's entries of the records, which must have ids; can be called only once."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from hushuffle._checks import fail
 from hushuffle.collection.engines.kernel import AnyKernel
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.errors import DataError
@@ -290,8 +291,7 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
     order = np.argsort(places)  # some places have equal highest bits
     same = places[order[1:]] == places[order[:-1]]
     if bool(same.any()) and not (tags.size and np.array_equal(tags[order[1:][same]], tags[order[:-1][same]])):
-        message = "two records drew the same random place, which is rare. Nothing was released. Run it again."
-        raise DataError(message)
+        fail("two records drew the same random place, which is rare. Nothing was released. Run it again.")
     alone = ~(np.append(same, False) | np.insert(same, 0, False))
     return order[alone], int(np.count_nonzero(~alone))
 
@@ -337,8 +337,7 @@ class Count:
         for name, limit in zip(self.layout.names, self.layout.limits, strict=True):
             column = frame[name].cast(pl.Int64, strict=False)
             if column.null_count() or not bool(column.is_between(0, limit - 1).all()):
-                message = f"column {name!r} must hold integers from 0 to {limit - 1:,} only."
-                raise DataError(message)
+                fail(f"column {name!r} must hold integers from 0 to {limit - 1:,} only.")
             packed[name] = column.to_numpy()
         return packed
 
@@ -365,8 +364,7 @@ def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kw
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # noqa: BLE001 - nothing may pass, and a panic of Polars is no Exception
-        message = f"a task of hushuffle failed ({type(error).__name__})."
-        raise DataError(message) from None
+        fail(f"a task of hushuffle failed ({type(error).__name__}).")
 
 
 def table_of(batch: pa.RecordBatch) -> pl.DataFrame:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.settings import Table, refused
 from hushuffle.model import Citation, Histogram
 
@@ -182,8 +182,7 @@ class Mechanism(_checks.ByName, ABC):
             UnsupportedProtocolError: the mechanism has no parameter epsilon.
         """
         if self.chosen_epsilon is None:
-            message = f"{type(self).__name__} has no parameter `epsilon`, unlike randomized response."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported(f"{type(self).__name__} has no parameter `epsilon`, unlike randomized response.")
         changed: Any = dataclasses.replace(self, epsilon=epsilon)  # type: ignore[type-var]
         return changed  # type: ignore[no-any-return]
 
@@ -236,5 +235,4 @@ def _places(reports: Integers, outputs: tuple[Hashable, ...]) -> Integers:
 
 
 def _refuse(mechanism: Mechanism, *, for_what: str, needs: str) -> NoReturn:
-    message = f"{for_what} needs {needs}, but the mechanism is {type(mechanism).__name__}."
-    raise UnsupportedProtocolError(message)
+    _checks.unsupported(f"{for_what} needs {needs}, but the mechanism is {type(mechanism).__name__}.")

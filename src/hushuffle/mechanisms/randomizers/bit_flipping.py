@@ -69,9 +69,7 @@ class BitFlipping(Mechanism):
         threshold = math.ceil(Fraction(chance) * SCALE)
         if 2 * threshold >= SCALE:
             _checks.reject("p", "< 1/2", chance, "At p = 1/2, reports are independent of values.")
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "p", chance)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, width=width, p=chance, threshold=threshold)
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> BitFlipping:

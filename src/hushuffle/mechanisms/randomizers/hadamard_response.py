@@ -62,9 +62,7 @@ class HadamardResponse(Mechanism):
     table = Table(
         kind="hadamard-response",
         about="Hadamard response, for many categories: a report is a number, more likely from half of the numbers.",
-        settings={
-            "epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.'),
-        },
+        settings={"epsilon": Setting(type="epsilon", about='Local privacy loss in nats; "inf": no noise.')},
     )
 
     def __post_init__(self) -> None:
@@ -75,9 +73,7 @@ class HadamardResponse(Mechanism):
         if threshold == 0:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", "large enough for theta >= 2**-64", epsilon, hint)
-        object.__setattr__(self, "k", k)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, k=k, epsilon=epsilon, threshold=threshold)
 
     @property
     def inputs(self) -> int:

@@ -53,8 +53,7 @@ class LevelNoise(Mechanism):
         epsilon = _checks.positive("epsilon", self.epsilon, hint=hint)
         if not _LEAST <= epsilon <= 40:
             _checks.reject("epsilon", f"from {_LEAST:g} to 40", epsilon, SILENT if epsilon < 1 else "")
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "epsilon", epsilon)
+        _checks.set_fields(self, levels=levels, epsilon=epsilon)
         randomizer = MatrixRandomizer(channel=Channel(matrix=self._law(epsilon)))
         share = 1e-16
         while randomizer.local_epsilon > epsilon:  # rounding of the smallest probabilities can exceed epsilon

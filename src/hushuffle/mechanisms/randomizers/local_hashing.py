@@ -13,16 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import Problem, UnsupportedProtocolError
+from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
-from hushuffle.mechanisms.randomizers.report_law import (
-    LARGEST_MATRIX,
-    Blanket,
-    ReportLaw,
-    Support,
-    Symmetric,
-)
+from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import BEST, SILENT, Setting, Table
 from hushuffle.model import Channel, Histogram
@@ -84,16 +78,11 @@ class LocalHashing(Mechanism):
         kind="local-hashing",
         about=("Local hashing, for many categories: randomized response on the value's bucket under a fresh hash."),
         settings={
-            "epsilon": Setting(
-                type="epsilon",
-                about=('Local privacy loss in nats; "inf": no noise, which needs g.'),
-            ),
+            "epsilon": Setting(type="epsilon", about=('Local privacy loss in nats; "inf": no noise, which needs g.')),
             "g": Setting(
                 type="integer",
-                about=(
-                    "Number of buckets (default: the power of two up to 256 that is best for rare categories, or the "
-                    "best number if larger)."
-                ),
+                about="Number of buckets (default: the power of two up to 256 that is best for rare categories, or the "
+                "best number if larger).",
                 limits={"ge": 2, "le": _LARGEST_BUCKET},
                 optional=True,
                 tried=(16, 256, 4096),
@@ -111,11 +100,7 @@ class LocalHashing(Mechanism):
         if threshold == 0:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at g={g}", epsilon, hint)
-        object.__setattr__(self, "k", k)
-        object.__setattr__(self, "g", g)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "threshold", threshold)
-        object.__setattr__(self, "hashes", _family(k, g, self.family))
+        _checks.set_fields(self, k=k, g=g, epsilon=epsilon, threshold=threshold, hashes=_family(k, g, self.family))
 
     @classmethod
     def from_theta(cls, k: int, g: int, theta: float, *, family: Family = "auto") -> Self:
@@ -136,13 +121,9 @@ class LocalHashing(Mechanism):
         with localcontext(Context(prec=40)):
             exact = Decimal(share)
             growth = (1 + buckets * exact / (1 - exact)).ln()
-            epsilon = float(growth)
-            return cls(
-                k=k,
-                g=buckets,
-                epsilon=epsilon if Decimal(epsilon) <= growth else math.nextafter(epsilon, 0.0),
-                family=family,
-            )
+            nearest = float(growth)
+            epsilon = nearest if Decimal(nearest) <= growth else math.nextafter(nearest, 0.0)
+            return cls(k=k, g=buckets, epsilon=epsilon, family=family)
 
     @staticmethod
     def best_g(epsilon: float) -> int:
@@ -297,8 +278,7 @@ class Hashed(ReportLaw):
     def channel(self) -> Channel:
         k, g, law = self.values, self.response.k, self.response
         if self.hashes.size * g * k > LARGEST_MATRIX:
-            message = f"The matrix of local hashing with {self.hashes.size:,} hash functions is too large."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported(f"The matrix of local hashing with {self.hashes.size:,} hash functions is too large.")
         hashes, values = list(self.hashes.every()), np.arange(k)
         rows = np.array([self.hashes.buckets(np.tile(np.array(h), (k, 1)), values) for h in hashes])
         supports = rows.T[:, :, None] == np.arange(g)

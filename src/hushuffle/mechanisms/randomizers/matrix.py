@@ -70,8 +70,9 @@ class MatrixRandomizer(Mechanism):
         requested = channel if isinstance(channel, Channel) else Channel(matrix=channel)
         if requested.matrix.shape[0] < 2:
             _checks.reject("channel", "of at least two values", repr(requested))
-        object.__setattr__(self, "channel_asked", requested)
-        object.__setattr__(self, "weights", tuple(_whole_weights(row) for row in requested.matrix))
+        _checks.set_fields(
+            self, channel_asked=requested, weights=tuple(_whole_weights(row) for row in requested.matrix)
+        )
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> MatrixRandomizer:

@@ -78,9 +78,7 @@ class RandomizedResponse(Mechanism):
         if threshold == 0:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}", epsilon, hint)
-        object.__setattr__(self, "k", k)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, k=k, epsilon=epsilon, threshold=threshold)
 
     @classmethod
     def from_truth_probability(cls, k: int, p: float) -> Self:

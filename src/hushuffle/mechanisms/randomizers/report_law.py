@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle._checks import unsupported
 from hushuffle.mechanisms.randomizers.value_laws import Permutation, ValueLaws, different_pairs, ring_symmetries
 from hushuffle.model import Channel, Citation
 from hushuffle.model.citation import ARIMOTO, BLAHUT, SHANNON
@@ -377,8 +377,7 @@ class Bits(ReportLaw):
 
     def channel(self) -> Channel:
         if self.width > _WIDEST_MATRIX:
-            message = f"The matrix of reports with {self.width} bits is too large: 2**{2 * self.width} entries."
-            raise UnsupportedProtocolError(message)
+            unsupported(f"The matrix of reports with {self.width} bits is too large: 2**{2 * self.width} entries.")
         flip = float(self.flip)
         bit, matrix = np.array([[1 - flip, flip], [flip, 1 - flip]]), np.ones((1, 1))
         for _ in range(self.width):

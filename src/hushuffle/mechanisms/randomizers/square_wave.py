@@ -81,10 +81,7 @@ class SquareWave(Mechanism):
             threshold = threshold_for_truth(bins + 2 * width, epsilon, size=2 * width + 1)
         if threshold == 0:
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at bins={bins}", epsilon, SILENT)
-        object.__setattr__(self, "bins", bins)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, bins=bins, epsilon=epsilon, width=width, threshold=threshold)
 
     @classmethod
     def best_width(cls, bins: int, epsilon: float) -> int:

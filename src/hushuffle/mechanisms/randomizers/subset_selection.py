@@ -15,15 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
-from hushuffle.mechanisms.randomizers.report_law import (
-    LARGEST_MATRIX,
-    Blanket,
-    ReportLaw,
-    Support,
-    Symmetric,
-)
+from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import BEST, Setting, Table
 from hushuffle.model import Channel, Histogram
@@ -198,10 +191,7 @@ class SubsetSelection(SetReports):
         if threshold == 0:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}, w={w}", epsilon, hint)
-        object.__setattr__(self, "k", k)
-        object.__setattr__(self, "w", w)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, k=k, w=w, epsilon=epsilon, threshold=threshold)
 
     @staticmethod
     def best_w(k: int, epsilon: float) -> int:
@@ -211,10 +201,8 @@ class SubsetSelection(SetReports):
         >>> hs.SubsetSelection.best_w(20, 1.0), hs.SubsetSelection.best_w(20, 5.0)
         (5, 1)
         """
-        size, growth = (
-            _checks.integer("k", k, low=2, high=2**40),
-            math.exp(min(_checks.positive("epsilon", epsilon, allow_infinite=True), 40.0)),
-        )
+        size = _checks.integer("k", k, low=2, high=2**40)
+        growth = math.exp(min(_checks.positive("epsilon", epsilon, allow_infinite=True), 40.0))
         near = math.floor(size / (growth + 1))
         sizes = {min(max(w, 1), size - 1, LARGEST_SET) for w in (near, near + 1)}
         return min(sorted(sizes), key=lambda w: _variance(size, w, growth))
@@ -297,8 +285,7 @@ class Sets(ReportLaw):
     def channel(self) -> Channel:
         size = math.comb(self.k, self.w) * self.k
         if size > LARGEST_MATRIX:
-            message = f"Sets of {self.w:,} of {self.k:,} values: a matrix would have {size:,} entries."
-            raise UnsupportedProtocolError(message)
+            _checks.unsupported(f"Sets of {self.w:,} of {self.k:,} values: a matrix would have {size:,} entries.")
         sets, each = list(combinations(range(self.k), self.w)), math.comb(self.k - 1, self.w - 1)
         inside, outside = float(self.own / each), float(self.beside / each)
         matrix = [[inside if x in chosen else outside for chosen in sets] for x in range(self.k)]

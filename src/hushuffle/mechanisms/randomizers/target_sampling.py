@@ -58,9 +58,7 @@ class TargetSampling(SetReports):
         about="Messages go to targets (the categories), and with some probability to a random target.",
         settings={
             "sigma": Setting(
-                type="number",
-                about="Probability that a message goes to a random target.",
-                limits={"ge": 0, "le": 1},
+                type="number", about="Probability that a message goes to a random target.", limits={"ge": 0, "le": 1}
             ),
             "flood": Setting(
                 type="integer",
@@ -90,10 +88,7 @@ class TargetSampling(SetReports):
                 hint = "Above this limit, the true target would be the least likely."
                 _checks.reject("sigma", f"at most (T - 1)/T = {(targets - 1) / targets:.6g} if exclusive", sigma, hint)
             threshold = -(-SCALE // targets)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "sigma", sigma)
-        object.__setattr__(self, "flood", flood)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, targets=targets, sigma=sigma, flood=flood, threshold=threshold)
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> TargetSampling:

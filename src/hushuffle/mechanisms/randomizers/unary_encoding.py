@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import UnsupportedProtocolError
+from hushuffle._checks import unsupported
 from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
 from hushuffle.mechanisms.randomizers.bit_flipping import packed_coins
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, OneHot, ReportLaw, Support
@@ -80,10 +80,8 @@ class UnaryEncoding(Mechanism):
             "epsilon": Setting(type="epsilon", about='Local privacy loss in nats of a whole report; "inf": no noise.'),
             "encoding": Setting(
                 type="choice",
-                about=(
-                    'How bits are flipped: "symmetric", all alike as in basic RAPPOR, or "optimized", the best for '
-                    "rare categories (the default)."
-                ),
+                about='How bits are flipped: "symmetric", all alike as in basic RAPPOR, or "optimized", the best for '
+                "rare categories (the default).",
                 choices=get_args(Encoding),
                 optional=True,
             ),
@@ -99,9 +97,7 @@ class UnaryEncoding(Mechanism):
         if 2 * threshold >= SCALE:
             hint = "With this epsilon, reports would not depend on the values at all."
             _checks.reject("epsilon", "large enough that a bit depends on its value", epsilon, hint)
-        object.__setattr__(self, "k", k)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "threshold", threshold)
+        _checks.set_fields(self, k=k, epsilon=epsilon, threshold=threshold)
 
     @classmethod
     def from_settings(cls, k: int, settings: Mapping[str, Any]) -> UnaryEncoding:
@@ -260,8 +256,7 @@ class OneHotReports(OneHot, ReportLaw):
             UnsupportedProtocolError: there are too many reports.
         """
         if self.k << self.k > LARGEST_MATRIX:
-            message = f"Unary encoding of {self.k:,} values: a matrix would have {self.k:,} * 2**{self.k:,} entries."
-            raise UnsupportedProtocolError(message)
+            unsupported(f"Unary encoding of {self.k:,} values: a matrix would have {self.k:,} * 2**{self.k:,} entries.")
         return (np.arange(1 << self.k) >> np.arange(self.k)[:, None] & 1).astype(np.bool_)
 
     def pairs(self) -> tuple[ValueLaws, ...]:

@@ -58,8 +58,11 @@ class BloomEncoder:
     key_check: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", _checks.integer("bits", self.bits, low=1, high=MOST_BITS))
-        object.__setattr__(self, "hashes", _checks.integer("hashes", self.hashes, low=1, high=MOST_HASHES))
+        _checks.set_fields(
+            self,
+            bits=_checks.integer("bits", self.bits, low=1, high=MOST_BITS),
+            hashes=_checks.integer("hashes", self.hashes, low=1, high=MOST_HASHES),
+        )
         if not isinstance(self.key, bytes) or len(self.key) < _LEAST_KEY:
             size = f"<{len(self.key)} bytes>" if isinstance(self.key, bytes) else f"<{type(self.key).__name__}>"
             _checks.reject("key", f"at least {_LEAST_KEY} secret bytes", size, "Make one with os.urandom(32).")

@@ -291,11 +291,11 @@ def read_document(path: Path) -> RunDocument:
         document = RunDocument.model_validate_json(text)
     except ValidationError as error:
         lines = [f"{path} is not the document of a run:"]
-        for one in error.errors()[:20]:
-            steps = one["loc"]
-            if one["type"] == "extra_forbidden":  # the key may be private data
+        for problem in error.errors()[:20]:
+            steps = problem["loc"]
+            if problem["type"] == "extra_forbidden":  # the key may be private data
                 steps = (*steps[:-1], "a key that no document has")
-            lines.append(f"  {'.'.join(map(str, steps)) or 'document'}: {one['msg']}")
+            lines.append(f"  {'.'.join(map(str, steps)) or 'document'}: {problem['msg']}")
         fail("\n".join(lines))
     if document.text != text:
         fail(f"{path} was changed or reformatted: all nodes need exactly the same file. Copy the original.")

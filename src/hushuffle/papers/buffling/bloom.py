@@ -93,15 +93,15 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
     settings = [(3, 0.1, s) for s in (0.0, 0.5, 0.9, 1.0)] + [(3, 0.02, 0.7), (4, 0.05, 0.8)]
     return Report(
         key="buffling/figure-3",
-        title="Signal to noise of every change of one column",
+        title="Signal-to-noise ratio of any change of one column",
         question="Is the change from 0...0 to 1...1 always the most visible one?",
         claims=(
             claim(
                 "Observation 2",
                 "For three filters and a given input the change from 0...0 to 1...1 is the most visible one.",
                 len(held) == len(three),
-                f"At every skewness tried with p = {', '.join(f'{p:g}' for p in held)}"
-                + "".join(f"; with p = {p:g} not at s = {_listed(wrong)}" for p, wrong in three.items() if wrong)
+                f"It is, for every skewness tried with p = {', '.join(f'{p:g}' for p in held)}"
+                + "".join(f"; with p = {p:g} not at skewness {_listed(wrong)}" for p, wrong in three.items() if wrong)
                 + ".",
                 quote="Fixing the input logo-counts D as described above, the SNR is maximized at the incremental "
                 "change",
@@ -111,7 +111,7 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
                 "part I, conclusion",
                 "The largest ratio of all is that of empty filters, changed from 0...0 to 1...1.",
                 plain and all(_grows([_largest(k, p, s).ratio for s in _SKEWS]) for k, p in places),
-                f"It grows with the skewness up to empty filters, for {', '.join(map(str, publishers))} filters.",
+                f"It is largest if all filters are empty, for {', '.join(map(str, publishers))} filters.",
                 quote="The maximal SNR occurs for the following two differentiate sets",
                 stand_in=_FAMILY,
             ),
@@ -305,12 +305,12 @@ def _heat_map(k: int, p: float, s: float) -> HeatMap:
 TARGETS: Final = (
     Target(
         name="buffling/figure-2",
-        title="Signal to noise of one changed column grows with the skewness",
+        title="Signal-to-noise ratio of one changed column, against the skewness of the input",
         build=figure_2,
         seconds=2,
     ),
     Target(
-        name="buffling/figure-3", title="Signal to noise of every change of one column", build=figure_3, seconds=2.5
+        name="buffling/figure-3", title="Signal-to-noise ratio of any change of one column", build=figure_3, seconds=2.5
     ),
     Target(
         name="buffling/figure-3-worst-pairs",

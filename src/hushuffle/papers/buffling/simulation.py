@@ -66,8 +66,8 @@ def one_filter(
                 "Part II, main function, step 3",
                 "Epsilon is the larger of the delta quantile of ln R(y) and the 1 - delta quantile of ln R(y').",
                 None if low else True,
-                f"As it reads it is below the exact epsilon at {len(low)} of {len(fillings)} numbers of ones. With a "
-                f"minus before the first quantile it is above it at {'all' if enough else 'not all'} of them.",
+                f"As printed, it is below the exact epsilon for {len(low)} of {len(fillings)} numbers of ones in "
+                f"a filter. With a minus before the first quantile it is above, for {'all' if enough else 'not all'}.",
                 quote="Output the max of (1) δ quantile of $\\ln R(y_x)$ and (2) the",
                 reason="Our copy of the text has lost minus signs elsewhere, so that the original may have one here."
                 if low
@@ -77,16 +77,16 @@ def one_filter(
                 "Part II, main function, steps 1 and 2",
                 "Drawing y and computing R by hypergeometric functions simulates the privacy loss.",
                 inside,
-                f"The intervals of {draws:,} draws hold the quantiles of the exact distribution at "
-                f"{'all' if inside else 'not all'} {len(fillings)} numbers of ones, with the sign corrected.",
+                f"With the sign corrected, the confidence intervals from {draws:,} draws contain the exact quantiles "
+                f"for {'all' if inside else 'not all'} {len(fillings)} numbers of ones in the filter.",
                 quote="Compute the privacy loss … The ratio of two expectations is computed by calling",
             ),
         ),
         answers=(
             f"The corrected figure is {times} times the exact one: it "
             "asks that the loss exceed epsilon with probability delta at most, which is sufficient, not necessary.",
-            f"The figure of one number of ones is no guarantee. Over all of them epsilon is {said(whole)} at delta "
-            f"= {delta:g}.",
+            f"The epsilon of a filter with one number of ones is no guarantee. Over all numbers, epsilon is "
+            f"{said(whole)} at delta = {delta:g}.",
         ),
         settings=(
             ("bits", f"{bits}"),
@@ -268,14 +268,14 @@ def _of(flags: Sequence[bool]) -> str:
 TARGETS: Final = (
     Target(
         name="buffling/part-2",
-        title="One filter: simulation beside exact",
+        title="Simulated and exact epsilon of one Bloom filter",
         build=one_filter,
         quick=partial(one_filter, bits=40, draws=10_000),
         seconds=4,
     ),
     Target(
         name="buffling/part-3",
-        title="Several filters: simulation, search for p",
+        title="Simulated epsilon of several Bloom filters, and the search for the flip probability",
         build=several_filters,
         quick=partial(several_filters, filters=(1, 3), cases=((1, 10_000, 0.25, 1e-3), _CASES[5]), draws=100_000),
         seconds=15,

@@ -45,8 +45,8 @@ def against_people(request: Request) -> Report:
                 "Figure 2",
                 "Shuffling alone does more than noise alone, unless the noise is next to pure chance.",
                 first_below(0.6, 2) <= 50,
-                f"With 50 people the shuffle without noise leaves {number(shuffle[-1])}, less than noise with p = 0.6; "
-                f"it passes below that noise at {first_below(0.6, 2)} people.",
+                f"With 50 people and a shuffle without noise the success rate is {number(shuffle[-1])}. From "
+                f"{first_below(0.6, 2)} people on it is below that of noise alone with p = 0.6.",
                 quote="shuffling alone is more effective in reducing vulnerability than simply adding noise",
             ),
             claim(
@@ -61,7 +61,7 @@ def against_people(request: Request) -> Report:
                 "section IV-B",
                 "With two people and p = 0.8, noise and shuffle leave less than noise alone.",
                 math.isclose(two, 0.65),
-                f"{number(two)}, noise alone 0.8.",
+                f"The success rate is {number(two)}; with noise alone it is 0.8.",
                 quote="either guess has an equal probability of being correct, decreasing the total vulnerability",
                 printed="0.65",
             ),
@@ -112,7 +112,7 @@ def strong_against_composition(request: Request) -> Report:
         claims=(
             claim(
                 "section V, Figure 3",
-                "p = 0.8: the figure when all others say the same, and when half of them do.",
+                "The success rate at p = 0.8 if all other people hold one value, and if half of them do.",
                 agree,
                 f"{edge:.5f} and {middle:.5f}.",
                 quote="the ABO vulnerability is approx. 0.52111. … but only to approx. 0.52116",
@@ -131,14 +131,14 @@ def strong_against_composition(request: Request) -> Report:
                 "section V",
                 "Noise and shuffle together leave less than noise alone.",
                 protects,
-                f"At p = 0.8: {number(middle)} at most. The same holds for every p < 1 tried, whatever the others say.",
+                f"At p = 0.8 the success rate is at most {number(middle)}. It is below p for every p < 1 tried.",
                 quote="when noise is introduced, the vulnerability decreases below",
             ),
             claim(
                 "section V",
-                "What the others hold changes the vulnerability only marginally.",
+                "The values of the other people change the vulnerability only marginally.",
                 spread[0.8] < 0.001,
-                f"By {number(spread[0.8])} at p = 0.8, the paper's example.",
+                f"They change it by {number(spread[0.8])} at p = 0.8, the paper's example.",
                 quote="Changing the prior distribution affects the ABO vulnerability, but only marginally.",
                 reason=f"Not in general: at p = 0.99 from {number(min(b.upper for b in figures[0.99]))} to "
                 f"{number(max(b.upper for b in figures[0.99]))}.",
@@ -192,9 +192,9 @@ def more_values(request: Request) -> Report:
                 "Figure 4",
                 f"With {k} values, too, shuffling alone does more than noise alone.",
                 alone < 0.5 <= beaten,
-                f"With 50 people the shuffle alone leaves {number(alone)} (1/k is {1 / k:g}), below noise alone with "
-                f"p = 0.5; it needs {first_below(near[-1], k):,} people to pass below p = {near[-1]:g}, where the "
-                "reports say next to nothing.",
+                f"With 50 people the success rate of the shuffle alone is {number(alone)} (1/k is {1 / k:g}), below "
+                f"0.5 of noise alone with p = 0.5. It is below {near[-1]:g}, with noise that hides almost all, only "
+                f"from {first_below(near[-1], k):,} people on.",
                 quote="shuffle alone is a highly effective sanitization mechanism, significantly outperforming",
                 repeats="jurado2023/figure-4" if claims else "",
             )
@@ -352,12 +352,12 @@ def _crossings(k: int, truths: tuple[float, ...]) -> Table:
 TARGETS: Final = (
     Target(
         name="jurado2023/figure-2",
-        title="Two values: noise, shuffle and both by the number of people, uninformed adversary",
+        title="Success of the uninformed adversary with two possible values, against the number of people",
         build=against_people,
     ),
     Target(
         name="jurado2023/figure-3",
-        title="Two values: strong adversary, by the values of the 200 others",
+        title="Success of the strong adversary for two possible values, by the values of the 200 other people",
         build=strong_against_composition,
     ),
     Target(

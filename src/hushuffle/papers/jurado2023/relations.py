@@ -223,7 +223,7 @@ def introduction(_request: Request) -> Report:
                 "Section I",
                 "Both are exactly ln(p/(1-p))-differentially private, and equivalent for the strong adversary.",
                 same,
-                f"epsilon = {number(figures[0][0][0])} for both; who knows all others guesses right with {p} in both.",
+                f"Both have epsilon = {number(figures[0][0][0])}. The strong adversary is right with probability {p}.",
                 quote="differentially private, so they are equivalent under the strong adversary",
             ),
             claim(

@@ -196,7 +196,7 @@ def _regime(rows: Sequence[Row]) -> Claim:
         "Figure 7",
         "The paper's formula improves much where sigma n + d, the expected random messages, is in the order of 300.",
         _MANY / _ORDER <= corrected_at <= _MANY * _ORDER if math.isfinite(corrected_at) else None,
-        f"Half of the local figure is first reached at {told(corrected_at)} by the formula corrected, at "
+        f"Half of the local epsilon is first reached at {told(corrected_at)} by the formula corrected, at "
         f"{told(printed_at)} as printed.",
         quote="in regimes where the expected number of input-independent messages in the output … is sufficiently "
         "large (in the order of 300",

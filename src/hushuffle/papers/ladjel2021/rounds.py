@@ -142,8 +142,8 @@ def _within(figures: Figures, load: Lines) -> Claim:
         "Figure 8e",
         "At high sampling rates epsilon <= 1 is reached at little load.",
         every([start <= 1, falling(line)]),
-        f"Sigma = {rate:g} gives {number(start)} without a dummy and {number(end)} with {load[rate][-1][2]} for each "
-        "scrambler.",
+        f"With sigma = {rate:g} epsilon is {number(start)} without dummies, and {number(end)} with {load[rate][-1][2]} "
+        "dummies for each scrambler.",
         quote="Configurations with good privacy … and acceptable network load can be achieved.",
         stand_in=OWN_SETTINGS,
     )

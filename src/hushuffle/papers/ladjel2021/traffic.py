@@ -122,16 +122,16 @@ def sampling_and_flooding(request: Request) -> Report:
                 "Figure 3b",
                 "The first dummies do most.",
                 bulk > 0.5,
-                f"The first 4 of 18 bring at least {bulk:.0%} of what all 18 bring.",
+                f"The first 4 of 18 dummies lower epsilon by at least {bulk:.0%} of the decrease by all 18.",
                 quote="the bulk of the gains in privacy come from the first dummies",
             ),
             claim(
                 "Figure 3b",
                 "The larger sigma, the faster epsilon falls with the dummies.",
                 faster,
-                "The first dummy leaves "
-                + ", ".join(f"{share:.0%} of it at sigma = {s:g}" for s, share in shares.items())
-                + f"; the order is the same at each of {floods[-1]} numbers.",
+                "With the first dummy epsilon is "
+                + ", ".join(f"{share:.0%} at sigma = {s:g}" for s, share in shares.items())
+                + f" of that without dummies; up to {floods[-1]} dummies, the order is the same.",
                 quote="We also see that the bigger … the faster the decrease of",
             ),
         ),

@@ -262,7 +262,7 @@ def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> 
             "Groups within 1 year reduce the share of vulnerable people by a factor of 1.7, the learner's error as "
             "before.",
             same and factor >= _AT_LEAST,
-            f"By a factor of {factor:.2f}; the learner's error is {within.error}, {local.error} without a shuffle.",
+            f"The factor is {factor:.2f}; the learner's error is {within.error}, {local.error} without a shuffle.",
             quote="for Adult our scheme reduces … by 1.7X … at the same … as that of LDP",
             printed="1.7",
             data=_people(case),

@@ -85,8 +85,8 @@ def beliefs(_request: Request) -> Report:
                 "Appendix A.3, proof of Property 2",
                 "A prior of one half on each of two orders violates (7): some belief moves by e^alpha.",
                 shifts[0] > 1 - 1e-9,
-                f"It moves by e^{shifts[0]:.3f} at most at alpha = 1; a prior of {_PRIORS[-1]:g} on one of them moves "
-                f"it by e^{shifts[-1]:.3f}, so that the property holds.",
+                f"A belief moves by e^{shifts[0]:.3f} at most at alpha = 1; a prior of {_PRIORS[-1]:g} on one of them "
+                f"moves it by e^{shifts[-1]:.3f}, so that the property holds.",
                 quote="failing to prevent de Finetti attacks against this bimodal prior",
             ),
         ),

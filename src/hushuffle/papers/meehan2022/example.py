@@ -60,7 +60,7 @@ def example(_request: Request) -> Report:
                 "Appendix A.10",
                 "The width of group 5 is 4, as small as it can be, that of group 4 is 7, the largest possible.",
                 wide[5] == len(groups[5]) - 1 and wide[4] == len(PRINTED) - 1,
-                f"Widths {wide[5]} and {wide[4]}.",
+                f"The widths are {wide[5]} and {wide[4]}.",
                 quote="the width of the largest group … is as small as it can be … is the maximum possible",
                 printed="4 and 7",
             ),

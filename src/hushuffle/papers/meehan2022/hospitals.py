@@ -140,7 +140,7 @@ def hospital_study(
                 "section 5.1, Figure 4a",
                 "On PUDF the share of vulnerable people falls by a factor of 2.7 at r = r*.",
                 None,
-                f"By a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated patients.",
+                f"It falls by a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated patients.",
                 quote="is reduced by 2.7X … at the attack distance threshold … for PUDF",
                 printed=f"{_PRINTED:g}",
                 reason=_STAND_IN,

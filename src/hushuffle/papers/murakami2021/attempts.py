@@ -251,10 +251,10 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
         return [rate for rate in _WHOLE if curve.reject_at(rate) > face.reject_at(rate)]
 
     def crossed(curve: Detection) -> str:
-        return "".join(f"; it has more from {rate:.2g} on" for rate in above(curve)[:1])
+        return "".join(f"; the trace has more from {rate:.2g} on" for rate in above(curve)[:1])
 
     rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
-    heading = f"False rejects at false accepts of {rates}: "
+    heading = f"False reject rates at false accept rates of {rates}: "
     faces = f"{heading}the face {_listed(face)}, the trace"
     return (
         *(
@@ -278,7 +278,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
             "section 5.2, Figure 7",
             "The fingerprint has more errors than the face.",
             face.equal_error < finger.equal_error,
-            f"Equal error rates of {finger.equal_error:.3f} and {face.equal_error:.3f}.",
+            f"Their equal error rates are {finger.equal_error:.3f} and {face.equal_error:.3f}.",
             quote="FRR of FP is high (even using the commercial fingerprint matcher)",
             stand_in=others,
         ),

@@ -162,7 +162,7 @@ def _maximum_claims(
         decided(
             "Whole traces identify almost as much as a fingerprint, neither much less nor much more.",
             all(abs(value - finger) <= _ALMOST * finger for value in whole.values()),
-            f"{whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings, as estimated by "
+            f"D is {whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings, as estimated by "
             f"nearest neighbours, {finger:.1f} for the fingerprint.",
             quote="LT and RH have almost the same identifiability as the commercial fingerprint matcher",
             data=data,
@@ -361,7 +361,7 @@ def _grows(
         decided(
             f"{where}: it passes the face, from {_FACE_FROM[name]} known events on where so many are known.",
             min(wanted) >= face,
-            f"The face has {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events known.'}",
+            f"The face's D is {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events.'}",
             quote="is larger than that of the face matcher in [61] when the number of training events is larger than "
             "or equal to 200",
             printed=str(_FACE_FROM[name]),

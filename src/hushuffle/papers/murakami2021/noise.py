@@ -74,7 +74,7 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
             "Theorems 4.2 and 4.4, Figure 8",
             "Below epsilon = 8 the bounds for the mechanism are far below the one for any local mechanism.",
             min(general) > _FAR,
-            f"At the paper's size {min(general):.1f} to {max(general):,.0f} times below Proposition 4.1.",
+            f"At the paper's size they are {min(general):.1f} to {max(general):,.0f} times below Proposition 4.1.",
             quote="are much smaller than … in Proposition 4.1, and are close to the PSE",
         ),
         _closeness(ratios, len(results), data, STAND_IN if places.lacks else _SAMPLE),
@@ -107,8 +107,8 @@ def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) ->
         place,
         sentence,
         max(ratios) <= _CLOSE,
-        f"{min(ratios):.1f} to {max(ratios):.1f} times as large where it is known well enough ({len(ratios)} of "
-        f"{tried} settings).",
+        f"They are {min(ratios):.1f} to {max(ratios):.1f} times the divergence, in the {len(ratios)} of {tried} "
+        "settings in which it is known well enough.",
         quote=quote,
         reason="As an order of magnitude.",
         data=data,
@@ -200,7 +200,7 @@ def _error_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ..
             "section 5.3, Figure 9",
             "Fano's inequality with Theorems 4.2 and 4.4 promises more than with Proposition 4.1.",
             tighter,
-            f"At the paper's n and |X| {_errors(promises[0])} in place of {_errors(promises[1])} at epsilon = "
+            f"At the paper's n and |X| errors of {_errors(promises[0])}, not {_errors(promises[1])}, at epsilon = "
             f"{', '.join(f'{epsilon:g}' for epsilon in _EPSILONS)}.",
             quote="the lower-bounds by Theorem 4.2 and 4.4 are much tighter than the lower-bound by Proposition 4.1",
         ),

@@ -11,7 +11,7 @@ import numpy as np
 from hushuffle import _checks
 from hushuffle.curves.dominating import typical_loss
 from hushuffle.curves.loss_distributions import ImportedCurve, attained_laws, dominating_law
-from hushuffle.errors import MissingDependencyError, UnsupportedProtocolError
+from hushuffle.errors import MissingDependencyError
 from hushuffle.numerics.loss_sum import LossLattice
 from hushuffle.questions.dp.composition import Round, Rounds, curves_of
 
@@ -60,11 +60,10 @@ def to_pld(rounds: Round | Rounds, *, interval: float = 1e-4, optimistic: bool =
         _checks.reject("delta", "in (0, 0.5)", level)
     laws = curves_of(rounds)
     if any(math.isinf(typical_loss(law)) for law, _ in laws):
-        message = (
+        _checks.unsupported(
             "The release of a round shows for certain which of two datasets it comes from: its epsilon is infinite at "
             "every delta, and there is no privacy loss distribution to export. Add noise, or leave the round out."
         )
-        raise UnsupportedProtocolError(message)
     if optimistic:
         first, second = attained_laws(laws, step=step, delta=level)
         return library.PrivacyLossDistribution.create_from_rounded_probability(

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle import _checks
+from hushuffle._checks import unsupported
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Matrix, ReportLaw, Symmetric, ValueLaws
@@ -73,22 +74,21 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
     for item, times in merged(rounds):
         if not isinstance(item, Protocol):
             what = "not about several randomizers, imported distributions or several reports of a person"
-            message = f"No approximation: it is about shuffled reports of one randomizer, {what}. {_HINT}"
-            raise UnsupportedProtocolError(message)
+            unsupported(f"No approximation: it is about shuffled reports of one randomizer, {what}. {_HINT}")
         parts.append((*_information(item), item, times))
     total = math.fsum(times * square for square, _, _, times in parts)
     largest = max(step for _, step, _, _ in parts)
     if not math.isfinite(total):
-        message = f"The approximation does not apply: some report excludes a value, for any number of people. {_HINT}"
-        raise UnsupportedProtocolError(message)
+        unsupported(
+            f"The approximation does not apply: some report excludes a value, for any number of people. {_HINT}"
+        )
     mu = math.sqrt(total)
     value = level_between(mu, level) if mu else 0.0
     if largest * max(value, mu) > WORST * total:
-        message = (
+        unsupported(
             f"No approximation: a single report moves the loss by up to {largest:.3g} nats, where the sum of all has "
             f"a standard deviation of {mu:.3g}: too few reports are alike. {_HINT}"
         )
-        raise UnsupportedProtocolError(message)
     pure = math.fsum(times * protocol.randomizer.local_epsilon for _, _, protocol, times in parts)
     value = min(value, pure)
     return Bound(lower=value, upper=value, kind="approximation", unit="nats", sources=(GDP,))
@@ -98,8 +98,7 @@ def _information(protocol: Protocol) -> tuple[float, float]:
     """Return mu**2, and the largest change of the loss by a single report (nats)."""
     protocol = protocol.secret
     if protocol.reveals is not Reveals.MULTISET:
-        message = f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}"
-        raise UnsupportedProtocolError(message)
+        unsupported(f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}")
     n, dummies = protocol.n, protocol.shuffler.dummies
     both = n * dummies / (n + dummies)
     best = 0.0, 0.0

@@ -88,13 +88,7 @@ class Design:
 
 
 def design(
-    *,
-    n: int,
-    k: int,
-    epsilon: float,
-    delta: float,
-    local_epsilon_max: float,
-    loss: Loss | npt.ArrayLike = "shares",
+    *, n: int, k: int, epsilon: float, delta: float, local_epsilon_max: float, loss: Loss | npt.ArrayLike = "shares"
 ) -> Design:
     """Return a randomizer of small error for n people that meets a central and a local epsilon.
 
@@ -130,10 +124,8 @@ def design(
     """
     people = _checks.integer("n", n, low=2)
     values = _checks.integer("k", k, low=2, high=LARGEST_K)
-    target, level = (
-        _checks.positive("epsilon", epsilon),
-        _checks.probability("delta", delta, low_open=True, high_open=True),
-    )
+    target = _checks.positive("epsilon", epsilon)
+    level = _checks.probability("delta", delta, low_open=True, high_open=True)
     cap = _checks.positive("local_epsilon_max", local_epsilon_max)
     for name, value in (("epsilon", target), ("local_epsilon_max", cap)):
         if value > LARGEST_LOCAL:

@@ -10,7 +10,6 @@ from typing import Final, Literal, get_args
 from hushuffle import _checks
 from hushuffle.curves.composition import rounds_meet, upper_near
 from hushuffle.curves.search import privacy_curve
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler
 from hushuffle.model import Bound, Progress, number, silent
@@ -124,20 +123,18 @@ def calibrate(
 
 
 def _solved(protocol: Protocol, parameter: Parameter, wanted: _Wanted) -> Calibration:
-    if parameter == "epsilon":
-        return _local_epsilon(protocol, wanted)
-    if parameter == "rounds":
-        return _rounds(protocol, wanted)
-    if parameter == "dummies":
-        return _dummies(protocol, wanted)
-    if parameter == "messages":
-        return _messages(protocol, wanted)
+    search = {"epsilon": _local_epsilon, "rounds": _rounds, "dummies": _dummies, "messages": _messages}.get(parameter)
+    if search is not None:
+        return search(protocol, wanted)
     if math.isinf(protocol.randomizer.local_epsilon) and protocol.shuffler.tossed is None:
         hint = "Without noise, no number of people protects: choose a finite local epsilon first."
         if protocol.shuffler.value_law is not None:
             hint = "The protection of the shuffler's dummies does not grow with n: compute the epsilon instead."
         _checks.reject("epsilon", "a target that some n meets", wanted.epsilon, hint)
-    build = _People(protocol)
+
+    def build(n: float) -> Protocol:
+        return replace(protocol, n=int(n))
+
     followed = _Followed(lambda n: wanted.excess(build(n)), "n", wanted.tell)
     interval = smallest_people(followed, start=protocol.n, target=wanted.epsilon)
     return _calibration("n", interval, build, wanted)
@@ -231,8 +228,7 @@ def smallest_people(excess_at: Callable[[int], float], *, start: int, target: fl
 
 def _dummies(protocol: Protocol, wanted: _Wanted) -> Calibration:
     if protocol.shuffler.reveals is not Reveals.MULTISET:
-        message = f"{type(protocol.shuffler).__name__} supports no dummies. Use UniformShuffle or Scrambler."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported(f"{type(protocol.shuffler).__name__} supports no dummies. Use UniformShuffle or Scrambler.")
 
     def build(value: float) -> Protocol:
         return replace(protocol, shuffler=Scrambler(dummies=int(value)))
@@ -321,16 +317,6 @@ def _rounds(protocol: Protocol, wanted: _Wanted) -> Calibration:
     )
 
 
-class _People:
-    """A function that returns the same collection with n people."""
-
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol = protocol
-
-    def __call__(self, n: float) -> Protocol:
-        return replace(self.protocol, n=int(n))
-
-
 def _local_epsilon(protocol: Protocol, wanted: _Wanted) -> Calibration:
     target = wanted.epsilon / (wanted.reports * wanted.rounds)
 
@@ -381,19 +367,14 @@ def _calibration(
     bound = wanted.bound(protocol)
     # The search for epsilon ends slightly above the crossing; the target itself was evaluated and is met.
     bound = replace(bound, lower=min(bound.lower, target), upper=min(bound.upper, target))
-    there = wanted.bound(build(beyond)) if _possible(parameter, beyond) else None
+    possible = (beyond >= 0 if parameter == "dummies" else beyond > 0) and beyond < math.inf
     return Calibration(
         parameter=parameter,
         value=value,
         bound=bound,
         beyond=beyond,
-        beyond_bound=there,
+        beyond_bound=wanted.bound(build(beyond)) if possible else None,
         epsilon=target,
         delta=wanted.delta,
         protocol=protocol,
     )
-
-
-def _possible(parameter: Parameter, value: float) -> bool:
-    """Return whether a protocol with this value of the parameter exists."""
-    return (value >= 0 if parameter == "dummies" else value > 0) and value < math.inf

@@ -194,8 +194,7 @@ def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
 
 def _shuffled(protocol: Protocol, law: Symmetric, people: tuple[int, ...], level: float) -> Bound:
     if protocol.secret is not protocol:
-        message = "Epsilon of one dataset is not available with a share of honest people (`honest` < 1)."
-        raise UnsupportedProtocolError(message)
+        _checks.unsupported("Epsilon of one dataset is not available with a share of honest people (`honest` < 1).")
     pure, drawn = protocol.randomizer.local_epsilon, protocol.shuffler.dummy_law
 
     def given(dummies: int) -> KnownDataset:

@@ -9,7 +9,6 @@ from typing import Final, NoReturn
 from hushuffle import _checks
 from hushuffle.curves.flipped_columns import ROOMY
 from hushuffle.curves.pooled import MOST
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Certificate
@@ -103,5 +102,4 @@ def _written(law: Iterable[float]) -> tuple[float, ...]:
 
 
 def _refuse(what: str) -> NoReturn:
-    message = f"No certificate is written for {what}."
-    raise UnsupportedProtocolError(message)
+    _checks.unsupported(f"No certificate is written for {what}.")

@@ -235,7 +235,7 @@ class Profile:
             caption="Delta falls as epsilon grows. A lower curve is more private.",
             x_label="epsilon (nats)",
             y_label="delta",
-            series=(_band("delta", places, deltas),),
+            series=(Series.through("delta", places.tolist(), deltas),),
             y_log=True,
         )
 
@@ -253,7 +253,10 @@ class Profile:
             caption="Error rates of the best test between two neighbouring datasets. A higher curve is more private.",
             x_label="false positives",
             y_label="false negatives",
-            series=(_band("the best test", shares, rates), Series.through("a blind guess", shares, 1 - shares)),
+            series=(
+                Series.through("the best test", shares.tolist(), rates),
+                Series.through("a blind guess", shares, 1 - shares),
+            ),
         )
 
     @cached_property
@@ -355,7 +358,3 @@ def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float
 
 def _kind(lower: Floats) -> Kind:
     return "bracket" if bool(np.any(lower > 0)) else "upper"
-
-
-def _band(label: str, x: Floats, bounds: Bounds) -> Series:
-    return Series.through(label, x.tolist(), bounds)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import bracket
-from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
@@ -77,11 +76,10 @@ def waves(
     level = _checks.probability("delta", delta, high_open=True)
     changed = min(_checks.integer("changes", changes, low=0), times - 1)
     if protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
-        message = (
+        _checks.unsupported(
             "Memoised reports need a shuffler without dummies, and servers without random bits: an observer averages "
             "out what is fresh in every wave."
         )
-        raise UnsupportedProtocolError(message)
     once = epsilon(protocol, delta=level)
     upper = once.upper if changed == 0 else times_upwards(local_epsilon(protocol).upper, changed + 1)
     if instantaneous is None:
@@ -91,10 +89,9 @@ def waves(
         return bracket(min(lower, upper), upper, unit="nats", sources=once.sources)
     _checks.of_type("instantaneous", instantaneous, Mechanism)
     if protocol.reveals is Reveals.SUMS:
-        message = (
+        _checks.unsupported(
             "An instantaneous randomizer needs reports of one number: on one-hot reports it reveals more than sums."
         )
-        raise UnsupportedProtocolError(message)
     permanent = protocol.randomizer.channel()
     reports = permanent.matrix.shape[1]
     if instantaneous.inputs != reports:

@@ -15,6 +15,7 @@ from typing import Final
 from typing import Protocol as TypingProtocol
 
 from hushuffle import _checks
+from hushuffle._checks import unsupported
 from hushuffle.curves import published
 from hushuffle.curves.published import Loss
 from hushuffle.curves.search import privacy_curve
@@ -67,7 +68,6 @@ def hoeffding_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(hs.dp.published.hoeffding_delta(survey, epsilon=0.05))
     at most 0.001117 (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_blanket_law(protocol, published.hoeffding), epsilon, _HOEFFDING)
 
 
@@ -79,7 +79,6 @@ def hoeffding_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.hoeffding_epsilon(survey, delta=1e-6))
     at most 0.09718 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_blanket_law(protocol, published.hoeffding), protocol, delta, _HOEFFDING)
 
 
@@ -100,7 +99,6 @@ def bennett_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(hs.dp.published.bennett_delta(survey, epsilon=0.05))
     at most 1.581e-05 (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_blanket_law(protocol, published.bennett), epsilon, _BENNETT)
 
 
@@ -112,7 +110,6 @@ def bennett_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.bennett_epsilon(survey, delta=1e-6))
     at most 0.06044 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_blanket_law(protocol, published.bennett), protocol, delta, _BENNETT)
 
 
@@ -133,7 +130,6 @@ def any_randomizer_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(hs.dp.published.any_randomizer_delta(survey, epsilon=0.1))
     at most 3.437e-05 (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_generic_law(protocol, published.any_randomizer), epsilon, (BLANKET.at("section 5"),))
 
 
@@ -145,7 +141,6 @@ def any_randomizer_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.any_randomizer_epsilon(survey, delta=1e-6))
     at most 0.1364 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_generic_law(protocol, published.any_randomizer), protocol, delta, (BLANKET.at("section 5"),))
 
 
@@ -168,7 +163,6 @@ def clones_delta(protocol: Protocol, *, epsilon: float) -> Bound:
     >>> print(hs.dp.published.clones_delta(survey, epsilon=0.05))
     at most 1.166e-04 (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _delta(_generic_law(protocol, published.clones), epsilon, (CLONES.at("section 3"),))
 
 
@@ -180,7 +174,6 @@ def clones_epsilon(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.clones_epsilon(survey, delta=1e-6))
     at most 0.08170 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _epsilon(_generic_law(protocol, published.clones), protocol, delta, (CLONES.at("section 3"),))
 
 
@@ -203,7 +196,6 @@ def clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.clones_closed_form(survey, delta=1e-6))
     at most 0.3052 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _closed_form(published.clones_closed_form, protocol, delta, (CLONES.at("Theorem 3.1"),))
 
 
@@ -227,7 +219,6 @@ def stronger_clones_closed_form(protocol: Protocol, *, delta: float) -> Bound:
     >>> print(hs.dp.published.stronger_clones_closed_form(survey, delta=1e-6))
     at most 0.2380 nats (upper bound)
     """
-    _checks.of_type("protocol", protocol, Protocol)
     return _closed_form(published.stronger_clones_closed_form, protocol, delta, (STRONGER_CLONES.at("section 3"),))
 
 
@@ -295,6 +286,7 @@ def compare(protocol: Protocol, *, delta: float) -> Comparison:
 
 
 def _blanket_law(protocol: Protocol, term: Callable[[Loss, Floats], Floats]) -> Law:
+    _checks.of_type("protocol", protocol, Protocol)
     law, protocol = symmetric_law(protocol.randomizer, for_what="This published bound"), protocol.secret
     _local(protocol)
     k, truth, lie = law.k, float(law.truth), float(law.lie)
@@ -308,6 +300,7 @@ def _blanket_law(protocol: Protocol, term: Callable[[Loss, Floats], Floats]) -> 
 
 
 def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floats]) -> Law:
+    _checks.of_type("protocol", protocol, Protocol)
     local = _local(protocol)
 
     def delta(epsilon: float) -> float:
@@ -319,11 +312,9 @@ def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floa
 def _local(protocol: Protocol) -> float:
     """Return epsilon_0 of a protocol, after checking that the published bounds apply to the protocol."""
     if protocol.reveals is not Reveals.MULTISET:
-        message = f"Published bounds hold only for a uniform shuffle; here {protocol.shuffler.describe()}."
-        raise UnsupportedProtocolError(message)
+        unsupported(f"Published bounds hold only for a uniform shuffle; here {protocol.shuffler.describe()}.")
     if math.isinf(protocol.randomizer.local_epsilon):
-        message = "Published bounds need a finite local epsilon: without noise, shuffling gives no protection."
-        raise UnsupportedProtocolError(message)
+        unsupported("Published bounds need a finite local epsilon: without noise, shuffling gives no protection.")
     return protocol.randomizer.local_epsilon
 
 
@@ -346,6 +337,7 @@ def _closed_form(
     delta: float,
     sources: tuple[Citation, ...],
 ) -> Bound:
+    _checks.of_type("protocol", protocol, Protocol)
     level, local = _checks.probability("delta", delta, low_open=True, high_open=True), _local(protocol)
     published = formula(protocol.n, local, level)
     value = local if published is None else min(published, local)

@@ -190,7 +190,7 @@ def test_what_cannot_be_scored() -> None:
     with pytest.raises(InvalidInputError, match="over the same 4 values as the traces, got randomizer=3"):
         randomize(Traces.of([[0]], k=4), randomizer=hs.RandomizedResponse(k=3, epsilon=1.0))
     flipped = randomize(Traces.of([[0]], k=8), randomizer=hs.BitFlipping(width=3, p=0.1))
-    with pytest.raises(UnsupportedProtocolError, match="reports that support values, which BitFlipping"):
+    with pytest.raises(UnsupportedProtocolError, match="reports that support values, but the mechanism is BitFlipping"):
         report_scores(train(Traces.of([[0, 1]], k=8)), flipped, noise_known=False)
     reports = randomize(Traces.of([[0]], k=4), randomizer=survey)
     assert "RandomizedResponse" in repr(reports)

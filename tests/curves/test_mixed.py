@@ -276,6 +276,8 @@ def test_what_needs_one_randomizer_says_so() -> None:
         hs.dp.approximate([crowd], delta=1e-6)
     with pytest.raises(UnsupportedProtocolError, match="one report of each person"):
         hs.dp.epsilon(crowd, delta=1e-6, reports_per_person=2)
+    with pytest.raises(UnsupportedProtocolError, match="people with different randomizers"):
+        _ = crowd.randomizer
     assert hs.dp.local_epsilon(crowd.member(0), reports_per_person=2).upper == pytest.approx(2.0)
 
 

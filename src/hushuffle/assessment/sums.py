@@ -104,7 +104,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
 
 
 def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
-    """Yield the targets of a sum, each with the figure that is compared with it."""
+    """Yield each target of a sum's specification, with the computed number that must meet it."""
     targets = specification.targets
     if targets.epsilon is not None:
         delta = specification.wanted_delta

@@ -1,4 +1,4 @@
-"""Lists the targets of a specification, each with the figure that is compared with it."""
+"""Lists the targets of a specification, each with the computed number that must meet it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import OneHot
 
 _EVERY: Final = 24
-"""Largest number of people (and random bits) for which all compositions of the others are evaluated."""
+"""Up to this many people and random bits in total, all compositions of the other people's values are evaluated."""
 
 _COARSE: Final = 40
 _SPLIT: Final = 20

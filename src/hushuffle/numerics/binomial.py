@@ -154,7 +154,7 @@ def window_sum(groups: Iterable[tuple[int, float]], log_tail: float) -> tuple[Fl
 
 
 def row_step(low: int, high: int) -> int:
-    """Return how many neighbouring integers between `low` and `high` share a row.
+    """Return how many consecutive integers between `low` and `high` are grouped into one row of a table.
 
     >>> row_step(0, 1000), row_step(170_000_000, 170_200_000)
     (1, 5100)

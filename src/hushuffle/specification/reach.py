@@ -176,7 +176,7 @@ class AudiencePopulation(ReachPopulation):
 
 
 def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
-    """Return how many of n people are in exactly the audiences of the set bits of i, shape (2**k,); entry 0 is 0.
+    """Return for each i, shape (2**k,), how many of n people visit exactly the publishers whose bits are 1 in i.
 
     In this model each person visits publishers at rates proportional to a personal activity, exponential with mean 1.
     People who visit one publisher often visit others often, so audiences overlap more than independent audiences. A

@@ -219,7 +219,7 @@ class Collection:
 
     @property
     def person_known(self) -> bool:
-        """Whether `population.person` states which person gave a row, or there are no rows."""
+        """Whether the person of each row is known: `population.person` is set, or there are no rows."""
         return self.whole.person_known
 
     def effective(self) -> str:

@@ -100,7 +100,7 @@ class SumSpecification(File):
 
     @property
     def person_known(self) -> bool:
-        """Whether `population.person` states which person gave a row, or there are no rows."""
+        """Whether the person of each row is known: `population.person` is set, or there are no rows."""
         return not isinstance(self.population, DataPopulation) or self.population.person is not None
 
     @property

@@ -128,7 +128,7 @@ class Capped(SearchedCurve):
         return max(value - self._changed(epsilon), 0.0), witness
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the datasets of the uncapped scrambler; errors of their probabilities include the cap's effect."""
+        """Return datasets without the cap; the error bounds of their probabilities cover what the cap can change."""
         pairs = self.uncapped.datasets(log_tail=log_tail)
         return tuple(
             replace(pair, p_error=pair.p_error + self._binding, q_error=pair.q_error + self._binding) for pair in pairs

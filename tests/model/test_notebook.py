@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,9 @@ def test_a_chart_shows_itself() -> None:
                 assert 0 <= y <= 300
         for words in (chart.title, chart.x_label, chart.y_label, *(one.label for one in chart.series)):
             assert words in text
+    infinite = replace(chart.series[0], upper=(math.inf, *chart.series[0].upper[1:]))
+    root = ET.fromstring(replace(chart, series=(infinite,))._repr_html_())  # noqa: S314 - our own
+    assert "inf" not in "".join(line.get("points", "") for line in root.iter("polyline"))
     empty = Chart(key="k", title="<b>", caption="", x_label="x", y_label="y", series=(), y_log=True)
     assert "&lt;b&gt;" in empty._repr_html_()
 
@@ -173,6 +177,10 @@ def test_a_chart_is_drawn_by_matplotlib_if_it_is_installed(monkeypatch: pytest.M
     axes.set.assert_called_once_with(title=chart.title, xlabel=chart.x_label, ylabel=chart.y_label)
     axes.set_yscale.assert_called_once_with("log")
     axes.fill_between.assert_called_once()
+    exact = replace(chart, series=(replace(chart.series[0], lower=chart.series[0].upper),), here=chart.series[0].x[0])
+    exact.plot(axes)
+    axes.fill_between.assert_called_once()
+    axes.axvline.assert_called_once()
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match="pip install matplotlib"):
         chart.plot()

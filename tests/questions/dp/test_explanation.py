@@ -90,3 +90,9 @@ def test_every_page_of_a_rule_or_law_has_its_statement() -> None:
 def test_the_trail_names_every_theorem_once() -> None:
     steps = trail(survey(hs.MallowsShuffle(reference=range(40), theta=0.1), 40)).split("), ")
     assert len(steps) == len(set(steps)) == 3
+
+
+def test_a_certificate_of_a_large_matrix_is_refused() -> None:
+    hashes = hs.Protocol(randomizer=hs.HadamardResponse(k=70, epsilon=1.0), shuffler=hs.UniformShuffle(), n=50)
+    with pytest.raises(UnsupportedProtocolError, match=r"a matrix of 8,960 probabilities, more than 4,096"):
+        hs.dp.certificate(hashes, delta=1e-3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeAlias
@@ -108,6 +108,11 @@ class Question:
     def about(self, **changes: object) -> Self:
         """Return the same question about a release with these fields changed."""
         return replace(self, release=replace(self.release, **changes))  # type: ignore[arg-type]
+
+    def alone(self) -> Self:
+        """Return the same question about a release of the people of the target's group only."""
+        (target,) = self.targets
+        return replace(self.about(groups=(self.release.groups[target],)), targets=(0,))
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise `UnsupportedProtocolError` with the reason and the release."""
@@ -312,7 +317,7 @@ class Law(Step):
 
     fits: Callable[[Question], bool]
     of: Callable[[Question], PrivacyCurve]
-    any_size: bool = field(default=False)
+    any_size: bool = False
 
     def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
         del solve

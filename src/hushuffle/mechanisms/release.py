@@ -5,7 +5,7 @@ A release is a view of a sum of independent contributions: the people's reports,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from hushuffle.mechanisms.shufflers import Reveals, Source
@@ -82,10 +82,6 @@ class Release:
     def dummies(self) -> int:
         """Number of dummies from the privacy blanket, fixed or the smallest possible number."""
         return sum(source.fewest for source in self.sources if not source.each)
-
-    def alone(self, group: int) -> Self:
-        """Return the release of the people of one group only."""
-        return replace(self, groups=(self.groups[group],))
 
     def describe(self) -> str:
         """Return the release in a few words."""

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
-from hushuffle.curves.question import Feature, Question, Rule, Same
-
-
-def _reduce(question: Question) -> Same:
-    (target,) = question.targets
-    return Same(question=replace(question, release=question.release.alone(target), targets=(0,)))
-
+from hushuffle.curves.question import Feature, Rule, Same
 
 RULE: Final = Rule(
     name="other groups seen",
-    statement="If senders are seen, other people's reports do not depend on the target's value.",
+    statement="If senders are seen, other groups' reports can be set aside: they do not depend on the target's value.",
     page="index.md",
     on=frozenset({Feature.GROUPS, Feature.SENDERS}),
-    reduce=_reduce,
+    reduce=lambda question: Same(question=question.alone()),
 )

@@ -127,7 +127,7 @@ def _reduce(question: Question) -> Rounds:
     (group,) = release.groups
     batch = question.about(
         groups=(Group(people=group.people // times, device=group.device),),
-        sources=tuple(share for source in release.sources for share in source.divided(times)),
+        sources=tuple(source.divided(times) for source in release.sources),
         view=Reveals.MULTISET if release.view is Reveals.CAPPED_MULTISET else release.view,
     )
     return Rounds(question=replace(batch, reports=1), times=times)

@@ -272,16 +272,11 @@ def _by_report(matrix: Floats, pairs: tuple[tuple[int, int], ...]) -> ValueLaws:
     )
 
 
-def _reduce(question: Question) -> Same:
-    (target,) = question.targets
-    return Same(question=replace(question, release=question.release.alone(target), targets=(0,)))
-
-
 def _build(question: Question, solve: Solve) -> PrivacyCurve:
     question.certify()
     (target,), release = question.targets, question.release
     parts = [(group.people, group.device) for group in release.groups]
-    return MemberCurve.of(parts, target, release.dummies, solve(_reduce(question).question))
+    return MemberCurve.of(parts, target, release.dummies, solve(question.alone()))
 
 
 RULE: Final = Rule(
@@ -289,7 +284,7 @@ RULE: Final = Rule(
     statement="If the adversary is given the reports of some groups, the people of the others still hide the target.",
     page="pool.md, Corollary 7",
     on=frozenset({Feature.GROUPS}),
-    reduce=_reduce,
+    reduce=lambda question: Same(question=question.alone()),
     build=_build,
     exact=False,
     limits="People with different randomizers need a shuffler that mixes all reports, without a cap and without people "

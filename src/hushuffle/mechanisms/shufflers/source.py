@@ -58,14 +58,13 @@ class Source:
         """The distribution of the number of messages."""
         return self.count.law if isinstance(self.count, Trials) else self.count
 
-    def divided(self, batches: int) -> tuple[Source, ...]:
+    def divided(self, batches: int) -> Source:
         """Return the messages of one of `batches` batches that together hold no more than these messages.
 
         Each batch has an equal share (rounded down) of the trials, or of the smallest possible number of messages.
         """
-        if isinstance(self.count, Trials):
-            return (replace(self, count=Trials(number=self.count.number // batches, p=self.count.p)),)
-        return (replace(self, count=Trials(number=self.fewest // batches, p=1.0)),)
+        trials = self.count if isinstance(self.count, Trials) else Trials(number=self.fewest, p=1.0)
+        return replace(self, count=replace(trials, number=trials.number // batches))
 
     @property
     def table(self) -> DummyLaw:

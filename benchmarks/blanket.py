@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.release import Release
 from hushuffle.numerics.roots import crossing

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.mechanisms.release import Release
 from hushuffle.questions import bloom
 

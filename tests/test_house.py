@@ -10,9 +10,9 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
-    "files": 504,
-    "lines": 94_667,
-    "code lines": 62_263,
+    "files": 502,
+    "lines": 94_614,
+    "code lines": 62_232,
     "lines of the longest file": 513,
     "files over 400 lines": 14,
     "files under 40 code lines": 66,
@@ -21,12 +21,12 @@ LIMITS: Final[dict[str, int]] = {
     "flags of shufflers read outside their room": 170,
     "questions which kind of deployment it is": 221,
     "class names with several meanings": 59,
-    "private helpers used once": 1_000,
-    "lines of such helpers": 12_825,
+    "private helpers used once": 999,
+    "lines of such helpers": 12_822,
     "pages of documentation": 67,
     "words of documentation by hand": 59_968,
     "files walked by epsilon": 49,
-    "files walked by assess": 100,
+    "files walked by assess": 99,
     "files walked by collect": 58,
 }
 

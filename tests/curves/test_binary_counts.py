@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hushuffle.curves.tilted_counts import Compositions, hockey_stick
+from hushuffle.curves.laws.tilted_counts import Compositions, hockey_stick
 from hushuffle.numerics import binomial
 from oracles import dp_enumeration as oracle
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import blanket_bound, composition, dominating, known_dataset, others
-from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws import blanket_bound, kinds, known_dataset
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.pairs import composition, dominating
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.release import Release
 from hushuffle.numerics.binomial import Floats
@@ -87,7 +88,7 @@ def test_rows_of_the_blanket_with_dummies_only_raise_the_upper_end(
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=60), n=300)
     ends = []
     for share in (1e-9, 0.02, 0.06, 0.2):
-        monkeypatch.setattr(others, "_BIN", share)
+        monkeypatch.setattr(kinds, "_BIN", share)
         ends.append(FiniteDivergence.of(Release.of(protocol)).blanket(epsilon))
     print(ends)
     for finer, coarser in itertools.pairwise(ends):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.blanket_messages import TrueAmongUniform
-from hushuffle.curves.value_dummies import Counts, TrueAmongEach, divergence_between
+from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.value_dummies import Counts, TrueAmongEach, divergence_between
 from hushuffle.errors import UnsupportedProtocolError
 from oracles import several_messages as oracle
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.local import Local
+from hushuffle.curves.laws.local import Local
+from hushuffle.curves.laws.symmetric import Binary, Kary
 from hushuffle.curves.rules.cap import Capped
-from hushuffle.curves.symmetric import Binary, Kary
 from hushuffle.mechanisms.randomizers import Symmetric
 from oracles.traffic_enumeration import largest_divergence, largest_ratio
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves.dominating import TabulatedCurve, common_step, typical_loss
+from hushuffle.curves.laws.symmetric import Binary
+from hushuffle.curves.pairs.dominating import TabulatedCurve, common_step, typical_loss
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.symmetric import Binary
 from hushuffle.numerics.loss_sum import LossLattice
 from oracles import dp_composition as oracle
 

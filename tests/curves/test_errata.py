@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushuffle.curves.tilted_counts import Compositions, hockey_stick
+from hushuffle.curves.laws.tilted_counts import Compositions, hockey_stick
 from oracles import dp_enumeration as oracle
 
 

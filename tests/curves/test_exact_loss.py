@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves import exact_loss
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.pairs import exact_loss
+from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Witness

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import finite_blanket
-from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.local import FiniteLocal
+from hushuffle.curves.laws import finite_blanket
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.local import FiniteLocal
+from hushuffle.curves.laws.symmetric import Binary
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.symmetric import Binary
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import BitFlipping, LocalHashing, MatrixRandomizer, Mechanism
 from hushuffle.mechanisms.release import Release

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_columns import FlippedColumns
-from hushuffle.curves.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
-from hushuffle.curves.mixed_sums import MixedSums
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.flipped_columns import FlippedColumns
+from hushuffle.curves.laws.flipped_pairs import AllAlike, OneLogo, PairFamily, Pool
+from hushuffle.curves.laws.mixed_sums import MixedSums
+from hushuffle.curves.laws.symmetric import Binary
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.symmetric import Binary
 from hushuffle.mechanisms.release import Release
 from oracles import bloom_enumeration as oracle
 from oracles import finite_enumeration

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import flipped_faces
-from hushuffle.curves.flipped_columns import FlippedColumns
-from hushuffle.curves.flipped_faces import Face, FacePools
+from hushuffle.curves.laws import flipped_faces
+from hushuffle.curves.laws.flipped_columns import FlippedColumns
+from hushuffle.curves.laws.flipped_faces import Face, FacePools
 from hushuffle.mechanisms.release import Release
 from oracles import bloom_enumeration as oracle
 from oracles.dp_enumeration import add_report, hockey_stick

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hushuffle as hs
-from hushuffle.curves import symmetric_pairs
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
+from hushuffle.curves.laws import symmetric_pairs
+from hushuffle.curves.laws.symmetric import Binary
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.symmetric import Binary
 from hushuffle.model import Witness
 from oracles import dp_enumeration as oracle
 

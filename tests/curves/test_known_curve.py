@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hushuffle.curves.known_curve import KnownCurve
+from hushuffle.curves.pairs.known_curve import KnownCurve
 from hushuffle.numerics.normal_pair import excess
 from oracles import pairs_of_laws as oracle
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.rules.groups import MemberCurve
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
@@ -189,8 +189,8 @@ def test_who_has_no_noise_at_all_hides_among_the_others() -> None:
 def test_finer_bins_of_the_pool_only_lower_the_upper_end(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = []
     for bins in ((12.0,), (0.0, 12.0), (-2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 7.0, 12.0)):
-        monkeypatch.setattr("hushuffle.curves.pooled._BINS", bins)
-        monkeypatch.setattr("hushuffle.curves.pooled.Spots.of.__func__.__defaults__", (bins,))
+        monkeypatch.setattr("hushuffle.curves.laws.pooled._BINS", bins)
+        monkeypatch.setattr("hushuffle.curves.laws.pooled.Spots.of.__func__.__defaults__", (bins,))
         curve = privacy_curve(mixed((600, answers(1.0)), (300, answers(3.0))).member(0))
         assert isinstance(curve, MemberCurve)
         (hiding,) = (each for each in curve.crowds if isinstance(each, FiniteDivergence))

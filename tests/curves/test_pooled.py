@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.kinds import Kinds
-from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.others import Others
-from hushuffle.curves.pooled import Pooled, Spots
+from hushuffle.curves.laws.kinds import Kinds, Others
+from hushuffle.curves.laws.mixed_sums import MixedSums
+from hushuffle.curves.laws.pooled import Pooled, Spots
 from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ValueLaws
 from oracles import finite_enumeration as oracle
 from oracles.dp_enumeration import add_report, hockey_stick
@@ -121,7 +120,7 @@ def test_too_many_choices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) 
     spots = Spots.of((60, 40), 0.1)
     known = np.full(spots.weights.shape, -np.inf)
     each = MixedSums(groups=groups, epsilon=0.1, counts=spots.counts, shares=spots.shares).raised(known)
-    monkeypatch.setattr("hushuffle.curves.mixed_sums._CHOICES", 1)
+    monkeypatch.setattr("hushuffle.curves.laws.mixed_sums._CHOICES", 1)
     together = MixedSums(groups=groups, epsilon=0.1, counts=spots.counts, shares=spots.shares).raised(known)
     assert bool((together >= each - 1e-9).all())
     assert bool((together <= each + 0.7).all())

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from hushuffle.curves.local import Local, local_divergence
-from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
-from hushuffle.curves.symmetric import Binary, Kary
+from hushuffle.curves.laws.local import Local, local_divergence
+from hushuffle.curves.laws.released import CoinsKnown, ConcentratedRelease, PureRelease
+from hushuffle.curves.laws.symmetric import Binary, Kary
 from hushuffle.mechanisms.randomizers import Symmetric
 
 

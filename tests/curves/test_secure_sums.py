@@ -13,11 +13,11 @@ import pytest
 from scipy.stats import binom, norm
 
 import hushuffle as hs
-from hushuffle.curves import secure_sums
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.dominating import TabulatedCurve
+from hushuffle.curves.laws import secure_sums
+from hushuffle.curves.laws.secure_sums import Column, SecureSums
+from hushuffle.curves.pairs.dominating import TabulatedCurve
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.secure_sums import Column, SecureSums
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.estimation import heavy_hitters
 from hushuffle.mechanisms.randomizers import Mechanism

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.shared_sums import SharedSums
+from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.tilted_counts import SignedCounts
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.tilted_counts import SignedCounts
 from oracles import dp_enumeration as oracle
 
 

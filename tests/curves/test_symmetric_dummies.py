@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves import symmetric_dummies
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric import Kary
-from hushuffle.curves.symmetric_dummies import HeldAlike
+from hushuffle.curves.laws import symmetric_dummies
+from hushuffle.curves.laws.symmetric import Kary
+from hushuffle.curves.laws.symmetric_dummies import HeldAlike
 from hushuffle.mechanisms.randomizers import Symmetric
 from oracles import dp_enumeration as oracle
 

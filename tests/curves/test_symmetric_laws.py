@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.symmetric_pairs import AllAtFirst, AllAtThird, composition
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.symmetric_pairs import AllAtFirst, AllAtThird, composition
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.numerics.binomial import FairTable, fair_signs
 from oracles import dp_enumeration as oracle

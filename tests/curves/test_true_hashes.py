@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.true_hashes import TrueAmongHashes
 from hushuffle.curves.search import privacy_curve
-from hushuffle.curves.true_hashes import TrueAmongHashes
 from oracles import several_messages as oracle
 
 GROWTHS = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(3), Fraction(12))

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.readout import frequency_variance, readout
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.estimation import estimate, heavy_hitters, keep_significant, predicted_standard_error, standard_errors_at
+from hushuffle.estimation.readout import frequency_variance, readout
 
 SQUARE = [[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.25, 0.25, 0.5]]
 WIDE = [[0.4, 0.3, 0.2, 0.1], [0.1, 0.1, 0.3, 0.5], [0.2, 0.5, 0.2, 0.1]]

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 
 import hushuffle as hs
-from hushuffle.curves.readout import significant_count
 from hushuffle.errors import InvalidInputError
 from hushuffle.estimation import heavy_hitters, keep_significant
+from hushuffle.estimation.readout import significant_count
 from hushuffle.mechanisms.randomizers import Support
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.numerics import max_load
-from hushuffle.numerics.complex_log import complex_log1p
+from hushuffle.numerics.exact import complex_log1p
 from hushuffle.numerics.max_load import Cells, expected_max_load, expected_max_ratio
 from oracles.qif_max_load import by_counting, by_enumeration, by_partitions, max_ratio
 

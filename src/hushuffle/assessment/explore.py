@@ -23,7 +23,7 @@ from hushuffle.errors import InvalidInputError, NumericalError, SpecificationErr
 from hushuffle.estimation import predicted_standard_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw
-from hushuffle.mechanisms.randomizers.processing import averages_to_dummies, is_processing
+from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies, is_processing
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Progress, Unanswered, silent

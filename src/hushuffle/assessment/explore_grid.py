@@ -17,7 +17,7 @@ from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProto
 from hushuffle.mechanisms.adversaries import Guesser, Strong, Uninformed
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.mechanisms.randomizers.processing import averages_to_dummies
+from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler, Shuffler, UniformShuffle
 from hushuffle.model import Bound, Progress
 from hushuffle.model.explorer import Adversary, Axis, GridPoint

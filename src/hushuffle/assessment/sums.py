@@ -11,7 +11,7 @@ from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
 from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
 from hushuffle.assessment.warnings import about_rows
-from hushuffle.curves.shared_sums import SharedSums
+from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Finding, Progress, Report, Table, Target, Unanswered, Warned, number, silent
 from hushuffle.model.report import software

@@ -16,11 +16,11 @@ from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, part_of
-from hushuffle.curves.readout import frequency_variance, readout
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
 from hushuffle.estimation.numbers import NumberEstimate, estimate_numbers
 from hushuffle.estimation.poisoning import usual_fakes
+from hushuffle.estimation.readout import frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler

@@ -20,7 +20,7 @@ from hushuffle.collection.ledger import Candidate, opened
 from hushuffle.collection.released import SCHEMA_VERSION, read_document, read_reports, write_reports
 from hushuffle.collection.request import MANIFEST, Asked, KeyRounds, Request, refuse_few, rounds_of
 from hushuffle.collection.sum_engines import MIXED, SumKernel, opened_source
-from hushuffle.curves.shared_sums import SharedSums
+from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.errors import DataError, InvalidInputError, SpecificationError
 from hushuffle.estimation.sums import SumEstimate, residue, sums_found
 from hushuffle.files.private_files import publish, workplace

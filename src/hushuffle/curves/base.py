@@ -129,7 +129,7 @@ class SearchedCurve(PrivacyCurve):
         """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
 
         >>> from fractions import Fraction
-        >>> from hushuffle.curves.flipped_pairs import AllAlike
+        >>> from hushuffle.curves.laws.flipped_pairs import AllAlike
         >>> pair = AllAlike.of(width=2, flip=Fraction(1, 4), n=1000, others=0, target=(0, 3))
         >>> print(pair.epsilon(1e-3))
         0.1245 to 0.1246 nats (certified bracket)

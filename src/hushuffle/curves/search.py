@@ -6,17 +6,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.blanket_messages import TrueAmongUniform
-from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_columns import FlippedColumns
-from hushuffle.curves.local import FiniteLocal, Local
+from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.flipped_columns import FlippedColumns
+from hushuffle.curves.laws.local import FiniteLocal, Local
+from hushuffle.curves.laws.secure_sums import SecureSums
+from hushuffle.curves.laws.shared_sums import SharedSums
+from hushuffle.curves.laws.symmetric import Binary, Kary
+from hushuffle.curves.laws.true_hashes import TrueAmongHashes
+from hushuffle.curves.laws.value_dummies import Counts, TrueAmongEach
 from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
-from hushuffle.curves.secure_sums import SecureSums
-from hushuffle.curves.shared_sums import SharedSums
-from hushuffle.curves.symmetric import Binary, Kary
-from hushuffle.curves.true_hashes import TrueAmongHashes
-from hushuffle.curves.value_dummies import Counts, TrueAmongEach
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.mechanisms.shufflers import Trials
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.readout import counted, frequency_variance, readout
+from hushuffle.estimation.readout import counted, frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import support_law
 from hushuffle.model import Estimate, Histogram, Transcript

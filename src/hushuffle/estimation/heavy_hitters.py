@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.readout import counted
+from hushuffle.estimation.readout import counted
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol

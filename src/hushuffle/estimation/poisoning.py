@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
-from hushuffle.curves.readout import counted, readout
+from hushuffle.estimation.readout import counted, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 from hushuffle.numerics import binomial

@@ -23,7 +23,7 @@ from hushuffle import _checks
 from hushuffle.errors import NumericalError
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import Floats, deviation
-from hushuffle.numerics.complex_log import complex_log1p
+from hushuffle.numerics.exact import complex_log1p
 
 Complex = npt.NDArray[np.complex128]
 

@@ -22,7 +22,7 @@ from scipy.fft import irfft2, next_fast_len
 
 from hushuffle.errors import NumericalError
 from hushuffle.numerics.binomial import EPS, Floats, deviation
-from hushuffle.numerics.complex_log import log1p_parts
+from hushuffle.numerics.exact import log1p_parts
 
 LARGEST: Final = 1 << 21
 """Largest number of cells of a distribution. Computing one of this size takes about ten seconds and 300 MB."""

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.complex_log import log1p_parts
+from hushuffle.numerics.exact import log1p_parts
 
 Complex = npt.NDArray[np.complex128]
 

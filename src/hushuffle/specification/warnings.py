@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hushuffle.curves.readout import counted
 from hushuffle.errors import DataError, InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.estimation import predicted_standard_error
+from hushuffle.estimation.readout import counted
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON

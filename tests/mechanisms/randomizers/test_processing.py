@@ -8,7 +8,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.mechanisms.randomizers import Mechanism, ReportLaw
-from hushuffle.mechanisms.randomizers.processing import averages_to_dummies, is_processing
+from hushuffle.mechanisms.randomizers.report_law import averages_to_dummies, is_processing
 from hushuffle.mechanisms.randomizers.square_wave import SquareWave
 from oracles.dp_enumeration import Number, add_report, channel, compositions, counts_law, worst_delta
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hushuffle.curves.flipped_columns import FlippedColumns
+from hushuffle.curves.laws.flipped_columns import FlippedColumns
 from hushuffle.errors import InvalidInputError
 from hushuffle.questions import bloom
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.flipped_pairs import AllAlike
+from hushuffle.curves.laws.flipped_pairs import AllAlike
 from hushuffle.errors import InvalidInputError
 from hushuffle.questions import bloom
 from oracles import bloom_enumeration as oracle

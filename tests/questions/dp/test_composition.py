@@ -8,7 +8,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import inscribed
-from hushuffle.curves.dominating import TabulatedCurve, common_step
+from hushuffle.curves.pairs.dominating import TabulatedCurve, common_step
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import symmetric_law

@@ -14,8 +14,8 @@ import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 import hushuffle as hs
-from hushuffle.curves.composition import Tables
 from hushuffle.curves.dataset_pair import inscribed
+from hushuffle.curves.pairs.composition import Tables
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt

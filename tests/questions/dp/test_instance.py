@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import convolve2d
 
 import hushuffle as hs
-from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, changes
+from hushuffle.curves.laws.known_dataset import FAMILY, BinaryDataset, KaryDataset, changes
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers import Reveals, UniformShuffle
 from hushuffle.mechanisms.shufflers.base import Shuffler

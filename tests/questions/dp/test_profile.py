@@ -12,8 +12,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.dominating import TabulatedCurve
-from hushuffle.curves.symmetric import Binary
+from hushuffle.curves.laws.symmetric import Binary
+from hushuffle.curves.pairs.dominating import TabulatedCurve
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bounds
 from hushuffle.numerics.normal_pair import excess

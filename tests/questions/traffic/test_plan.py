@@ -5,7 +5,7 @@ import math
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.released import CoinsKnown
+from hushuffle.curves.laws.released import CoinsKnown
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers import symmetric_law
 from hushuffle.plans import CentroidNoise, Cluster, Data, GroupingQuery, GroupingSet, Plan, aggregate, k_means

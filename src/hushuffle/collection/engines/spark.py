@@ -36,7 +36,7 @@ from hushuffle.collection.engines.spark_tasks import (
     no_counts,
 )
 from hushuffle.collection.record_tags import PAIR, Entries, TagSorter
-from hushuffle.curves.readout import readout
+from hushuffle.estimation.readout import readout
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Reveals, Shuffler
 from hushuffle.model import Histogram

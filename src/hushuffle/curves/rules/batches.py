@@ -21,11 +21,11 @@ from functools import cached_property
 from typing import Final
 
 from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket
-from hushuffle.curves.composition import Cache, ComposedCurve, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.secure_sums import SecureSums
+from hushuffle.curves.pairs.composition import Cache, ComposedCurve, total_pure, upper_delta, upper_epsilon
 from hushuffle.curves.question import Feature, Question, Rounds, Rule, Solve
-from hushuffle.curves.secure_sums import SecureSums
 from hushuffle.mechanisms.release import Group
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Citation, Witness

@@ -28,7 +28,7 @@ import numpy as np
 
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.local import local_divergence
+from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
 from hushuffle.mechanisms.randomizers import Symmetric, symmetric_law
 from hushuffle.mechanisms.shufflers import Reveals
@@ -69,7 +69,7 @@ class Capped(SearchedCurve):
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(2, 3), lie=Fraction(1, 6))
-        >>> from hushuffle.curves.symmetric import Kary
+        >>> from hushuffle.curves.laws.symmetric import Kary
         >>> kary = Kary.of(law=law, local_epsilon=math.log(4), n=5, dummies=3)
         >>> round(Capped(law=law, local_epsilon=math.log(4), n=5, dummies=3, uncapped=kary).pure, 4)
         1.2332

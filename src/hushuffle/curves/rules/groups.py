@@ -26,9 +26,9 @@ import numpy as np
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.others import Others, covered_reports
-from hushuffle.curves.pooled import MOST
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.kinds import Others, covered_reports
+from hushuffle.curves.laws.pooled import MOST
 from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
 from hushuffle.mechanisms.randomizers import Mechanism, ValueLaws
 from hushuffle.mechanisms.randomizers.value_laws import different_pairs

@@ -9,7 +9,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
-from hushuffle.curves.known_dataset import BinaryDataset
+from hushuffle.curves.laws.known_dataset import BinaryDataset
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Guarantee
 from hushuffle.numerics.roots import smallest_above

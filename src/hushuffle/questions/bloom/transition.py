@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.flipped_pairs import AllAlike
+from hushuffle.curves.laws.flipped_pairs import AllAlike
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.protocol import Protocol

@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.curves.dominating import typical_loss
-from hushuffle.curves.loss_distributions import ImportedCurve, attained_laws, dominating_law
+from hushuffle.curves.pairs.dominating import ImportedCurve, attained_laws, dominating_law, typical_loss
 from hushuffle.errors import MissingDependencyError
 from hushuffle.numerics.loss_sum import LossLattice
 from hushuffle.questions.dp.composition import Round, Rounds, curves_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from hushuffle import _checks
-from hushuffle.curves.composition import rounds_meet, upper_near
+from hushuffle.curves.pairs.composition import rounds_meet, upper_near
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals, Scrambler

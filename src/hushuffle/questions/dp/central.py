@@ -9,7 +9,7 @@ from typing import Final
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, in_order
-from hushuffle.curves.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
+from hushuffle.curves.laws.known_dataset import FAMILY, BinaryDataset, KaryDataset, KnownDataset
 from hushuffle.curves.rules.count_seen import Mixture
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError

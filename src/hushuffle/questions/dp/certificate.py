@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from hushuffle import _checks
-from hushuffle.curves.flipped_columns import ROOMY
-from hushuffle.curves.pooled import MOST
+from hushuffle.curves.laws.flipped_columns import ROOMY
+from hushuffle.curves.laws.pooled import MOST
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Certificate

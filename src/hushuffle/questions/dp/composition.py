@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from hushuffle import _checks
-from hushuffle.curves import composition as laws
 from hushuffle.curves.base import PrivacyCurve, bracket, spread
-from hushuffle.curves.composition import ComposedCurve
+from hushuffle.curves.pairs import composition as laws
+from hushuffle.curves.pairs.composition import ComposedCurve
 from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
-from hushuffle.curves.known_curve import Ends, KnownCurve
+from hushuffle.curves.pairs.known_curve import Ends, KnownCurve
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
 from hushuffle.numerics.binomial import Floats
 from hushuffle.questions.dp.composition import Round, Rounds, curve_of

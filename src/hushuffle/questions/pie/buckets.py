@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.curves.readout import frequency_variance
+from hushuffle.estimation.readout import frequency_variance
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing
 from hushuffle.mechanisms.shufflers import UniformShuffle

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.curves.readout import frequency_variance
 from hushuffle.errors import InvalidInputError
+from hushuffle.estimation.readout import frequency_variance
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
 from hushuffle.model import Citation, number

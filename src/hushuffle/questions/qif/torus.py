@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.fft import next_fast_len
 
 from hushuffle.numerics.binomial import Floats
-from hushuffle.numerics.complex_log import complex_log1p
+from hushuffle.numerics.exact import complex_log1p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket
-from hushuffle.curves.composition import composed_delta, composed_epsilon
-from hushuffle.curves.released import CoinsKnown, ConcentratedRelease, PureRelease
+from hushuffle.curves.laws.released import CoinsKnown, ConcentratedRelease, PureRelease
+from hushuffle.curves.pairs.composition import composed_delta, composed_epsilon
 from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol

@@ -23,7 +23,7 @@ import numpy as np
 
 from hushuffle.curves.base import LARGEST, SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import MURAKAMI
 from hushuffle.numerics import binomial

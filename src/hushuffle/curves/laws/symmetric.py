@@ -8,14 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves import tilted_counts
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
-from hushuffle.curves.blanket_bound import BlanketBound
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.local import local_divergence
-from hushuffle.curves.symmetric_dummies import HeldAlike
-from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird, all_alike, composition
-from hushuffle.curves.tilted_counts import Compositions, SignedCounts
+from hushuffle.curves.laws import tilted_counts
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.local import local_divergence
+from hushuffle.curves.laws.symmetric_dummies import HeldAlike
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, AllAtFirst, AllAtThird, all_alike, composition
+from hushuffle.curves.laws.tilted_counts import Compositions, SignedCounts
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET, DARROCH

@@ -18,7 +18,7 @@ import numpy as np
 
 from hushuffle.curves.base import LARGEST, Laws, PrivacyCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
-from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
+from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.errors import NumericalError
 from hushuffle.model import Bound, Citation, Progress, Witness, silent
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt

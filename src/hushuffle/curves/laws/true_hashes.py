@@ -24,9 +24,9 @@ from typing import Final
 import numpy as np
 
 from hushuffle.curves.base import LARGEST, SearchedCurve
-from hushuffle.curves.blanket_messages import TrueAmongUniform
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric_pairs import AT_FIRST
+from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import LUO
 from hushuffle.numerics import binomial

@@ -29,11 +29,10 @@ from scipy.special import erfcx
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.curves.kinds import gain as gain_of
-from hushuffle.curves.kinds import local
-from hushuffle.curves.others import Background, Others, covered_reports
-from hushuffle.curves.pooled import Pooled
+from hushuffle.curves.laws.kinds import Background, Others, covered_reports, local
+from hushuffle.curves.laws.kinds import gain as gain_of
+from hushuffle.curves.laws.pooled import Pooled
+from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET

@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 import numpy as np
 
 from hushuffle.curves.base import PrivacyCurve, SearchedCurve
-from hushuffle.curves.blanket_bound import BlanketBound
-from hushuffle.curves.local import local_divergence
+from hushuffle.curves.laws.blanket_bound import BlanketBound
+from hushuffle.curves.laws.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import BLANKET

@@ -21,8 +21,8 @@ from typing import Final
 import numpy as np
 
 from hushuffle.curves.base import SearchedCurve, bracket
-from hushuffle.curves.composition import Cache, upper_delta
 from hushuffle.curves.dataset_pair import DatasetPair
+from hushuffle.curves.pairs.composition import Cache, upper_delta
 from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.binomial import EPS, Floats

@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
-from hushuffle.curves.kinds import Kinds
-from hushuffle.curves.pooled import EASY, MOST
+from hushuffle.curves.laws.kinds import Kinds
+from hushuffle.curves.laws.pooled import EASY, MOST
+from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import Floats
 from hushuffle.numerics.score_sums import positive_part

@@ -12,7 +12,7 @@ import numpy as np
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
 from hushuffle.model import Bound, Witness
 from hushuffle.numerics.binomial import EPS

@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.exact_loss import exact_pairs
+from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial

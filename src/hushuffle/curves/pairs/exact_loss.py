@@ -33,7 +33,7 @@ from scipy.special import gammaln, xlogy
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.model import Witness
 from hushuffle.numerics.binomial import EPS, Floats, deviation
-from hushuffle.numerics.complex_log import log1p_parts
+from hushuffle.numerics.exact import log1p_parts
 
 Integers = npt.NDArray[np.int64]
 

@@ -23,9 +23,9 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves import tilted_counts
 from hushuffle.curves.base import SearchedCurve
-from hushuffle.curves.tilted_counts import Compositions
+from hushuffle.curves.laws import tilted_counts
+from hushuffle.curves.laws.tilted_counts import Compositions
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness

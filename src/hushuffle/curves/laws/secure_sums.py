@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves import tilted_counts
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
-from hushuffle.curves.kinds import local
-from hushuffle.curves.tilted_counts import Compositions
+from hushuffle.curves.laws import tilted_counts
+from hushuffle.curves.laws.kinds import local
+from hushuffle.curves.laws.tilted_counts import Compositions
+from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial

@@ -21,7 +21,7 @@ import numpy as np
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD
 from hushuffle.model import Bound, Witness
 from hushuffle.model.citation import LUO
 from hushuffle.numerics import binomial

@@ -26,9 +26,8 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.kinds import Kinds, local
-from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.others import Others
+from hushuffle.curves.laws.kinds import Kinds, Others, local
+from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats

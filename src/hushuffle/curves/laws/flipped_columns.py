@@ -23,12 +23,12 @@ import numpy as np
 
 from hushuffle.curves.base import SearchedCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.finite_blanket import FiniteDivergence
-from hushuffle.curves.flipped_faces import FacePools
-from hushuffle.curves.flipped_pairs import OneLogo, PairFamily, Pool, dummies_kind
-from hushuffle.curves.kinds import Kinds
-from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.pooled import DEEPEST, MOST, SPARE, Spots, wanted
+from hushuffle.curves.laws.finite_blanket import FiniteDivergence
+from hushuffle.curves.laws.flipped_faces import FacePools
+from hushuffle.curves.laws.flipped_pairs import OneLogo, PairFamily, Pool, dummies_kind
+from hushuffle.curves.laws.kinds import Kinds
+from hushuffle.curves.laws.mixed_sums import MixedSums
+from hushuffle.curves.laws.pooled import DEEPEST, MOST, SPARE, Spots, wanted
 from hushuffle.model import Witness
 from hushuffle.model.citation import BLANKET
 

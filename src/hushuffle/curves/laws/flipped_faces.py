@@ -28,10 +28,10 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.flipped_pairs import OneLogo, chances, classes, ways
-from hushuffle.curves.kinds import Kinds
-from hushuffle.curves.mixed_sums import MixedSums
-from hushuffle.curves.pooled import MOST, Spots
+from hushuffle.curves.laws.flipped_pairs import OneLogo, chances, classes, ways
+from hushuffle.curves.laws.kinds import Kinds
+from hushuffle.curves.laws.mixed_sums import MixedSums
+from hushuffle.curves.laws.pooled import MOST, Spots
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
 

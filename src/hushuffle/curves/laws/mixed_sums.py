@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 from scipy.special import erfcx
 
-from hushuffle.curves.kinds import NOISE, Kinds
+from hushuffle.curves.laws.kinds import NOISE, Kinds
 from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.score_sums import Nodes, Scores, Transform
 

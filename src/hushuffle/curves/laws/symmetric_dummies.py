@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Cells, assemble
+from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD, FINE, Cells, assemble
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Witness
 from hushuffle.numerics import binomial

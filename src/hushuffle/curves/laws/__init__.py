@@ -1,0 +1,1 @@
+"""Laws: privacy curves of releases in normal form."""

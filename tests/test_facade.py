@@ -3,7 +3,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -149,3 +149,28 @@ def test_import_loads_nothing_heavy() -> None:
     code = f"import sys, hushuffle; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def _public() -> Iterator[tuple[str, object]]:
+    """Yield every public function and class with its dotted name, and every public method with a body of its own."""
+    rooms = {name: value for name in hs.__all__ if inspect.ismodule(value := getattr(hs, name))}
+    places = [("", hs), *((f"{name}.", room) for name, room in rooms.items())]
+    for prefix, room in places:
+        for name in getattr(room, "__all__", ()):
+            value = getattr(room, name)
+            if not (inspect.isfunction(value) or inspect.isclass(value)):
+                continue
+            yield f"{prefix}{name}", value
+            for method, body in vars(value).items() if inspect.isclass(value) else ():
+                plain = getattr(body, "__func__", getattr(body, "fget", body))
+                bases = [vars(base).get(method) for base in value.__mro__[1:]]
+                if not method.startswith("_") and inspect.isfunction(plain) and not any(bases):
+                    yield f"{prefix}{name}.{method}", plain
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    # A dataclass without a docstring gets its signature as one.
+    without = [
+        name for name, value in _public() if (value.__doc__ or "(").partition("(")[0] in ("", name.split(".")[-1])
+    ]
+    assert without == []

@@ -177,6 +177,7 @@ class LocalHashing(Mechanism):
 
     @property
     def collision(self) -> Fraction:
+        """The probability that two different values share a bucket."""
         return self.hashes.collision
 
     @property
@@ -248,7 +249,6 @@ class Hashed(ReportLaw):
 
     @property
     def collision(self) -> Fraction:
-        """The probability that two different values share a bucket."""
         return self.hashes.collision
 
     @property

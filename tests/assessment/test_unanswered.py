@@ -12,11 +12,10 @@ import pytest
 import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment import assess as workflow
-from hushuffle.assessment import findings
-from hushuffle.curves.search import privacy_curve
+from hushuffle.assessment import exposure, findings
+from hushuffle.curves.search import solve
 from hushuffle.errors import InvalidInputError, NumericalError, Problem, UnsupportedProtocolError
 from hushuffle.model import Report
-from hushuffle.questions.dp import composition
 from hushuffle.specification import parse
 from plain_protocols import Opaque
 from report.outline import outline
@@ -121,8 +120,8 @@ def test_the_row_stands_on_the_page_on_the_terminal_and_in_the_document(monkeypa
 
 
 def test_the_central_row_makes_its_law_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = Mock(side_effect=privacy_curve)
-    monkeypatch.setattr(composition, "privacy_curve", law)
+    law = Mock(side_effect=solve)
+    monkeypatch.setattr(exposure, "solve", law)
     survey = protocol(hs.RandomizedResponse(k=3, epsilon=1.0))
     row = findings.central(survey, delta=1e-3)
     assert (law.call_count, row.bound) == (1, hs.dp.epsilon(survey, delta=1e-3))

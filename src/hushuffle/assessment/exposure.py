@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from hushuffle.curves.base import PrivacyCurve
-from hushuffle.curves.search import trail
+from hushuffle.curves.question import Question
+from hushuffle.curves.search import solve, trail
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, number
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions import dp
-from hushuffle.questions.dp.composition import curve_of
+from hushuffle.questions.dp.memoised import wave_question
 from hushuffle.specification import Specification
 from hushuffle.specification._base import unfit
 
@@ -124,14 +125,11 @@ class Exposure:
 
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
         """Return the central epsilon (nats) of all reports of one person together, and the argument that proves it."""
+        question = Question.of(protocol, self.reports, rounds=self.rounds)
         if self.memoised:
-            bound = dp.waves(protocol, waves=self.rounds, delta=delta, changes=self.values - 1)
-            if self.changes:
-                return bound, "upper bound: sum of the local epsilons of the different reports; lower bound: one round"
-            proof = f"all rounds repeat the reports of one round; {curve_of(protocol).proof}"
-            return bound, f"{proof}. Theorems: {trail(protocol)}"
-        curve = curve_of([(self.once(protocol), self.rounds)])
-        return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(protocol, self.reports)}"
+            question = wave_question(protocol, self.rounds, changes=self.values - 1)
+        curve = solve(question)
+        return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 
     def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
         """Return the central epsilon (nats) of all reports of one person together."""

@@ -7,7 +7,8 @@ epsilon, an upper bound on delta for every pair of neighbouring datasets, and a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from hushuffle.curves.dataset_pair import DatasetPair
@@ -216,3 +217,68 @@ def bracket(
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
     kind: Kind = "bracket" if low > 0 else "upper"  # a lower bound of 0 is trivial
     return Bound(lower=low, upper=upper, kind=kind, unit=unit, sources=sources, witness=witness)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Envelope(PrivacyCurve):
+    """The smallest of the upper bounds of the curves `above`, and the largest of the lower bounds of `below`.
+
+    Without `below`, all lower bounds are 0. `slack` is the relative rounding error of the lower bounds.
+    """
+
+    above: tuple[PrivacyCurve, ...]
+    below: tuple[PrivacyCurve, ...] = ()
+    slack: float = 0.0
+
+    @property
+    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(source for curve in (*self.above, *self.below) for source in curve.sources))
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        names = (("upper bound", self.above), ("lower bound", self.below))
+        return "; ".join(f"{name}: {curves[0].proof}" for name, curves in names if curves)
+
+    @property
+    def parts(self) -> Laws:
+        return self.above[0].parts if len(self.above) == 1 else ((self, 1),)
+
+    @property
+    def pure(self) -> float:
+        return min(curve.pure for curve in self.above)
+
+    @property
+    def certain(self) -> float:  # type: ignore[override]
+        return max((curve.certain for curve in self.below), default=0.0)
+
+    def near(self, delta: float, *, often: bool = False) -> Envelope:
+        above, below = (tuple(curve.near(delta, often=often) for curve in side) for side in (self.above, self.below))
+        return replace(self, above=above, below=below)
+
+    def upper(self, epsilon: float) -> float:
+        return min(curve.upper(epsilon) for curve in self.above)
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        if not self.below:
+            return 0.0, self.above[0].lower(0.0)[1]
+        value, witness = max((curve.lower(epsilon) for curve in self.below), key=lambda end: end[0])
+        return value * (1 - self.slack), witness
+
+    def epsilon(self, delta: float) -> Bound:
+        return self._between(lambda curve: curve.epsilon(delta))
+
+    def delta(self, epsilon: float) -> Bound:
+        return self._between(lambda curve: curve.delta(epsilon))
+
+    def pure_bound(self) -> Bound:
+        return self._between(lambda curve: curve.pure_bound())
+
+    def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
+        return tuple(pair for curve in self.below for pair in curve.datasets(log_tail=log_tail))
+
+    def _between(self, read: Callable[[PrivacyCurve], Bound]) -> Bound:
+        upper = min((read(curve) for curve in self.above), key=lambda bound: bound.upper)
+        best = max((read(curve) for curve in self.below), key=lambda bound: bound.lower, default=None)
+        lower, witness = (0.0, None) if best is None else (best.lower * (1 - self.slack), best.witness)
+        exact = lower == upper.upper
+        return bracket(lower, upper.upper, unit=upper.unit, sources=self.sources, witness=witness, exact=exact)

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeAlias
 
 from hushuffle import _checks
-from hushuffle.curves.base import Laws, PrivacyCurve, bracket
+from hushuffle.curves.base import Envelope, PrivacyCurve
+from hushuffle.curves.pairs.composition import ComposedCurve
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.release import Release
 from hushuffle.mechanisms.shufflers import Reveals
-from hushuffle.model import Bound
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.mixed_protocol import MixedProtocol
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers import Mechanism, ReportLaw
     from hushuffle.mechanisms.shufflers import DummyLaw
     from hushuffle.mechanisms.split_and_mix import SplitAndMix
-    from hushuffle.model import Citation, Witness
 
 _CERTIFIED: Final = 2 * 10**9
 """Largest number of reports up to which the accuracy of the binomial tails is tested."""
@@ -38,6 +37,8 @@ class Feature(Enum):
     SHARES = "shares of a sum"
     COLLUDING = "colluding people"
     TARGETS = "people of several groups to protect"
+    MEMORY = "memoized reports"
+    ROUNDS = "several rounds"
     REPORTS = "several reports of one person"
     GROUPS = "people with different randomizers"
     SENDERS = "reports seen with their senders"
@@ -59,21 +60,44 @@ _VIEWS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Each person has one memoized report for each of at most `values` values, and sends it in every round.
+
+    Args:
+        values: the largest number of values of one person in all rounds.
+        again: the randomizer that every round applies to the memoized report; None: the report itself is sent.
+    """
+
+    values: int = 1
+    again: Mechanism | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """How private are the people of the groups `targets`, if each of them sends at most `reports` of the reports?
 
-    The adversary knows all other people's values. Neighbouring datasets replace all reports of one person.
+    The adversary knows all other people's values. Neighbouring datasets replace all reports of one person. There are
+    `rounds` releases of the same people, with fresh randomness in each, or with the memoized reports of `memory`.
     """
 
     release: Release
     targets: tuple[int, ...] = (0,)
     reports: int = 1
+    rounds: int = 1
+    memory: Memory | None = None
 
     @classmethod
-    def of(cls, protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> Self:
-        """Return the question about a protocol with n reports, of which one person sends at most `reports`."""
-        release = Release.of(protocol)
-        return cls(release=release, targets=protocol.targets, reports=min(reports, protocol.n))
+    def of(
+        cls,
+        protocol: Protocol | MixedProtocol | SplitAndMix,
+        reports: int = 1,
+        *,
+        rounds: int = 1,
+        memory: Memory | None = None,
+    ) -> Self:
+        """Return the question about a protocol with n reports in each round, at most `reports` of one person."""
+        most = min(reports, protocol.n)
+        return cls(release=Release.of(protocol), targets=protocol.targets, reports=most, rounds=rounds, memory=memory)
 
     @cached_property
     def features(self) -> frozenset[Feature]:
@@ -83,6 +107,8 @@ class Question:
             Feature.SHARES: release.shares is not None,
             Feature.COLLUDING: release.honest is not None,
             Feature.TARGETS: len(self.targets) > 1,
+            Feature.MEMORY: self.memory is not None,
+            Feature.ROUNDS: self.rounds > 1 and self.memory is None,
             Feature.REPORTS: self.reports > 1,
             Feature.GROUPS: len(release.groups) > 1,
             Feature.THINNED: release.keep < 1,
@@ -130,45 +156,15 @@ class Question:
 
     def describe(self) -> str:
         """Return the question in a few words."""
-        several = f"; {self.reports:,} reports of one person" if self.reports > 1 else ""
-        member = len(self.release.groups) > 1 == len(self.targets)
-        target = f"; the target is one of the {self.release.groups[self.targets[0]].people:,}" if member else ""
-        return f"{self.release.describe()}{several}{target}"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AtMost(PrivacyCurve):
-    """A privacy curve of which only an upper bound is known, the curve `bound`."""
-
-    bound: PrivacyCurve
-
-    @property
-    def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
-        return self.bound.sources
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        return f"at most that of a release that reveals more: {self.bound.proof}"
-
-    @property
-    def parts(self) -> Laws:
-        return self.bound.parts
-
-    @property
-    def pure(self) -> float:
-        return self.bound.pure
-
-    def upper(self, epsilon: float) -> float:
-        return self.bound.upper(epsilon)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:
-        return 0.0, self.bound.lower(epsilon)[1]
-
-    def epsilon(self, delta: float) -> Bound:
-        return bracket(0.0, self.bound.epsilon(delta).upper, unit="nats", sources=self.sources)
-
-    def pure_bound(self) -> Bound:
-        return bracket(0.0, self.pure, unit="nats", sources=self.sources)
+        parts = [self.release.describe()]
+        parts += [f"{self.reports:,} reports of one person"] if self.reports > 1 else []
+        parts += [f"{self.rounds:,} rounds"] if self.rounds > 1 else []
+        if self.memory is not None:
+            again = "" if self.memory.again is None else ", randomized again in every round"
+            parts += [f"memoized reports of {self.memory.values:,} values of one person{again}"]
+        if len(self.release.groups) > 1 == len(self.targets):
+            parts += [f"the target is one of the {self.release.groups[self.targets[0]].people:,}"]
+        return "; ".join(parts)
 
 
 Solve: TypeAlias = Callable[[Question], PrivacyCurve]
@@ -233,16 +229,21 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """The privacy curve is at most that of `above` and at least that of `below`."""
+    """The privacy curve is at most that of `above` and at least that of `below`, up to a relative rounding error."""
 
     above: Question
     below: Question
-    sign: ClassVar[str] = "between:"
+    slack: float = 0.0
+
+    @property
+    def sign(self) -> str:
+        """The comparison sign in explanations."""
+        return "=" if self.above == self.below else "between:"
 
     @property
     def parts(self) -> tuple[Question, ...]:
-        """The two questions."""
-        return self.above, self.below
+        """The two questions, or the only one."""
+        return (self.above,) if self.above == self.below else (self.above, self.below)
 
 
 Reduction: TypeAlias = Same | Worst | Mean | Rounds | Between
@@ -258,12 +259,18 @@ class Step:
         statement: the theorem in one sentence.
         page: page and number of the proof, in docs/theory.
         beside: the features that a question may have in addition.
+        partial: whether other theorems may give a better upper or lower bound, so that they are used as well.
     """
 
     name: str
     statement: str
     page: str
     beside: frozenset[Feature] = frozenset()
+    partial: bool = False
+
+    @abstractmethod
+    def covers(self, question: Question) -> bool:
+        """Return whether the theorem is about this question."""
 
     @abstractmethod
     def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
@@ -282,7 +289,7 @@ class Rule(Step):
     Args:
         reduce: returns the simpler questions.
         build: returns the curve, given the question and a function that answers simpler questions; by default the
-            curve of the only simpler question.
+            curve of the simpler question, of its rounds, or the bounds of two questions above and below.
         exact: whether the curve equals what the reduction says; otherwise that is an upper bound.
         applies: whether the further conditions of the theorem hold.
         limits: the error message for a question that has `on` and that no rule covers.
@@ -295,11 +302,22 @@ class Rule(Step):
     applies: Callable[[Question], bool] = lambda _: True
     limits: str = ""
 
+    def covers(self, question: Question) -> bool:
+        return self.on <= question.features <= self.on | self.beside and self.applies(question)
+
     def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
         if self.build is not None:
             return self.build(question, solve)
-        (simpler,) = self.reduce(question).parts
-        return solve(simpler) if self.exact else AtMost(bound=solve(simpler))
+        match self.reduce(question):
+            case Same(question=simpler):
+                return solve(simpler) if self.exact else Envelope(above=(solve(simpler),))
+            case Rounds(question=one, times=times):
+                return ComposedCurve(laws=[(solve(one), times)])
+            case Between(above=above, below=below, slack=slack):
+                curve = solve(above)
+                return curve if below == above else Envelope(above=(curve,), below=(solve(below),), slack=slack)
+        message = f"the rule {self.name!r} needs a function `build`"
+        raise AssertionError(message)
 
     def relation(self, question: Question) -> tuple[str, tuple[Question, ...]]:
         reduction = self.reduce(question)
@@ -318,6 +336,9 @@ class Law(Step):
     fits: Callable[[Question], bool]
     of: Callable[[Question], PrivacyCurve]
     any_size: bool = False
+
+    def covers(self, question: Question) -> bool:
+        return question.features <= self.beside and self.fits(question)
 
     def curve(self, question: Question, solve: Solve) -> PrivacyCurve:
         del solve

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import Envelope, PrivacyCurve
 from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_columns import FlippedColumns
@@ -231,42 +232,42 @@ def privacy_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int
     return solve(Question.of(protocol, reports))
 
 
-def trail(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> str:
+def trail(question: Question) -> str:
     """Return the rules and the law that answer a question, each with the page of its proof, in the order of use.
 
     >>> import hushuffle as hs
     >>> response = hs.RandomizedResponse(k=3, epsilon=1.0)
-    >>> trail(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=9), 2)
+    >>> trail(Question.of(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=9), 2))
     'a batch for each report (composition.md, Theorem 8), k-ary randomized response, shuffled (blanket.md, Theorem 1)'
     """
-    waiting, steps = [Question.of(protocol, reports)], list[str]()
+    waiting, names = [question], list[str]()
     while waiting:
         question = waiting.pop()
-        answer = step(question)
-        steps.append(f"{answer.name} ({answer.page})")
-        waiting += answer.relation(question)[1][::-1]
-    return ", ".join(dict.fromkeys(steps))
+        for answer in steps(question):
+            names.append(f"{answer.name} ({answer.page})")
+            waiting += answer.relation(question)[1][::-1]
+    return ", ".join(dict.fromkeys(names))
 
 
 def solve(question: Question) -> PrivacyCurve:
-    """Return the privacy curve that answers a question."""
-    return step(question).curve(question, solve)
+    """Return the privacy curve that answers a question: that of the first step, or the best bounds of partial steps."""
+    curves = [step.curve(question, solve) for step in steps(question)]
+    if len(curves) == 1:
+        return curves[0]
+    best = [curve if isinstance(curve, Envelope) else Envelope(above=(curve,), below=(curve,)) for curve in curves]
+    above, below = chain.from_iterable(each.above for each in best), chain.from_iterable(each.below for each in best)
+    return Envelope(above=tuple(above), below=tuple(below), slack=max(each.slack for each in best))
 
 
-def step(question: Question) -> Law | Rule:
-    """Return the law that answers a question, or the rule that makes it simpler.
+def steps(question: Question) -> tuple[Law | Rule, ...]:
+    """Return the law that answers a question, or the rule that makes it simpler; several if these are partial.
 
     Raises:
         UnsupportedProtocolError: there is neither.
     """
-    features = question.features
-    for law in LAWS:
-        if features <= law.beside and law.fits(question):
-            return law
-    for rule in RULES:
-        if rule.on <= features <= rule.on | rule.beside and rule.applies(question):
-            return rule
-    return _refuse(question)
+    every: tuple[Law | Rule, ...] = (*LAWS, *RULES)
+    first = next((step for step in every if step.covers(question)), None) or _refuse(question)
+    return tuple(step for step in every if step.partial and step.covers(question)) if first.partial else (first,)
 
 
 def _refuse(question: Question) -> NoReturn:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.question import Question
 from hushuffle.curves.rules import RULES
 from hushuffle.curves.search import LAWS, trail
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
@@ -67,6 +68,47 @@ def test_everyone_of_two_groups() -> None:
     ]
 
 
+def test_rounds_are_explained_as_they_are_composed() -> None:
+    once, smaller = survey(hs.UniformShuffle(), 900), survey(hs.UniformShuffle(), 90)
+    explained = hs.dp.explain([(once, 12)], delta=1e-6, reports_per_person=3)
+    trips = hs.dp.per_person(once, reports=3)
+    assert (explained.relation, explained.name) == ("<= 12 times:", "rounds composed")
+    assert explained.epsilon == hs.dp.compose([(trips, 12)], delta=1e-6)
+    assert explained.parts[0] == hs.dp.explain(once, delta=1e-6, reports_per_person=3)
+    both = hs.dp.explain([(once, 2), smaller, trips], delta=1e-6)
+    assert both.epsilon == hs.dp.compose([(once, 2), smaller, trips], delta=1e-6)
+    assert [part.name for part in both.parts] == ["rounds composed", "k-ary randomized response, shuffled", "given"]
+    assert both.release.startswith(
+        "900 reports; seen: multiset; 2 rounds; then 90 reports; seen: multiset; then a given"
+    )
+    assert hs.dp.explain([(once, 2), smaller]).epsilon is None
+    assert hs.dp.explain([once]) == hs.dp.explain(once)
+
+
+def test_memoized_reports_are_explained_by_the_theorems_of_both_bounds() -> None:
+    once, coin = survey(hs.UniformShuffle(), 900), hs.RandomizedResponse(k=5, epsilon=0.5)
+    still = hs.dp.explain(once, waves=12, delta=1e-6)
+    assert (still.relation, still.name, still.beside) == ("=", "memoized reports shuffled once", ())
+    assert still.epsilon == still.parts[0].epsilon == hs.dp.epsilon(once, delta=1e-6)
+    changing = hs.dp.explain(once, waves=12, changes=1, delta=1e-6)
+    assert changing.name == "memoized reports revealed"
+    assert [part.release for part in changing.parts] == [
+        "1 reports; seen: senders; 2 rounds",
+        "900 reports; seen: multiset",
+    ]
+    assert changing.epsilon == hs.dp.waves(once, waves=12, changes=1, delta=1e-6)
+    twice = hs.dp.explain(once, waves=12, instantaneous=coin, delta=1e-6)
+    assert [step.name for step in (twice, *twice.beside)] == [
+        "memoized reports shuffled once",
+        "memoized reports given",
+    ]
+    assert twice.epsilon == hs.dp.waves(once, waves=12, instantaneous=coin, delta=1e-6)
+    assert str(twice).count("between: memoized reports") == 2
+    for rounds in ([(once, 2)], [once, survey(hs.UniformShuffle(), 90)], hs.dp.per_person(once, reports=2)):
+        with pytest.raises(InvalidInputError, match="waves"):
+            hs.dp.explain(rounds, waves=3)
+
+
 def test_what_has_no_bound_is_refused_with_the_release() -> None:
     groups = hs.MixedProtocol(
         groups=[(9, RESPONSE), (1, hs.RandomizedResponse(k=5, epsilon=4.0))],
@@ -88,7 +130,7 @@ def test_every_page_of_a_rule_or_law_has_its_statement() -> None:
 
 
 def test_the_trail_names_every_theorem_once() -> None:
-    steps = trail(survey(hs.MallowsShuffle(reference=range(40), theta=0.1), 40)).split("), ")
+    steps = trail(Question.of(survey(hs.MallowsShuffle(reference=range(40), theta=0.1), 40))).split("), ")
     assert len(steps) == len(set(steps)) == 3
 
 

@@ -11,12 +11,18 @@ from hushuffle.curves.rules import (
     count_seen,
     every_group,
     groups,
+    memoized,
     order,
     own_messages,
+    rounds,
     single_ones,
 )
 
 RULES: Final[tuple[Rule, ...]] = (
+    rounds.RULE,
+    memoized.PERMANENT,
+    memoized.FRESH,
+    memoized.REVEALED,
     every_group.RULE,
     colluding.RULE,
     single_ones.RULE,

@@ -59,7 +59,7 @@ def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, r
 
     Relation, adversary and bounds are as for `delta`. At delta = 0 the result is the pure guarantee, which
     shuffling does not improve. If a shuffler reveals a noisy order, the lower bound is that of the uniform shuffle and
-    the upper bound is epsilon_0, by post-processing. `hushuffle.order` computes what the order hides.
+    the upper bound that of no shuffle. `hushuffle.order` computes what the order hides.
 
     Args:
         protocol: the collection; with different randomizers, epsilon is for all people, or for a `member` of a group.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hushuffle import _checks
-from hushuffle.curves.question import Question
-from hushuffle.curves.search import solve, step
-from hushuffle.mechanisms.mixed_protocol import MixedProtocol
+from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.question import Law, Question, Rule
+from hushuffle.curves.rules.rounds import RULE as ROUNDS
+from hushuffle.curves.search import solve, steps
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.mechanisms.randomizers import Mechanism
+from hushuffle.questions.dp.central import per_person
+from hushuffle.questions.dp.composition import Round, Rounds, compose, merged
+from hushuffle.questions.dp.memoised import wave_question
 
 if TYPE_CHECKING:
     from hushuffle.model import Bound
@@ -33,6 +37,7 @@ class Explanation:
             first part is an upper bound, the second one a lower bound), "largest", or "" for a law.
         epsilon: the bracket of epsilon at the requested delta; None if none was requested.
         parts: the steps for the simpler releases.
+        beside: further theorems about the same release; of all bounds, the smallest upper and largest lower one count.
     """
 
     release: str
@@ -42,62 +47,112 @@ class Explanation:
     relation: str = ""
     epsilon: Bound | None = None
     parts: tuple[Explanation, ...] = ()
+    beside: tuple[Explanation, ...] = ()
 
     def lines(self, depth: int = 0) -> Iterator[str]:
         """Yield the lines of the explanation, indented by `depth` steps."""
         figure = "" if self.epsilon is None else f": epsilon {self.epsilon}"
-        sign = f"{self.relation} " if self.relation else ""
-        texts = (f"{self.release}{figure}", f"{sign}{self.name} ({self.page}): {self.statement}")
-        for text, begin in zip(texts, ("", "  "), strict=True):
-            indent = "    " * depth
-            yield from textwrap.wrap(
-                text, _WIDTH, initial_indent=indent + begin, subsequent_indent=indent + begin + "  "
-            )
-        for part in self.parts:
-            yield from part.lines(depth + 1)
+        yield from _wrapped(f"{self.release}{figure}", "    " * depth)
+        for step in (self, *self.beside):
+            sign = f"{step.relation} " if step.relation else ""
+            yield from _wrapped(f"{sign}{step.name} ({step.page}): {step.statement}", "    " * depth + "  ")
+            for part in step.parts:
+                yield from part.lines(depth + 1)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
 def explain(
-    protocol: Protocol | MixedProtocol | SplitAndMix, *, reports_per_person: int = 1, delta: float | None = None
+    rounds: Round | Rounds,
+    *,
+    reports_per_person: int = 1,
+    delta: float | None = None,
+    waves: int | None = None,
+    instantaneous: Mechanism | None = None,
+    changes: int = 0,
 ) -> Explanation:
-    """Return the rules and the laws from which `epsilon` and `delta` compute their upper bounds, as a tree.
+    """Return the rules and the laws from which the central figures follow, as a tree.
+
+    The figures are those of `dp.epsilon`; with `waves`, of `dp.waves`; for several rounds, of `dp.compose`.
 
     Args:
-        protocol: the collection.
-        reports_per_person: the largest number of the n reports from one person, as for `epsilon`.
+        rounds: a protocol; or a list of protocols or pairs (protocol, times), as for `dp.compose`.
+        reports_per_person: the largest number of reports from one person in each round, as for `dp.epsilon`.
         delta: in [0, 1): each step then has its bracket of epsilon (nats). None: no figures, which is fast.
+        waves: number of collections with memoized reports, as for `dp.waves`, of a single protocol.
+        instantaneous: with `waves`, the randomizer that each wave applies to the memoized report.
+        changes: with `waves`, the largest number of changes of one person's value.
 
     Raises:
-        InvalidInputError: delta or reports_per_person out of range.
+        InvalidInputError: an argument is out of range; `waves` for several rounds or several reports.
         UnsupportedProtocolError: no rule and no law is known for this release.
 
     Source: docs/theory/index.md.
 
     >>> import hushuffle as hs
     >>> response, scrambler = hs.RandomizedResponse(k=5, epsilon=2.0), hs.Scrambler(dummies=500)
-    >>> print(hs.dp.explain(hs.Protocol(randomizer=response, shuffler=scrambler, n=33_000), delta=1e-6))
-    33,000 reports; 500 dummies; seen: multiset: epsilon 0.05019 to 0.05022 nats (certified bracket)
-      k-ary randomized response, shuffled (blanket.md, Theorem 1): The privacy blanket bounds epsilon
-        from above, explicit neighbouring datasets from below.
+    >>> survey = hs.Protocol(randomizer=response, shuffler=scrambler, n=33_000)
+    >>> print(hs.dp.explain([(survey, 12)], delta=1e-6))
+    33,000 reports; 500 dummies; seen: multiset; 12 rounds: epsilon 0.1831 to 0.1832 nats (certified bracket)
+      <= 12 times: rounds composed (composition.md, Theorem 3): The losses of rounds with fresh randomness
+        add up, even if values depend on earlier releases.
+        33,000 reports; 500 dummies; seen: multiset: epsilon 0.05019 to 0.05022 nats (certified bracket)
+          k-ary randomized response, shuffled (blanket.md, Theorem 1): The privacy blanket bounds
+            epsilon from above, explicit neighbouring datasets from below.
     """
-    _checks.of_type("protocol", protocol, Protocol, MixedProtocol, SplitAndMix)
-    reports = _checks.integer("reports_per_person", reports_per_person, low=1)
     level = None if delta is None else _checks.probability("delta", delta, high_open=True)
-    return _explained(Question.of(protocol, reports), level)
+    reports = _checks.integer("reports_per_person", reports_per_person, low=1)
+    given = merged(rounds)
+    if waves is not None:
+        if len(given) > 1 or given[0][1] > 1 or reports > 1 or not isinstance(given[0][0], Protocol):
+            _checks.reject("waves", "for a single protocol, and one report of each person", f"{waves}")
+        question = wave_question(given[0][0], waves, instantaneous=instantaneous, changes=changes)
+        return _explained(question, level)
+    parts = tuple(_of_round(each, reports, times, level) for each, times in given)
+    if len(parts) == 1:
+        return parts[0]
+    curves = [(each if isinstance(each, PrivacyCurve) else per_person(each, reports=reports), n) for each, n in given]
+    return Explanation(
+        release="; then ".join(part.release for part in parts),
+        name=ROUNDS.name,
+        statement=ROUNDS.statement,
+        page=ROUNDS.page,
+        relation="<=",
+        epsilon=None if level is None else compose(curves, delta=level),
+        parts=parts,
+    )
+
+
+def _of_round(given: Round, reports: int, times: int, delta: float | None) -> Explanation:
+    if not isinstance(given, PrivacyCurve):
+        return _explained(Question.of(given, reports, rounds=times), delta)
+    return Explanation(
+        release=f"a given privacy curve; {times:,} rounds" if times > 1 else "a given privacy curve",
+        name="given",
+        statement=f"{given.proof[:1].upper()}{given.proof[1:]}.",
+        page=ROUNDS.page,
+        epsilon=None if delta is None else compose([(given, times)], delta=delta),
+    )
 
 
 def _explained(question: Question, delta: float | None) -> Explanation:
-    answer = step(question)
-    relation, parts = answer.relation(question)
+    first, *further = (_step(step, question, delta) for step in steps(question))
+    figure = None if delta is None else solve(question).epsilon(delta)
+    return replace(first, epsilon=figure, beside=tuple(further))
+
+
+def _step(step: Law | Rule, question: Question, delta: float | None) -> Explanation:
+    relation, parts = step.relation(question)
     return Explanation(
         release=question.describe(),
-        name=answer.name,
-        statement=answer.statement,
-        page=answer.page,
+        name=step.name,
+        statement=step.statement,
+        page=step.page,
         relation=relation,
-        epsilon=None if delta is None else solve(question).epsilon(delta),
         parts=tuple(_explained(part, delta) for part in parts),
     )
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.curves.base import bracket
+from hushuffle.curves.question import Memory, Question
+from hushuffle.curves.search import solve
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism
+from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.randomizers.report_law import Symmetric
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound
-from hushuffle.numerics.exact import times_upwards
-from hushuffle.questions.dp.central import epsilon, local_epsilon
-from hushuffle.questions.dp.composition import compose
-
-_ROUNDED: Final = 1e-9
-"""Relative rounding error of the two randomizers multiplied into one matrix."""
-
-_ABOVE: Final = 1 + 1e-5
-"""A probability counts only if it exceeds delta by this factor, since smaller differences lose precision."""
-
-_FEW_DIGITS: Final = 1e-300
-"""Smaller floats have lost digits."""
-
-_THRESHOLDS: Final = 64
-"""Number of sets of reports that are tried on each side of a change."""
 
 
 def waves(
@@ -71,83 +54,27 @@ def waves(
     >>> print(hs.dp.compose([(survey, 365)], delta=1e-6))
     7.386 to 7.518 nats (certified bracket)
     """
+    level = _checks.probability("delta", delta, high_open=True)
+    return solve(wave_question(protocol, waves, instantaneous=instantaneous, changes=changes)).epsilon(level)
+
+
+def wave_question(
+    protocol: Protocol, waves: int, *, instantaneous: Mechanism | None = None, changes: int = 0
+) -> Question:
+    """Return the question that `waves` answers, after checks of its arguments."""
     _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("waves", waves, low=1)
-    level = _checks.probability("delta", delta, high_open=True)
     changed = min(_checks.integer("changes", changes, low=0), times - 1)
-    if protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
-        _checks.unsupported(
-            "Memoised reports need a shuffler without dummies, and servers without random bits: an observer averages "
-            "out what is fresh in every wave."
-        )
-    once = epsilon(protocol, delta=level)
-    upper = once.upper if changed == 0 else times_upwards(local_epsilon(protocol).upper, changed + 1)
-    if instantaneous is None:
-        if changed == 0:
-            return once
-        lower = max(once.lower, _told(protocol, delta=level, changes=changed, upper=upper))
-        return bracket(min(lower, upper), upper, unit="nats", sources=once.sources)
-    _checks.of_type("instantaneous", instantaneous, Mechanism)
-    if protocol.reveals is Reveals.SUMS:
-        _checks.unsupported(
-            "An instantaneous randomizer needs reports of one number: on one-hot reports it reveals more than sums."
-        )
-    permanent = protocol.randomizer.channel()
-    reports = permanent.matrix.shape[1]
-    if instantaneous.inputs != reports:
-        _checks.reject("instantaneous", f"for {reports} permanent reports", f"<{instantaneous.inputs} values>")
-    together = MatrixRandomizer(channel=permanent.cascade(instantaneous.channel()))
-    first = epsilon(replace(protocol, randomizer=together), delta=level)
-    fresh = compose([(replace(protocol, randomizer=instantaneous), times)], delta=level)
-    upper = min(upper, fresh.upper)
-    lower = min(first.lower * (1 - _ROUNDED), upper)
-    return bracket(lower, upper, unit="nats", sources=(*once.sources, *fresh.sources), witness=first.witness)
-
-
-def _told(protocol: Protocol, *, delta: float, changes: int, upper: float) -> float:
-    """Return a lower bound on epsilon from the reports before and after changes (waves reveal them): Theorem 11 (f).
-
-    A candidate above `upper` comes from a probability that was rounded to 0, and is ignored.
-    """
-    if protocol.reveals is Reveals.SUMS:
-        return 0.0
-    law = protocol.randomizer.law()
-    bounds = [
-        _of_one_change(laws.rows[first], laws.rows[second], delta)
-        for laws in law.pairs()
-        for first, second in laws.pairs
-    ]
-    alike = law.symmetric
-    if alike is not None and alike.lie > 0:
-        for values in range(3, min(changes + 1, alike.k) + 1):
-            mass = float(alike.truth) ** values
-            if mass <= delta * _ABOVE:
-                break
-            bounds.append(math.log(mass - delta) - values * math.log(float(alike.lie)))
-    return max((end for end in (end * (1 - _ROUNDED) - _ROUNDED for end in bounds) if end <= upper), default=0.0)
-
-
-def _of_one_change(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64], delta: float) -> float:
-    """Return the lower bound for a change from a first to a second value and back, from two report distributions.
-
-    Before it a report that the first value makes likelier, after it one that the second does; else the other way round.
-    """
-    likelier, rarer = _cumulated(first, second), _cumulated(second, first)
-    mass = np.outer(likelier[0], rarer[0])
-    seen = mass > delta * _ABOVE
-    with np.errstate(divide="ignore"):
-        other = np.add.outer(np.log(likelier[1]), np.log(rarer[1]))
-    return float(np.max(np.log(mass[seen] - delta) - other[seen], initial=0.0))
-
-
-def _cumulated(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return cumulative masses under each distribution, over classes likelier under the first, by falling ratio."""
-    chosen = np.flatnonzero(first > second)
-    with np.errstate(divide="ignore", over="ignore"):
-        order = chosen[np.argsort(-(first[chosen] / second[chosen]), kind="stable")]
-    places = np.unique(np.linspace(0, order.size - 1, min(order.size, _THRESHOLDS)).astype(np.int64))
-    rare = np.where(second[order] < _FEW_DIGITS, 0.0, second[order])
-    return np.stack([first[order].cumsum()[places], rare.cumsum()[places]])
+    if instantaneous is not None:
+        _checks.of_type("instantaneous", instantaneous, Mechanism)
+        if protocol.reveals is Reveals.SUMS:
+            _checks.unsupported(
+                "An instantaneous randomizer needs reports of one number: on one-hot reports it reveals more than sums."
+            )
+        reports = protocol.randomizer.channel().matrix.shape[1]
+        if instantaneous.inputs != reports:
+            _checks.reject("instantaneous", f"for {reports} permanent reports", f"<{instantaneous.inputs} values>")
+    return Question.of(protocol, rounds=times, memory=Memory(values=changed + 1, again=instantaneous))
 
 
 def change_shows(protocol: Protocol) -> Bound:

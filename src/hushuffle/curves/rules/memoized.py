@@ -1,0 +1,191 @@
+"""Memoized reports: each person draws a report once for each of its values, and sends it in every round.
+
+The rounds in which values change, or return to an earlier value, are the same in neighbouring datasets. Whatever fresh
+randomness each round adds must be that of the persons: fresh messages would average out over the rounds.
+
+Source: docs/theory/composition.md, Theorem 11; Erlingsson, Pihur, Korolova 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from hushuffle.curves.base import Envelope, PrivacyCurve, bracket
+from hushuffle.curves.question import Between, Feature, Memory, Question, Rule, Solve
+from hushuffle.mechanisms.randomizers import MatrixRandomizer, Mechanism, ReportLaw
+from hushuffle.mechanisms.release import Group
+from hushuffle.mechanisms.shufflers import Reveals
+from hushuffle.model import Bound, Witness
+from hushuffle.numerics.binomial import Floats
+
+_ROUNDED: Final = 1e-9
+"""Relative rounding error of the two randomizers multiplied into one matrix, and of the probabilities of events."""
+
+_ABOVE: Final = 1 + 1e-5
+"""A probability counts only if it exceeds delta by this factor, since smaller differences lose precision."""
+
+_FEW_DIGITS: Final = 1e-300
+"""Smaller floats have lost digits, and are rounded up to this one."""
+
+_THRESHOLDS: Final = 64
+"""Number of sets of reports that are tried on each side of a change."""
+
+_BESIDE: Final = frozenset({Feature.SENDERS, Feature.ORDER, Feature.CAP, Feature.SUMS, Feature.COLLUDING})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChangesSeen(PrivacyCurve):
+    """Lower bounds from the reports before and after changes of value: the rounds reveal both. There is no upper bound.
+
+    All other people's values stay, so the multisets of two rounds differ in the target's two reports.
+    """
+
+    law: ReportLaw
+    values: int
+    n: int
+    local_epsilon: float
+    pure = math.inf
+    proof = "the reports before and after a change are seen"
+
+    @cached_property
+    def _events(self) -> tuple[Floats, Floats]:
+        """The probability of each event under one history of values, and the logarithm of that under the other."""
+        mass: list[Floats] = []
+        rare: list[Floats] = []
+        for laws in self.law.pairs():
+            for first, second in laws.pairs:
+                rows = laws.rows[first], laws.rows[second]
+                there, back = self._cumulated(*rows), self._cumulated(*rows[::-1])
+                mass.append(np.outer(there[0], back[0]).ravel())
+                with np.errstate(divide="ignore"):
+                    rare.append(np.add.outer(np.log(there[1]), np.log(back[1])).ravel())
+        alike = self.law.symmetric
+        if alike is not None and alike.lie > 0:
+            values = np.arange(3, min(self.values, alike.k) + 1)
+            mass.append(np.asarray(float(alike.truth) ** values, dtype=np.float64))
+            rare.append(np.asarray(values * math.log(float(alike.lie)), dtype=np.float64))
+        return np.concatenate(mass), np.concatenate(rare)
+
+    def _cumulated(self, first: Floats, second: Floats) -> Floats:
+        """Return cumulative masses under each distribution, over classes likelier under the first, by falling ratio."""
+        chosen = np.flatnonzero(first > second)
+        with np.errstate(divide="ignore", over="ignore"):
+            order = chosen[np.argsort(-(first[chosen] / second[chosen]), kind="stable")]
+        places = np.unique(np.linspace(0, order.size - 1, min(order.size, _THRESHOLDS)).astype(np.int64))
+        never = (second[order] == 0) & math.isinf(self.local_epsilon)
+        rare = np.where(never, 0.0, np.maximum(second[order], _FEW_DIGITS))
+        return np.stack([first[order].cumsum()[places], rare.cumsum()[places]])
+
+    def upper(self, epsilon: float) -> float:
+        del epsilon
+        return 1.0
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:
+        mass, rare = self._events
+        gain = mass * (1 - _ROUNDED) - np.exp(np.minimum(epsilon + rare, 0.0)) * (1 + _ROUNDED)
+        return float(np.max(gain, initial=0.0)), Witness(family="changes", others=(self.n - 1,), target=(0, 1))
+
+    def epsilon(self, delta: float) -> Bound:
+        mass, rare = self._events
+        seen = mass > delta * _ABOVE
+        end = float(np.max(np.log(mass[seen] - delta) - rare[seen], initial=0.0))
+        return bracket(max(end * (1 - _ROUNDED) - _ROUNDED, 0.0), math.inf, unit="nats")
+
+    def pure_bound(self) -> Bound:
+        return self.epsilon(0.0)
+
+
+def _with_device(question: Question, device: Mechanism) -> Question:
+    (group,) = question.release.groups
+    return question.about(groups=(replace(group, device=device),))
+
+
+def _above_one_round(question: Question, above: Question) -> Between:
+    """Return that the rounds together lie above a single one; its two randomizers are multiplied into one matrix."""
+    below, again = replace(question, rounds=1, memory=None), _memory(question).again
+    if again is None:
+        return Between(above=above, below=below)
+    both = MatrixRandomizer(channel=question.device.channel().cascade(again.channel()))
+    return Between(above=above, below=_with_device(below, both), slack=_ROUNDED)
+
+
+def _memory(question: Question) -> Memory:
+    assert question.memory is not None
+    return question.memory
+
+
+def _permanent(question: Question) -> Between:
+    return _above_one_round(question, replace(question, rounds=1, memory=None))
+
+
+def _fresh(question: Question) -> Between:
+    again = _memory(question).again
+    assert again is not None
+    return _above_one_round(question, replace(_with_device(question, again), memory=None))
+
+
+def _revealed(question: Question) -> Between:
+    alone = question.about(groups=(Group(people=1, device=question.device),), view=Reveals.SENDERS, honest=None)
+    return _above_one_round(question, replace(alone, rounds=_memory(question).values, memory=None))
+
+
+def _with_changes(question: Question, solve: Solve) -> PrivacyCurve:
+    memory, ends = _memory(question), _revealed(question)
+    below = [solve(ends.below)]
+    if memory.again is None and memory.values > 1 and not question.features & {Feature.SUMS, Feature.CAP}:
+        device, n = question.device, question.release.n
+        below.append(ChangesSeen(law=device.law(), values=memory.values, n=n, local_epsilon=device.local_epsilon))
+    return Envelope(above=(solve(ends.above),), below=tuple(below), slack=ends.slack)
+
+
+def _steady(question: Question) -> bool:
+    """Whether a round adds nothing fresh but the second randomizer, and values never change."""
+    return _allowed(question) and _memory(question).values == 1 and Feature.ORDER not in question.features
+
+
+def _allowed(question: Question) -> bool:
+    """Whether each round consists of the persons' messages; a second randomizer needs reports that are not summed."""
+    summed = Feature.SUMS in question.features and _memory(question).again is not None
+    return not question.release.sources and not summed
+
+
+PERMANENT: Final = Rule(
+    name="memoized reports shuffled once",
+    statement="If values never change, all rounds are computed from one shuffle of the memoized reports.",
+    page="composition.md, Theorem 11",
+    on=frozenset({Feature.MEMORY}),
+    beside=_BESIDE,
+    partial=True,
+    applies=_steady,
+    reduce=_permanent,
+)
+
+FRESH: Final = Rule(
+    name="memoized reports given",
+    statement="Given all memoized reports, the rounds with fresh randomness are rounds about these reports.",
+    page="composition.md, Theorem 11",
+    on=frozenset({Feature.MEMORY}),
+    beside=_BESIDE,
+    partial=True,
+    applies=lambda question: _allowed(question) and _memory(question).again is not None,
+    reduce=_fresh,
+)
+
+REVEALED: Final = Rule(
+    name="memoized reports revealed",
+    statement="All rounds are computed from the person's memoized reports, one for each value, and other people's.",
+    page="composition.md, Theorem 11",
+    on=frozenset({Feature.MEMORY}),
+    beside=_BESIDE,
+    partial=True,
+    applies=lambda question: _allowed(question) and not _steady(question),
+    reduce=_revealed,
+    build=_with_changes,
+    limits="Memoized reports need a shuffler without dummies, and servers without random bits: an observer averages "
+    "out what is fresh in every round.",
+)

@@ -20,7 +20,6 @@ def fail(message: str) -> NoReturn:
 
 
 def unsupported(message: str) -> NoReturn:
-    """Raise `UnsupportedProtocolError`."""
     raise UnsupportedProtocolError(message)
 
 
@@ -79,7 +78,6 @@ def non_negative(name: str, value: SupportsFloat, *, hint: str = "") -> float:
 
 
 def finite(name: str, value: SupportsFloat, *, hint: str = "") -> float:
-    """Return `value` as a finite float."""
     number = _number(name, value, "finite", hint)
     if math.isinf(number):
         reject(name, "finite", number, hint)

@@ -40,7 +40,6 @@ _CHUNK: Final = 1 << 16
 """Words per call of the cipher: small enough to stay in the processor's cache."""
 
 _ZEROS: Final = bytes(8 * _CHUNK)
-"""The plaintext of zeros, whose encryption is the key stream."""
 
 _MADV_WIPEONFORK: Final = 18
 """The Linux constant MADV_WIPEONFORK (memory reads as zeros in a child), which Python 3.11 does not define."""
@@ -182,12 +181,10 @@ _FORKS: Final = _Forks()
 
 
 def _encryptor(key: bytes | bytearray) -> CipherContext:
-    """Return the stream of AES-256 in counter mode, from its start."""
     return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
 
 
 def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
-    """Return the next `count` words of a stream."""
     words = np.empty(count, dtype=np.uint64)
     out, zeros = words.data.cast("B") if count else memoryview(bytearray()), memoryview(_ZEROS)
     for start in range(0, 8 * count, 8 * _CHUNK):
@@ -245,11 +242,7 @@ class SecureRandomness(Randomness):
 
 
 class ReproducibleRandomness(Randomness):
-    """Words that are determined by a seed, for tests and simulation and never for people's data.
-
-    Raises:
-        InvalidInputError: two threads draw at once.
-    """
+    """Words that are determined by a seed, for tests and simulation and never for people's data."""
 
     def __init__(self, seed: int) -> None:
         number = _checks.integer("seed", seed, low=0)
@@ -271,9 +264,6 @@ class KeyedRandomness(Randomness):
     An edited value under the same key, record and round reuses the randomness of the old value, which can reveal both
     values. Use a new round for new values, or pass `values` (integers below 2**31): then each value has its own
     randomness.
-
-    Raises:
-        InvalidInputError: two threads draw at once.
     """
 
     sequential = False

@@ -255,7 +255,7 @@ def test_the_order_of_reports_accuses_nobody_and_hides_nobody() -> None:
     [
         ([1, 2], [1, 2], "of four trials"),
         ([{}] * 9, [{}] * 9, "numbers, strings, bytes"),
-        (np.zeros((9, 2)), np.zeros((9, 3)), "of one kind and length"),
+        (np.zeros((9, 2)), np.zeros((9, 3)), "of one type and length"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(first: Any, second: Any, message: str) -> None:

@@ -90,7 +90,7 @@ def test_codes_know_what_was_learned_and_nothing_else() -> None:
 
 
 def test_reports_of_several_widths_or_kinds_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="of one kind and length"):
+    with pytest.raises(InvalidInputError, match="of one type and length"):
         columns_of([np.zeros((3, 2)), np.zeros((3, 3))])
     with pytest.raises(InvalidInputError, match="numbers, strings, bytes"):
         columns_of([[[1]], [[2]]])

@@ -86,6 +86,6 @@ def test_a_result_with_a_full_disk_at_the_end_says_later_that_there_is_nothing(t
             while "again_until" not in stage.out.getvalue():  # noqa: ASYNC110 - the task is over
                 await asyncio.sleep(0.05)
             room.set()
-            assert "no report from target-1-1" in (await stage.result())["failed"]
+            assert "no report arrived from target-1-1" in (await stage.result())["failed"]
 
     asyncio.run(run())

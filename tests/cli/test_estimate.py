@@ -78,7 +78,10 @@ def test_values_that_hardly_anybody_holds_are_not_printed(capsys: pytest.Capture
         assert len(printed(shown.out)) == count
         assert printed(shown.out)[0] == "7"
         assert shown.err.startswith("hushuffle: warning: Standard errors are near or above the shares (0.0")
-        assert 'kind = "local-hashing" does better with the same local epsilon: 0.0072, a value' in shown.err
+        assert (
+            'kind = "local-hashing" has a smaller standard error at the same local epsilon: 0.0072, a value'
+            in shown.err
+        )
         words = " ".join(shown.out.split())
         assert ("The intervals hold each by itself." if options else "The intervals hold all at once.") in words
         assert max(map(len, shown.out.splitlines())) <= 80

@@ -160,8 +160,8 @@ def test_nodes_that_cannot_start(
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"sigma": 0.2', '"sigma": 0.0', "sigma of the step 'send by age' differ from its plan"),
-        ("delta = 0.0", "delta = 0.0\\nepsilon = 1.0", "above its own targets.epsilon = 1"),
+        ('"sigma": 0.2', '"sigma": 0.0', "sigma of the step 'send by age' differ from the plan"),
+        ("delta = 0.0", "delta = 0.0\\nepsilon = 1.0", "above targets.epsilon = 1"),
         ("partitions = 2", "partitions = two", "the plan in the run's document: 1 problem"),
     ],
 )

@@ -62,7 +62,7 @@ sys.exit(code)
 """
     ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout.strip()) == (Exit.USAGE, "[]"), ended.stderr
-    assert "is not a known key" in ended.stderr
+    assert "is not a key here" in ended.stderr
 
 
 def test_a_mistyped_key_and_help_take_less_than_a_second(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_what_all_rounds_say_together(folder: Path) -> None:
 def test_keys_that_cannot_be_used(folder: Path) -> None:
     keys = Keys(file=folder / "my.key", ids="id")
     (folder / "my.key").chmod(0o644)
-    with pytest.raises(DataError, match="everybody on this machine can read it"):
+    with pytest.raises(DataError, match="all users of this machine can read it"):
         run(folder, keys=keys)
     (folder / "my.key").write_text("00" * 31, encoding="ascii")
     (folder / "my.key").chmod(0o600)
@@ -340,7 +340,7 @@ def test_specifications_that_cannot_be_collected(folder: Path) -> None:
     numbered = survey(population="{ n = 10, k = 3 }")
     with pytest.raises(SpecificationError, match="must have data and column for a collection"):
         run(folder, numbered)
-    with pytest.raises(SpecificationError, match="must be the column of --column, got answer"):
+    with pytest.raises(SpecificationError, match="must be the same column as --column, got answer"):
         run(folder, column="other")
     with pytest.raises(UnsupportedProtocolError, match="Without a shuffler"):
         run(folder, survey(shuffler='{ kind = "none" }'))

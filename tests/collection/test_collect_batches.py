@@ -114,7 +114,7 @@ def test_taken_files_are_known_by_their_content(folder: Path) -> None:
     assert run(folder).files == ()
     path.with_name("renamed.csv").unlink()
     arrive(folder, "day-1", range(61))
-    with pytest.raises(DataError, match="has changed since batch 1 took it, so its people would report twice"):
+    with pytest.raises(DataError, match="has changed since batch 1 was collected, so its people would report twice"):
         run(folder)
     arrive(folder, "day-1", range(60))
     arrive(folder, "day-2", range(200, 300))
@@ -143,7 +143,7 @@ def test_late_files(folder: Path, late: str) -> None:
     assert run(folder).files == ()
     if late == "drop":
         arrive(folder, "day-0-0", range(5000, 5100))
-        with pytest.raises(DataError, match="has changed since it was left out"):
+        with pytest.raises(DataError, match="has changed since its exclusion"):
             run(folder)
 
 

@@ -83,7 +83,7 @@ def test_the_manifest_says_what_the_guarantee_is_for(folder: Path) -> None:
     )
     assert manifest(folder)["people"] == 114
     assert central["epsilon"]["upper"] == wanted.upper
-    assert central["relation"] == "replace all reports of one person (at most 3), whose number stays"
+    assert central["relation"] == "replace all reports of one person (at most 3); the number of reports stays the same"
     assert (central["per"], central["reports_per_person"]) == ("person", 3)
     assert "assumed" not in central
     again = parse(manifest(folder)["specification"])
@@ -172,7 +172,7 @@ def test_people_are_counted_where_a_batch_must_have_so_many(folder: Path) -> Non
 
 def test_every_record_is_somebody_s(folder: Path) -> None:
     pl.DataFrame({"user": ["x", None, "y"], "answer": ["a", "b", "a"]}).write_csv(folder / "trips.csv")
-    with pytest.raises(DataError, match=r"1 of 3 records do not say whose they are in column 'user'.*needs a person"):
+    with pytest.raises(DataError, match=r"1 of 3 records name no person in column 'user'.*needs a person"):
         run(folder)
     pl.DataFrame({"user": ["x", None, "y"], "answer": ["a", None, "a"]}).write_csv(folder / "trips.csv")
     dropping = survey(f'{PEOPLE}, person = "user", missing = "drop"')
@@ -185,7 +185,7 @@ def test_where_several_records_of_a_person_are_not_collected(folder: Path) -> No
     with pytest.raises(UnsupportedProtocolError, match="pass `--engine local`"):
         run(folder, master="local[1]")
     counted = survey("n = 100, k = 2, reports_per_person = 3")
-    with pytest.raises(SpecificationError, match=r"population\.reports_per_person: needs person"):
+    with pytest.raises(SpecificationError, match=r"population\.reports_per_person: needs population\.person"):
         run(folder, counted, sources=[str(folder / "trips.csv")], column="answer")
 
 

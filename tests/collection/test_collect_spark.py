@@ -219,7 +219,7 @@ def test_what_spark_does_not_collect(folder: Path) -> None:
         run(folder, survey(shuffler='{ kind = "none" }'), out="b")
     with pytest.raises(SpecificationError, match="must have data and column"):
         run(folder, survey("{ n = 10, k = 3 }"), out="d")
-    with pytest.raises(SpecificationError, match="must be the column of --column"):
+    with pytest.raises(SpecificationError, match="must be the same column as --column"):
         run(folder, column="secret", out="e")
     reach = survey(
         "{ bits = 128, people = 50, audiences = { tv = 10, web = 9 } }",

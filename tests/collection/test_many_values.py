@@ -69,7 +69,8 @@ def test_an_assessment_says_what_a_person_sends(place: Path, capsys: pytest.Capt
     assert {chart["key"] for chart in result["charts"]} >= {"privacy-against-messages", "accuracy-against-messages"}
     said = [warned["sentence"] + warned["advice"] for warned in result["warnings"]]
     assert any("answers can be read" in words for words in said)
-    assert not any("does better with the same local epsilon" in words for words in said)  # it would take more messages
+    # More accurate mechanisms would need more messages.
+    assert not any("has a smaller standard error at the same local epsilon" in words for words in said)
 
 
 def test_calibrate_says_how_few_messages_are_enough(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_without_a_key_every_release_draws_afresh_and_says_its_number(place: Pat
         rows = pl.read_parquet(place / f"{number}" / "reports.parquet").height
         assert rows == 40 + manifest(place, f"{number}").dummies
     assert len(drawn) > 1
-    assert "from a law of its own" in manifest(place, "0").facts["deployment"]
+    assert "from a given distribution" in manifest(place, "0").facts["deployment"]
 
 
 def test_the_guarantee_is_about_all_numbers(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,9 +199,7 @@ def test_a_budget_with_too_small_a_delta_says_so(folder: Path) -> None:
     budget = folder / "budget.toml"
     budget.write_text("epsilon = 9.0\ndelta = 1e-14\n", encoding="utf-8")
     budget.chmod(0o600)
-    with pytest.raises(
-        DataError, match="With this collection, sums by several messages fail with up to 1e-08 in total"
-    ):
+    with pytest.raises(DataError, match="failure probability of sums by several messages is up to 1e-08 in total"):
         collect_sum(parse_sum(TEXT), out=folder / "x", request=Request(base_folder=folder, budget=budget))
     assert not (folder / "x").exists()
 

@@ -158,10 +158,10 @@ def test_fake_users_move_a_share_as_far_as_the_weights_say(matrix: list[list[flo
 
 def test_rows_that_depend_on_each_other_are_refused() -> None:
     survey = protocol([[0.5, 0.5], [0.2, 0.8], [0.35, 0.65]], 10)
-    with pytest.raises(NumericalError, match="do not tell all values apart"):
+    with pytest.raises(NumericalError, match="do not distinguish all values"):
         estimate(np.zeros(10, dtype=np.int64), protocol=survey)
     same = protocol([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]], 10)
-    with pytest.raises(NumericalError, match="do not tell all values apart"):
+    with pytest.raises(NumericalError, match="do not distinguish all values"):
         predicted_standard_error(same, frequency=0.5)
 
 

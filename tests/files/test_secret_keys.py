@@ -39,12 +39,12 @@ def test_what_is_no_key(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("mode", "others"),
     [
-        (0o644, "everybody on this machine"),
-        (0o602, "everybody on this machine"),
-        (0o604, "everybody on this machine"),
-        (0o640, "its group"),
-        (0o620, "its group"),
-        (0o440, "its group"),  # a secret that Kubernetes mounts with fsGroup
+        (0o644, "all users of this machine"),
+        (0o602, "all users of this machine"),
+        (0o604, "all users of this machine"),
+        (0o640, "the group of the file"),
+        (0o620, "the group of the file"),
+        (0o440, "the group of the file"),  # a secret that Kubernetes mounts with fsGroup
     ],
 )
 def test_a_key_that_others_can_read(tmp_path: Path, mode: int, others: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_hosts_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('sources = ["ann", "bob", "ann"]', "", "sources: must be there, or sources_file instead, got neither"),
+        ('sources = ["ann", "bob", "ann"]', "", "sources: must be given, or sources_file instead, got neither"),
         ("[servers]", 'sources_file = "names.txt"\n[servers]', "or sources_file instead, got both"),
         ('["ann", "bob", "ann"]', "[]", "sources: must be one or more names, got none"),
         ('"bob"', '"Bob"', "lower-case letters"),

@@ -115,7 +115,7 @@ def test_names_may_be_in_a_file_and_one_node_may_speak_for_several(tmp_path: Pat
     ("text", "names", "words"),
     [
         (PLAN, ("ann", "ann", "ann", "ann", "bob", "cara"), "different holders, fewer than its min_batch = 3"),
-        (PLAN.replace("delta = 0", "delta = 0\nepsilon = 0.1"), SIX, r"above its own targets\.epsilon = 0\.1"),
+        (PLAN.replace("delta = 0", "delta = 0\nepsilon = 0.1"), SIX, r"above targets\.epsilon = 0\.1"),
     ],
 )
 def test_what_every_node_would_refuse_is_not_handed_out(

@@ -58,7 +58,7 @@ def test_an_answer_that_cannot_be_written_is_not_lost(tmp_path: Path, monkeypatc
             ("result_table", lambda *_: {"answers": []}),
         ):
             monkeypatch.setattr(network_node, name, instead)
-        with pytest.raises(DataError, match=r"result\.json cannot be written: Not a directory\. Its sealed parts"):
+        with pytest.raises(DataError, match=r"result\.json cannot be written: Not a directory\. The sealed reports"):
             run_nodes(tmp_path / "result.toml")
         assert node.forgotten == 0
         in_the_way.clear()

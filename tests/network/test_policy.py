@@ -56,13 +56,15 @@ def test_a_plan_that_is_good_enough(text: str) -> None:
         (ALONE, {"min_batch": 2}, "has no scrambler, min_batch is 2"),
         (SCRAMBLED, {"min_distinct_holders": 7}, "has 6 different holders, min_distinct_holders is 7"),
         (ALONE, {"min_distinct_holders": 2}, "has 1 different holders, min_distinct_holders is 2"),
-        (SCRAMBLED, {"authorities": ["0" * 64]}, "the authority with the fingerprint [0-9a-f]{64} is not among"),
+        (SCRAMBLED, {"authorities": ["0" * 64]}, "the authority with the fingerprint [0-9a-f]{64} is not in"),
     ],
 )
 def test_a_plan_that_asks_for_more_is_refused(text: str, values: dict[str, Any], words: str) -> None:
     document, _ = drawn(text)
     name = next(iter(document.places))
-    with pytest.raises(DataError, match=rf"{name} takes no part: .*{words}.*\[policy\].*Nothing was sent"):
+    with pytest.raises(
+        DataError, match=rf"{name} does not take part in the run: .*{words}.*\[policy\].*Nothing was sent"
+    ):
         check_policy(policy(**values), check_promise(document), document, identity(name))
 
 
@@ -74,7 +76,10 @@ def test_authorities_are_known_by_their_fingerprints() -> None:
     good = identity(name, authority)
     check_policy(policy(authorities=[colons]), check_promise(document), document, good)
     both = replace(good, authority=authority.certificate + other.certificate)
-    for wrong, words in ((both, "is not among authorities"), (replace(good, authority="none"), "holds no certificate")):
+    for wrong, words in (
+        (both, "is not in the list authorities"),
+        (replace(good, authority="none"), "contains no certificate"),
+    ):
         with pytest.raises(DataError, match=words):
             check_policy(policy(authorities=[own]), check_promise(document), document, wrong)
 

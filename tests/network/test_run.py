@@ -120,7 +120,7 @@ def test_a_plan_with_a_cascade_is_for_phones(tmp_path: Path) -> None:
 
 def test_a_plan_that_misses_its_own_epsilon_is_not_run(tmp_path: Path) -> None:
     text = plan_text().replace("delta = 1e-6", "delta = 1e-6\nepsilon = 0.01")
-    with pytest.raises(DataError, match=r"above its own targets\.epsilon = 0\.01"):
+    with pytest.raises(DataError, match=r"above targets\.epsilon = 0\.01"):
         run_on_network(parse_plan(text), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

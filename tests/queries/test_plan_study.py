@@ -169,7 +169,7 @@ def test_hidden_k_means_is_drawn_and_priced_and_refused() -> None:
     assert analysis.study.met is False
     study = analysis.study
     assert study.answers[0].startswith("No guarantee can be stated. One item can move 1,000 messages")
-    assert study.answers[0].endswith("The same holds for 1 more.")
+    assert study.answers[0].endswith("The same holds for 1 more cluster.")
     assert (study.findings, study.charts) == ((), ())
     assert table(analysis, "guarantees").title == "One moved message of every cluster"
     assert [row[3] for row in table(analysis, "guarantees").rows] == [1, 1000, 1000]

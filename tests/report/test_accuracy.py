@@ -68,7 +68,7 @@ def test_without_data_one_sentence_says_it_all() -> None:
     assert reading.columns == ()
     assert (reading.rows, reading.more) == ((), 0)
     assert reading.sentences == (
-        "Predicted standard error of an estimated share, at the worst possible share: 0.007330.",
+        "The predicted standard error of an estimated share, at the worst possible share, is 0.007330.",
     )
 
 
@@ -94,7 +94,7 @@ def test_the_threshold_grows_with_the_number_of_values() -> None:
 
 def test_measured_without_z() -> None:
     reading = read(assessment(2), z=None, measured=np.array([0.01, 0.01]), repetitions=1)
-    assert "Measured error, root mean square over 1 run: 0.01000." in reading.sentences
+    assert "The measured error (root mean square over 1 run) is 0.01000." in reading.sentences
     assert "z" not in [column.heading for column in reading.columns]
 
 

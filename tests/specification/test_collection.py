@@ -82,7 +82,7 @@ def test_what_is_wrong_with_a_plan_without_data() -> None:
     assert problems(nameless) == ["columns[0].name: must be given, got nothing."]
     assert problems(COUNTED.replace("n = 900", "n = 0"))[0].startswith("population.n: must be")
     within = problems(COUNTED.replace("k = 2", "k = 2\nn = 3"))
-    assert within == ["columns[0].n: is not a known key, got 3. It belongs to [population]."]
+    assert within == ["columns[0].n: is not a key here, got 3. It belongs to [population]."]
 
 
 def test_one_column_is_read_as_before(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_all_problems_at_once_with_their_keys() -> None:
         (
             TOP + FIRST.replace("smokes", "a/b"),
             'columns[0].name: must have at most 100 letters, digits, _ and -, got "a/b". '
-            "It is the name of the folder of the reports; by default the name of the column.",
+            "This name is that of the folder of the reports; by default it is the name of the column.",
         ),
         (
             TOP.replace('{ data = "people.csv" }', "3") + FIRST,

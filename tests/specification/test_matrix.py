@@ -52,7 +52,7 @@ def test_a_matrix_is_written_in_the_specification_or_in_a_file(tmp_path: Path) -
         (f'kind = "matrix", matrix = {ROWS[:-1]}, [0.0, 0.0, 1.0]]', r"matrix: must be 2 rows, one for each category"),
         ('kind = "matrix", matrix = [[0.5, "a"], [0.1, 0.9]]', r"randomizer\.matrix\[0\]\[1\]: must be"),
         ('kind = "matrix", matrix = [[1.5, -0.5], [0.1, 0.9]]', r"randomizer\.matrix\[0\]\[0\]: must be"),
-        ('kind = "matrix", epsilon = 1.0', r"randomizer\.epsilon: is not a known key"),
+        ('kind = "matrix", epsilon = 1.0', r"randomizer\.epsilon: is not a key here"),
         ('kind = "target-sampling", sigma = 0.7, convention = "exclusive"', r"randomizer\.sigma: must be at most"),
         ('kind = "target-sampling", sigma = 0.2, convention = "uniforms"', r'Did you mean "uniform"'),
         ('kind = "target-sampling", sigma = 0.2, flood = 2', r"randomizer\.flood: must be"),

@@ -44,8 +44,8 @@ def test_columns_of_a_collection_may_be_numbers() -> None:
 def test_bounds_must_stand_in_the_file() -> None:
     for who in ("n = 9", 'data = "a.csv", column = "x"'):
         assert problems(f'{who}, kind = "number", levels = 3') == [
-            f'population.{key}: must be given for kind = "number", got nothing. Bounds must be known beforehand: taken '
-            "from the answers they would tell the smallest and the largest."
+            f'population.{key}: must be given for kind = "number", got nothing. Choose the bounds before the '
+            "collection: bounds taken from the answers reveal the extreme answers."
             for key in ("low", "high")
         ]
     assert problems('n = 9, kind = "number", low = 0, high = 1') == [

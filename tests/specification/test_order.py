@@ -78,7 +78,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
     shuffler = mallows(spec).shuffler(np.array([1, 0, 2]), 0.25)
     assert shuffler == hs.MallowsShuffle(reference=[1, 0, 2], theta=0.25)
     assert build_protocol(spec, n=3, k=2, shuffler=shuffler).shuffler is shuffler
-    with pytest.raises(UnsupportedProtocolError, match="made from public columns"):
+    with pytest.raises(UnsupportedProtocolError, match="computed from public columns"):
         build_protocol(spec, n=3, k=2)
 
 
@@ -91,7 +91,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
             [
                 (
                     "shuffler: must have either alpha or theta, got both. "
-                    "alpha is what the order may say, theta = alpha / sensitivity."
+                    "alpha limits what the order reveals, theta = alpha / sensitivity."
                 )
             ],
         ),
@@ -136,7 +136,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
             'alpha = 1, reference = "sweep", groups = { column = "town" }',
             [
                 (
-                    'shuffler.reference: must be another without columns of numbers, got "sweep". '
+                    'shuffler.reference: must be another method if groups have no columns of numbers, got "sweep". '
                     'Use "best", "rcm" or "bfs".'
                 )
             ],
@@ -153,7 +153,7 @@ def test_the_shuffle_is_built_from_an_order() -> None:
         (
             'alpha = 1, groups = { columns = ["x"], raduis = 1 }',
             [
-                "shuffler.groups.raduis: is not a known key, got 1. Did you mean radius?",
+                "shuffler.groups.raduis: is not a key here, got 1. Did you mean radius?",
                 "shuffler.groups: must have either radius or nearest with columns, got neither.",
             ],
         ),
@@ -177,8 +177,11 @@ def test_there_must_be_data() -> None:
 @pytest.mark.parametrize(
     ("adversary", "expected"),
     [
-        ('{ kind = "order", attack = { column = "answer" } }', "adversaries[0].attack.column: must be another than"),
-        ('{ kind = "order", attack = { colum = "job" } }', "adversaries[0].attack.colum: is not a known key"),
+        (
+            '{ kind = "order", attack = { column = "answer" } }',
+            "adversaries[0].attack.column: must be a column other than",
+        ),
+        ('{ kind = "order", attack = { colum = "job" } }', "adversaries[0].attack.colum: is not a key here"),
         ('{ kind = "order", attack = 3 }', "adversaries[0].attack: must be a table, got 3."),
         ('{ kind = "order" }, { kind = "order", household = 2 }', "adversaries[1].kind: must be listed once"),
     ],

@@ -257,7 +257,7 @@ def test_other_verbs_refuse() -> None:
             [
                 "population.hashes: must be greater than or equal to 1, got 0.",
                 (
-                    "population.foo: is not a known key, got 3. Known here: allow_categories_from_data, audiences, "
+                    "population.foo: is not a key here, got 3. Allowed keys: allow_categories_from_data, audiences, "
                     "bad_rows, bad_rows_at_most, "
                     "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
                     "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "
@@ -273,8 +273,8 @@ def test_other_verbs_refuse() -> None:
             PLANNED + 'publishers = { tv = "tv.csv" }\n' + RANDOMIZER + REST,
             [
                 "population.column: must be given, got nothing.",
-                "population.people: is not a known key, got 1000. It goes with audiences.",
-                "population.audiences: is not a known key, got a table. It goes with audiences.",
+                "population.people: is not a key here, got 1000. It goes with audiences.",
+                "population.audiences: is not a key here, got a table. It goes with audiences.",
                 (
                     "population: must have either key_file or key_variable, got neither. "
                     "The key is secret: store it in a separate file or in the environment, never in this file."

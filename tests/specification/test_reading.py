@@ -101,8 +101,8 @@ def test_every_problem_at_once() -> None:
     comparisons = "must be comparisons with numbers or quoted text, joined by `and`, `or`, got"
     known = '"uninformed", "strong", "informed", "linker" or "order"'
     assert problems(text) == [
-        'titel: is not a known key, got "x". Did you mean title?',
-        "delta: is not a known key, got 3. It belongs to [targets].",
+        'titel: is not a key here, got "x". Did you mean title?',
+        "delta: is not a key here, got 3. It belongs to [targets].",
         "population.data: must be text, got 3.",
         "population.column: must be given, got nothing.",
         f'population.categories.a: {comparisons} "= 0". Equality is written ==.',
@@ -110,23 +110,23 @@ def test_every_problem_at_once() -> None:
         'population.categories."": must be text on one line, without control characters, got "".',
         f'population.categories."c d": {comparisons} "> \'a\'". Compare text only with == or !=.',
         "population.allow_categories_from_data: must be true or false, got 1.",
-        'population.colum: is not a known key, got "a". Did you mean column?',
-        "population.n: is not a known key, got 3. It goes with n. Give either n or data.",
+        'population.colum: is not a key here, got "a". Did you mean column?',
+        "population.n: is not a key here, got 3. It goes with n. Give either n or data.",
         'population.missing: must be "refuse", "drop" or the name of a category, got "dropp". Did you mean \'drop\'?',
         "randomizer.sigma: must be given, got nothing.",
-        f'randomizer.epsilon: is not a known key, got "x". It goes with kind = {WITH_EPSILON}.',
+        f'randomizer.epsilon: is not a key here, got "x". It goes with kind = {WITH_EPSILON}.',
         'shuffler.kind: must be "augmented", "blanket-messages", "fakes-per-value", "mallows", "none", "scrambler", '
         '"secure-aggregation" or "uniform", got nothing.',
         "adversaries[0].m: must be given, got nothing.",
         f'adversaries[1].kind: must be {known}, got "traffic". "traffic" is planned, but not implemented yet.',
-        'adversaries[2].m: is not a known key, got 3. It goes with kind = "informed".',
+        'adversaries[2].m: is not a key here, got 3. It goes with kind = "informed".',
         f'adversaries[3].kind: must be {known}, got "stong". Did you mean "strong"?',
         "targets.delta: must be less than 1, got 2.",
         "targets.standard_error: must be less than 1, got nan.",
         "run.repetitions: must be greater than or equal to 0, got -1.",
         'run.seed: must be "secure" or an integer >= 0, got 1.0.',
         'run.confidence: must be a number, got "0.9".',
-        "run.foo: is not a known key, got 3. Known here: confidence, repetitions, seed, show_people.",
+        "run.foo: is not a key here, got 3. Allowed keys: confidence, repetitions, seed, show_people.",
     ]
 
 
@@ -163,11 +163,11 @@ def test_tables_that_are_empty() -> None:
     [
         (
             COUNTED.replace("k = 4", 'k = 4, column = "x"') + RANDOMIZER + REST,
-            ['population.column: is not a known key, got "x". It goes with data. Give either data or n.'],
+            ['population.column: is not a key here, got "x". It goes with data. Give either data or n.'],
         ),
         (
             COUNTED.replace("k = 4", 'k = 4, missing = "drop"') + RANDOMIZER + REST,
-            ['population.missing: is not a known key, got "drop". It goes with data. Give either data or n.'],
+            ['population.missing: is not a key here, got "drop". It goes with data. Give either data or n.'],
         ),
         (
             POPULATION.replace('["no", "yes"]', '"from"') + RANDOMIZER + REST,
@@ -187,12 +187,12 @@ def test_tables_that_are_empty() -> None:
         (
             "kind = 3\nepsilon = 1.0\ntargets.title = 'x'\ntargets.zzz = '" + "z" * 99 + "'\n" + COUNTED + RANDOMIZER,
             [
-                "kind: is not a known key, got 3. It belongs to [randomizer].",
-                "epsilon: is not a known key, got 1.0. It belongs to [randomizer].",
+                "kind: is not a key here, got 3. It belongs to [randomizer].",
+                "epsilon: is not a key here, got 1.0. It belongs to [randomizer].",
                 "shuffler: must be given, got nothing.",
                 "targets.delta: must be given, got nothing.",
-                'targets.title: is not a known key, got "x". Move it to the top of the file, above all tables.',
-                f'targets.zzz: is not a known key, got "{"z" * 56}.... Known here: delta, epsilon, guessing, '
+                'targets.title: is not a key here, got "x". Move it to the top of the file, above all tables.',
+                f'targets.zzz: is not a key here, got "{"z" * 56}.... Allowed keys: delta, epsilon, guessing, '
                 "local_epsilon, people, reidentification, standard_error.",
             ],
         ),

@@ -128,7 +128,7 @@ def test_randomizer(keys: str, expected: list[str]) -> None:
         ("g = 4", ["randomizer.epsilon: must be given, got nothing."]),
         (
             "epsilon = 1, truth_probability = 0.5",
-            [('randomizer.truth_probability: is not a known key, got 0.5. It goes with kind = "randomized-response".')],
+            [('randomizer.truth_probability: is not a key here, got 0.5. It goes with kind = "randomized-response".')],
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_rules_hold_for_specifications_made_in_python() -> None:
         ("epsilon = 1.0, w = 4", ["randomizer.w: must be an integer from 1 to 3, got 4."]),
         ("epsilon = 1.0, w = 0", ["randomizer.w: must be greater than or equal to 1, got 0."]),
         ("w = 2", ["randomizer.epsilon: must be given, got nothing."]),
-        ("epsilon = 1.0, g = 2", ['randomizer.g: is not a known key, got 2. It goes with kind = "local-hashing".']),
+        ("epsilon = 1.0, g = 2", ['randomizer.g: is not a key here, got 2. It goes with kind = "local-hashing".']),
         (
             "epsilon = 1e-20, w = 2",
             [
@@ -347,12 +347,12 @@ def test_noise_that_is_fresh_in_every_round_does_not_go_with_kept_reports(shuffl
         (
             10**9 + 1,
             'kind = "blanket-messages", p = 0.5',
-            ["shuffler.kind: must be another for over 1,000,000,000"],
+            ["shuffler.kind: must be another kind for more than 1,000,000,000"],
         ),
         (
             10**9 + 1,
             'kind = "fakes-per-value", p = 0.01',
-            ["shuffler.kind: must be another for over 1,000,000,000"],
+            ["shuffler.kind: must be another kind for more than 1,000,000,000"],
         ),
         (10**9, 'kind = "fakes-per-value", p = 0.71', []),
         (10**9, 'kind = "fakes-per-value", p = 0.72', ["shuffler.p: must be at most 0.715: 1,000,000,000 people may"]),

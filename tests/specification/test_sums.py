@@ -42,13 +42,13 @@ def test_both_kinds_of_files_are_told_apart() -> None:
         ("epsilon = 1.0", "epsilon = 0", "sum.epsilon: must be greater than 0"),
         (", delta = 1e-6", "", "sum.delta: must be given, got nothing"),
         ("delta = 1e-6", "delta = 1e-6, honest = 0.0", "sum.honest: must be greater than 0"),
-        ("delta = 1e-6", "delta = 1e-6, messages = 3", "sum.messages: is not a known key"),
+        ("delta = 1e-6", "delta = 1e-6, messages = 3", "sum.messages: is not a key here"),
         ('kind = "number", low = 0, high = 10, levels = 11', "k = 3", 'population.kind: must be "number", got nothing'),
         (", levels = 11", "", "population.levels: must be given"),
         ("high = 10", "high = 0", "population.high: must be above low = 0"),
         ("n = 1000", "n = 1000, reports_per_person = 2", "Add up the numbers of a person first"),
         ("n = 1000", 'data = "x.csv", column = "y", person = "z"', "population.person: must be left out"),
-        ("population = {", "randomizer = {}\npopulation = {", "randomizer: is not a known key"),
+        ("population = {", "randomizer = {}\npopulation = {", "randomizer: is not a key here"),
         ("population = {", "population = 3 #", "population: must be a table"),
     ],
 )
@@ -112,5 +112,5 @@ def test_rounds_and_a_statement_are_read_and_left_out_where_there_are_none() -> 
     assert found.statement.vouched.honest == "B"
     assert parse_sum(found.effective()) == found
     assert "statement" not in parse_sum(TEXT).plain()
-    with pytest.raises(SpecificationError, match=r"statement\.vouched\.honesty: is not a known key"):
+    with pytest.raises(SpecificationError, match=r"statement\.vouched\.honesty: is not a key here"):
         parse_sum(f'statement = {{ vouched = {{ honesty = "B" }} }}\n{TEXT}')

@@ -104,7 +104,7 @@ def test_the_better_mechanism_holds_what_is_promised() -> None:
     protocol = hs.Protocol(randomizer=randomizer, shuffler=hs.UniformShuffle(), n=2_000_000)
     (about,) = deployment_warnings(protocol, delta=1e-9)
     assert "0.035 for a small share" in about.sentence
-    assert 'kind = "local-hashing" does better with the same local epsilon: 6.1e-04' in about.advice
+    assert 'kind = "local-hashing" has a smaller standard error at the same local epsilon: 6.1e-04' in about.advice
     better = more_accurate(protocol)
     assert better is not None
     assert len(better.randomizer.layout.names) == 2

@@ -190,7 +190,7 @@ def test_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edges", "people", "message"),
     [
-        ([(0, 2)], [(0, True), (1, False)], "1 ends of edges are not among the 2 people"),
+        ([(0, 2)], [(0, True), (1, False)], "1 endpoints of edges are not among the 2 people"),
         ([(0, 1)], [(0, True), (2, False)], "column 'new_id' must number the people from 0"),
         ([(0, 1)], [(0, True), (1, False), (1, True)], "each with one attribute"),
     ],

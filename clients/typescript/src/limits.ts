@@ -20,7 +20,7 @@ const NAMES = [...Object.keys(DEFAULTS), "scramblers", "collectors", "issuers"];
 const SLACK = 1 + 1e-9;
 
 const amount = (value: unknown): value is number => typeof value === "number" && value >= 0 && value < Infinity;
-function decline(why: string): never { throw new PhoneError(`${why}: this phone takes no part, nothing was sent.`); }
+function decline(why: string): never { throw new PhoneError(`${why}: this phone does not take part in the task, and nothing was sent.`); }
 
 function filled(limits: Limits): Limits & typeof DEFAULTS {
   const { scramblers, collectors, issuers, max_epsilon_with, ...amounts } = { ...DEFAULTS, ...limits };
@@ -42,12 +42,12 @@ function filled(limits: Limits): Limits & typeof DEFAULTS {
  */
 export async function checkLimits(given: Limits, document: Document): Promise<Cost> {
   const limits = filled(given), { epsilon, delta, issuer } = document.figures ?? {};
-  if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task states no epsilon that it keeps");
+  if (!amount(epsilon) || !amount(delta) || delta >= 1) decline("the task states no valid epsilon and delta");
   const words = `epsilon is up to ${epsilon} at delta = ${delta}`;
   if (epsilon > limits.max_epsilon) decline(`${words}, above max_epsilon = ${limits.max_epsilon}`);
   if (delta > limits.max_delta) decline(`${words}, above max_delta = ${limits.max_delta}`);
   for (const step of document.steps) {
-    if (!(step.min_batch >= limits.min_batch)) decline(`a batch may be of ${step.min_batch} people, min_batch is ${limits.min_batch}`);
+    if (!(step.min_batch >= limits.min_batch)) decline(`a batch may have ${step.min_batch} people, but min_batch is ${limits.min_batch}`);
   }
   for (const [role, most] of Object.entries(limits.max_epsilon_with)) {
     const found = role === "issuer" ? issuer : localEpsilon(document);
@@ -56,10 +56,10 @@ export async function checkLimits(given: Limits, document: Document): Promise<Co
     }
   }
   const trusted = limits.scramblers;
-  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of its chain is a trusted one");
-  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("its result is not a trusted collector");
+  if (trusted !== undefined && !document.chain.some((one) => trusted.includes(one.key))) decline("no scrambler of the task is in the limit scramblers");
+  if (limits.collectors !== undefined && !limits.collectors.includes(document.result.key)) decline("the result of the task is not in the limit collectors");
   for (const key of document.steps.flatMap((step) => [step.token_key, step.ticket_key])) {
-    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("its keys for tokens and tickets are not those of the trusted issuers");
+    if (limits.issuers !== undefined && !limits.issuers.includes(hex(await sha256(base64(key))))) decline("the task has keys for tokens or tickets that are not in the limit issuers");
   }
   return { epsilon, delta };
 }
@@ -80,7 +80,7 @@ function fixed(document: Document): string {
   if (about === undefined) return "";
   const [{ name, token_key, ticket_key, ...step }, ...more] = document.steps as [Document["steps"][0] & { name?: string }, ...Document["steps"]];
   const keys = about.keys.length === about.rounds ? about.keys[about.number - 1] : undefined;
-  if (more.length || keys?.[0] !== token_key || keys[1] !== ticket_key) decline("its run has no keys for this iteration");
+  if (more.length || keys?.[0] !== token_key || keys[1] !== ticket_key) decline("the run of the task has no keys for this iteration");
   const { number, start, steps, round, ...same } = document as Document & { number?: string; start?: string };
   const { rounds, scaled, norm, radius } = about;
   return JSON.stringify([same, step, rounds, scaled, norm ?? null, radius ?? null, about.keys]);
@@ -97,7 +97,7 @@ export function follows(document: Document, former: Document, formerId: string):
 /** Refuses a document that is not of the next iteration of a run that this phone takes part in. */
 export function checkFollows(text: string | undefined, document: Document): void {
   const { number, run = "", former } = document.round!, known = read(text)[run];
-  if (former === undefined || known?.tasks[number - 2] !== former || known.fixed !== fixed(document)) decline("it does not follow from the iteration that this phone answered");
+  if (former === undefined || known?.tasks[number - 2] !== former || known.fixed !== fixed(document)) decline("the task does not follow from the iteration that this phone answered");
 }
 
 /**
@@ -110,16 +110,17 @@ export function spent(text: string | undefined, task: string, document: Document
   if (!(run in runs)) {
     const before = Object.values(runs).reduce((sum, one) => ({ epsilon: sum.epsilon + one.epsilon, delta: sum.delta + one.delta }), { epsilon: 0, delta: 0 });
     if (before.epsilon + cost.epsilon > limits.budget * SLACK || before.delta + cost.delta > limits.max_delta * SLACK) {
-      const most = `budget is ${limits.budget} and max_delta ${limits.max_delta} for all together`;
-      decline(`it would spend epsilon ${cost.epsilon} and delta ${cost.delta}, spent are epsilon ${before.epsilon} and delta ${before.delta}, ${most}`);
+      const earlier = `earlier tasks spent epsilon ${before.epsilon} and delta ${before.delta}`;
+      const most = `and the limits for all tasks are budget = ${limits.budget} and max_delta = ${limits.max_delta}`;
+      decline(`the task would spend epsilon ${cost.epsilon} and delta ${cost.delta}, ${earlier}, ${most}`);
     }
     runs[run] = { ...cost, fixed: same, tasks: [] };
   }
   const { tasks } = runs[run]!, again = tasks[number - 1] === task;
-  if (runs[run]!.fixed !== same) decline("it is no iteration of its run: more than the centroids has changed");
-  if (number <= tasks.length && !again) decline("this phone answered another document of this iteration, or a later one");
+  if (runs[run]!.fixed !== same) decline("the task is not an iteration of its run, since more than the centroids has changed");
+  if (number <= tasks.length && !again) decline("this phone has answered another document of this iteration, or a later iteration");
   if (again) return text!;
-  if (tasks.length && tasks.length === number - 1 && tasks.at(-1) !== former) decline("it does not follow from the iteration that this phone answered");
+  if (tasks.length && tasks.length === number - 1 && tasks.at(-1) !== former) decline("the task does not follow from the iteration that this phone answered");
   while (tasks.length < number - 1) tasks.push(null);
   tasks.push(task);
   return JSON.stringify(runs);
@@ -130,5 +131,5 @@ function read(text: string | undefined): Runs {
     const runs = JSON.parse(text ?? "{}") as Runs;
     if (Object.values(runs).every((one) => amount(one.epsilon) && amount(one.delta) && Array.isArray(one.tasks))) return runs;
   } catch { /* said below */ }
-  throw new PhoneError("the total of the spent privacy is damaged: nothing was sent.");
+  throw new PhoneError("the stored total privacy loss is damaged: nothing was sent.");
 }

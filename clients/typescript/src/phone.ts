@@ -96,7 +96,7 @@ export class Phone {
     if (text === undefined) throw new PhoneError("nothing was sent for this task. Send answers first.");
     const kept = JSON.parse(text) as Kept;
     if (given !== undefined && kept.answers !== given) {
-      throw new PhoneError("another answer was given for this task before: only that one is sent. Send it again unchanged.");
+      throw new PhoneError("the stored answers for this task differ from these: only the stored answers are sent. Give the same answers again.");
     }
     return new Phone(task, store, kept.parts, limits);
   }
@@ -171,7 +171,7 @@ export class Phone {
   async following(): Promise<Bytes> {
     const [status, content] = await asking()(trimmed(this.task.document.result.url) + this.task.path("next"));
     const task = await Task.read(good(status === 404 ? 408 : status, content, "the result"));
-    if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("the answer of the result is not the next iteration of this task.");
+    if (!follows(task.document, this.task.document, hex(this.task.id))) throw new PhoneError("the result service did not answer with the next iteration of this task.");
     return content;
   }
 
@@ -239,7 +239,7 @@ async function contentOf(answer: Response): Promise<Bytes> {
     if (done) break;
     parts.push(value);
     size += value.length;
-    if (size > MOST) { await reader.cancel(); throw new PhoneError(`an answer has more than ${MOST} bytes: nothing of it was used.`); }
+    if (size > MOST) { await reader.cancel(); throw new PhoneError(`an answer has more than ${MOST} bytes, so it was not used.`); }
   }
   return joined(...parts);
 }

@@ -53,7 +53,7 @@ async function vectors(given: Vectors): Promise<void> {
   for (const [limits, why] of given.made.refused) await refused(why, () => checkLimits(limits, task.document), PhoneError, why);
   let total: string | undefined;
   for (const name of ["a", "b", "b", "c"]) total = spent(total, name, task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 });
-  await refused("a fourth", async () => spent(total, "d", task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget is 0.3");
+  await refused("a fourth", async () => spent(total, "d", task.document, { epsilon: 0.1, delta: 0 }, { budget: 0.3 }), PhoneError, "budget = 0.3");
   await refused("a damaged total", async () => spent('{"a": 1}', "d", task.document, { epsilon: 0, delta: 0 }, {}), PhoneError, "damaged");
   for (const [about, values, answers, expected] of given.made.points) {
     const found = pointOf(about, values, answers);
@@ -76,12 +76,12 @@ async function iterations([first, second, third, fork, late, more]: Task[]): Pro
   same("iterations", [run!.epsilon, run!.tasks], [0.5, [first, second, third].map((task) => hex(task!.id))]);
   same("again", [add(three, first), add(two, second)], [three, two]);
   for (const [what, total, task, why] of [
-    ["a fork", two, fork, "another document of this iteration"], ["too late", three, fork, "or a later one"],
+    ["a fork", two, fork, "another document of this iteration"], ["too late", three, fork, "or a later iteration"],
     ["not of the one before", two, late, "does not follow"], ["more people", one, more, "more than the centroids"],
   ] as const) await refused(what, async () => add(total, task), PhoneError, why);
   const missed = add(undefined, second);
   same("missed", Object.values(JSON.parse(missed) as Record<string, { tasks: unknown }>)[0]!.tasks, [null, hex(second!.id)]);
-  await refused("the first after the second", async () => add(missed, first), PhoneError, "or a later one");
+  await refused("the first after the second", async () => add(missed, first), PhoneError, "or a later iteration");
 }
 
 /** Two pages that spend at once: one of them is refused. */
@@ -102,7 +102,7 @@ async function answered(): Promise<unknown> {
   await refused("too much", () => Phone.of(task, store, answers, { max_epsilon: 0.7 }), PhoneError, "above max_epsilon = 0.7");
   const phone = await Phone.of(task, store, answers);
   const poor = await Phone.of(task, browserStore("poor"), answers, { budget: 0.7 });
-  await refused("a budget that is too small", () => poor.send(code(1)), PhoneError, "budget is 0.7");
+  await refused("a budget that is too small", () => poor.send(code(1)), PhoneError, "budget = 0.7");
   await refused("no code", () => phone.send("code"), PhoneError, "32 hexadecimal digits");
   for (let time = 0; time < 3; time++) await refused(`busy ${time}`, () => phone.send(code(0)), TryAgainError, "answered 503");
   const again = await Phone.of(task, browserStore("first"), { bmi: 21.5, smokes: "yes", age: 33, name: "of no task" });
@@ -110,7 +110,7 @@ async function answered(): Promise<unknown> {
   await phone.send(code(0));
   const double = await Phone.of(task, browserStore("double"), answers);
   await refused("a code that was used", () => double.send(code(0)), PhoneError, "answered 403: the code was used already");
-  await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "another answer");
+  await refused("another answer", () => Phone.of(task, store, { ...answers, age: 34 }), PhoneError, "the stored answers for this task differ");
   const { [hex(task.id)]: cost, ...others } = JSON.parse((await store.read("total"))!) as Record<string, unknown>;
   same("total", [cost, others], [{ epsilon: 0.8, delta: 1e-6, fixed: "", tasks: [hex(task.id)] }, {}]);
   await both();

@@ -57,15 +57,9 @@ def load_traces(
     time: str | None = None,
     stars: float = 4.0,
 ) -> Traces:
-    r"""Return the events of every user of `source`, in order of time.
+    r"""Return every user's events by time (by row without a `time` column); text must sort by time, as ISO 8601 does.
 
-    "checkins" and "ratings" are read by `load_checkins` and `load_ratings` (ratings of at least `stars`). A "table" is
-    a CSV or Parquet file with columns of users, items and times. Times are numbers, or text that sorts by time (ISO
-    8601); without a column of times, the order of the rows is used. Users and items may have any type.
-
-    Raises:
-        DataError: the file cannot be read in this way, or a field is missing; the message shows no value.
-        InvalidInputError: `kind` is unknown.
+    Errors show no value of the data.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +98,6 @@ def _ranked(column: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _complete(reader: TableReader, wanted: Mapping[str, tuple[str, Rule]]) -> pl.DataFrame:
-    """Return all records; raise `DataError` if a record lacks a value."""
     blocks = []
     for block in reader.blocks():
         for name, (column, _) in wanted.items():
@@ -142,34 +135,10 @@ def link(
     seed: int | None = None,
     progress: Tell | None = None,
 ) -> Report:
-    """Return a report on how often an attacker names the right person, for every combination of the listed settings.
+    """Return how often an attacker names the right person, for every combination of the listed settings.
 
-    Every person of `traces` with at least `at_least` events sends the first `events` of the personal data. Each
-    event is randomized, by each mechanism at each epsilon_0 (math.inf: sent unchanged, once for all mechanisms). For
-    each person's reports the attacker names the user with the best score of all users. See `linkage.scene` for
-    `knowledge`, `split` and `known`. With "bayes" the attacker uses the exact likelihood of the reports. With "plain"
-    it treats reports as true events, as the paper does; without noise "bayes" is the same. "cosine" and "tf-idf" also
-    treat reports as true events and compare numbers of visits (`linkage.visit_scores`; randomized response only).
-
-    Args:
-        traces: the events of every user.
-        source: the name of the data set, for the report's title.
-        epsilons: epsilon_0 of one report, in nats.
-        mechanisms: the local randomizers of the events.
-        buckets: number g of buckets of local hashing; None: the g with the least variance at each epsilon.
-        knowledge: "partial" or "maximum".
-        split: "half" or "none".
-        known: how many events the attacker knows of each person; None: all of the training half (or trace).
-        events: how many events each person reports, or "all".
-        score: "bayes", "plain", "cosine" or "tf-idf".
-        repetitions: how often the study is repeated with new randomness (unchanged events are sent once).
-        at_least: minimum number of events; people with fewer events are left out.
-        seed: seed of the randomness; None: cryptographically secure randomness.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        DataError: fewer than two people have enough events.
-        InvalidInputError: an argument is out of range.
+    Events are sent unchanged (once for all mechanisms) at epsilon math.inf. "bayes" uses the exact likelihood of
+    reports; the other scores treat reports as true events. With `known` None the attacker knows all training events.
 
     Source: Murakami, Takahashi 2021, section 5.
 
@@ -184,7 +153,7 @@ def link(
     least = _checks.integer("at_least", at_least, low=2)
     chosen = traces.lengths >= least
     if np.count_nonzero(chosen) < 2:
-        fail(f"{source}: fewer than two people have {least} or more events. Choose a smaller at_least.")
+        fail(f"{source}: fewer than two people have {least} or more events. Choose a smaller `at_least`.")
     people = traces.select(chosen)
     coins = secure() if seed is None else reproducible(seed)
     noises = list(_noises(people.k, epsilons=epsilons, mechanisms=mechanisms, buckets=buckets))
@@ -252,7 +221,6 @@ def _check(
 def _noises(
     k: int, *, epsilons: Sequence[float], mechanisms: Sequence[Mechanism], buckets: int | None
 ) -> Iterator[tuple[str, randomizers.Mechanism]]:
-    """Yield every randomizer with its name, from the largest epsilon to the smallest."""
     for epsilon in sorted(epsilons, reverse=True):
         if epsilon == math.inf:
             yield "no noise", RandomizedResponse(k=k, epsilon=epsilon)

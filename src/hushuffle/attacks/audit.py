@@ -1,9 +1,7 @@
-"""Empirical lower bounds on epsilon, from trials of a mechanism.
+"""Empirical lower bounds on epsilon, from trials of a mechanism on two neighbouring inputs.
 
-A mechanism is run many times on two neighbouring inputs. Some trials choose an event that distinguishes the inputs. The
-other trials count how often this event happens for each input. The two counts give a lower bound on epsilon, which
-holds with the stated confidence for any mechanism. A claimed epsilon below the bound is refuted. No trial proves a
-claim, since the true epsilon may be far above the measured bound.
+Some trials choose an event, and the others count it. The lower bound holds with the stated confidence for any
+mechanism: it can refute a claimed epsilon, but no trial proves a claim.
 """
 
 from __future__ import annotations
@@ -139,7 +137,9 @@ def audit_sampler(
     reports = [sampler(np.full(half, value, dtype=np.int64)) for value in values]
     for batch in reports:
         if len(batch) != half:
-            _checks.reject("sampler", f"a source of one report for each of {half} values", f"<{len(batch)} reports>")
+            _checks.reject(
+                "sampler", f"a function that returns one report for each of {half} values", f"<{len(batch)} reports>"
+            )
     shown = names or (str(values[0]), str(values[1]))
     return audit_reports(
         reports[0], reports[1], claimed=claimed, delta=delta, confidence=confidence, names=shown, show=True

@@ -30,22 +30,7 @@ def audit_specification(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of the deployment that a specification describes.
-
-    A survey is audited by its claims and by the games of `hushuffle.attacks.games`, of two rounds, and of the order of
-    release. A reach study (Bloom filters of audiences) is audited by the membership-inference game on its filters.
-
-    Args:
-        specification: the specification of one column or of a reach study.
-        base_folder: the folder against which relative paths of data are resolved.
-        delta: the delta of the claims; `targets.delta` by default.
-        trials: number of trials, see `audit_deployment`.
-        confidence: a true claim is refuted with probability at most 1 - `confidence`.
-        rng: the random generator; `secure()` by default.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used.
+    """Audit a survey by its claims and all games, or a reach study by the membership-inference game on its filters.
 
     >>> from hushuffle.randomness import reproducible
     >>> from hushuffle.specification import parse

@@ -47,7 +47,6 @@ class Audited:
 
     @property
     def verdict(self) -> str:
-        """The verdict on the claim, in plain words."""
         return "refuted" if self.found.refuted else "not refuted"
 
 
@@ -62,11 +61,10 @@ def audit_deployment(
     further: Sequence[Named] = (),
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of a deployment: its local randomizer, and its releases on the worst-case pair of datasets.
+    """Audit the local randomizer, and the releases on the worst-case pair of datasets.
 
-    `trials` is the number of trials of each claim. The default is 1,000,000 reports and 1,000,000 releases, or fewer if
-    releases are large. The probability that any true claim is refuted is at most 1 - `confidence`. `further` are games
-    in addition to those of every deployment. If only some clients are honest, only their messages are drawn.
+    The probability that any true claim is refuted is at most 1 - `confidence`. If only some clients are honest, only
+    their messages are drawn.
     """
     tell, source, about = progress or silent, secure() if rng is None else rng, protocol.describe()
     protocol = protocol.secret
@@ -108,10 +106,7 @@ def audit_games(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return an audit that consists of games only; `messages` is the number of messages of one release.
-
-    `trials` is the number of releases of each game: 2,000 by default, or fewer if releases are large.
-    """
+    """Return an audit of games only; `messages` counts those of one release, `trials` the releases of each game."""
     each = 1 - (1 - confidence) / max(len(named), 1)
     terms = Terms(releases=_releases(trials, messages), confidence=each, rng=secure() if rng is None else rng)
     played, unplayed = played_games(named, terms, progress or silent)
@@ -123,7 +118,6 @@ def _releases(trials: int | None, messages: int) -> int:
 
 
 def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[list[Game], list[Unanswered]]:
-    """Play the games; return the results, and the reason for each game that could not be played."""
     played, unplayed = [], []
     for place, (what, play) in enumerate(named):
         tell(what, place / len(named))
@@ -135,7 +129,6 @@ def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[
 
 
 def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
-    """Return a chart of error rates of tests between two datasets: the certified limit, and the measured rates."""
     alpha = np.linspace(0.0, 1.0, _GRID)
     certified = dp.profile(protocol, points=_POINTS).false_negatives(alpha)
     most = [
@@ -197,7 +190,6 @@ def _released(
 
 
 def _audited(protocol: Protocol) -> int:
-    """Return the default number of releases."""
     numbers = (protocol.n + math.ceil(protocol.shuffler.expected_dummies)) * len(protocol.randomizer.layout.names)
     most = CENTRAL_TRIALS if drawn_at_once(protocol) else SINGLE_TRIALS
     return min(most, MESSAGES // numbers)
@@ -233,7 +225,6 @@ def audit_foreign(
 
 
 def study_of(found: Measurement, *, confidence: float, about: str) -> Report:
-    """Return the report of one measurement of an external randomizer."""
     bound = Bound(lower=0.0, upper=found.claimed, kind="upper", unit="nats")
     what = "Local epsilon" if found.delta == 0 else f"Local epsilon at delta = {found.delta:g}"
     return audit_report(about, [Audited(what=what, claimed=bound, exact=None, found=found)], [], confidence)
@@ -254,7 +245,6 @@ def audit_report(
     charts: Sequence[Chart] = (),
     played: Sequence[Game] = (),
 ) -> Report:
-    """Return the audit report on the subject `about`: claims, played games, and games that could not be played."""
     return Report(
         key="audit",
         title="Audit: claims against trials",
@@ -290,7 +280,7 @@ def _sentences(rows: Sequence[Audited], played: Sequence[Game], confidence: floa
             )
         if row.found.rare and not row.found.refuted:
             seen = "; ".join(f"{report}: {count:,} times for {name}" for report, name, count in row.found.rare)
-            yield f"Reports seen for one value only, perhaps by chance: {seen}. Check them."
+            yield f"Some reports occurred for one value only, perhaps by chance: {seen}. Check these reports."
     if (rows or played) and not broken and not lost:
         yield "No claim is refuted. This proves no claim: a mechanism may leak in ways that these trials do not test."
     if rows or played:

@@ -159,10 +159,7 @@ def square(scores: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Steps:
-    """The real line cut at the genuine scores: one step for each score (odd), one for each gap (even), ascending.
-
-    Within a gap only false accepts change, so the curve is straight: the position of a score in a gap has no effect.
-    """
+    """The real line cut at the genuine scores; a score's position in a gap (an even step) has no effect."""
 
     cuts: Floats
 
@@ -172,15 +169,12 @@ class _Steps:
 
     @property
     def size(self) -> int:
-        """Number of steps."""
         return 2 * self.cuts.size + 1
 
     def of_scores(self, scores: Floats) -> npt.NDArray[np.int64]:
-        """Return the step of each score."""
         return np.searchsorted(self.cuts, scores, side="left") + np.searchsorted(self.cuts, scores, side="right")
 
     def count(self, scores: Floats) -> npt.NDArray[np.int64]:
-        """Return how many scores each step holds."""
         return np.bincount(self.of_scores(scores), minlength=self.size)
 
 

@@ -19,15 +19,8 @@ _CANDIDATES: Final = 50
 def filter_games(*, audiences: Integers, bits: int, p: float, hashes: int = 1) -> list[Named]:
     """Return the membership-inference game on released filters: was the target in every audience, or in none?
 
-    The adversary has the key and knows all other people's audiences, so it knows which columns the target sets. The
-    certified success probability is 1/2 + TV/2. The total variation distance TV is at most `hashes` times that of one
-    column (`dp.delta` at epsilon = 0).
-
-    Args:
-        audiences: how many other people are in exactly the audiences of set bits i, shape (2**k,), for k filters.
-        bits: number of bits of each filter.
-        p: the probability of a flip.
-        hashes: number of hash functions.
+    The adversary knows the key and all other people's audiences; `audiences[i]` counts people in exactly those of set
+    bits i, shape (2**k,). The certified success is 1/2 + TV/2; TV is at most `hashes` times that of one column.
 
     Source: docs/theory/randomizers.md, Theorem 18.
 

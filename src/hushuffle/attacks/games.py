@@ -58,15 +58,10 @@ class Terms:
 
 Play: TypeAlias = Callable[[Terms], Game]
 Named: TypeAlias = tuple[str, Play]
-"""A game with its name."""
 
 
 def games(protocol: Protocol) -> list[Named]:
-    """Return the games about a person's value and a report's sender, as pairs of a name and a function that plays.
-
-    All people hold a random value. The uninformed adversary knows no value and guesses one person's from a release; the
-    strong adversary knows all other values. The re-identification adversary (linker) sees one report, knows all
-    values, and names the sender.
+    """Return the value games (uninformed, strong) and the sender game, whose adversary knows all values and one report.
 
     >>> from hushuffle import Protocol, RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible
@@ -90,21 +85,14 @@ def refuse(message: str) -> NoReturn:
 
 
 def enough(releases: int, messages: int) -> None:
-    """Raise an error if releases are too large to be drawn often enough.
-
-    Raises:
-        UnsupportedProtocolError: fewer than 200 releases.
-    """
+    """Raise `UnsupportedProtocolError` for fewer than 200 releases."""
     if releases < _FEWEST:
         why = f"{_FEWEST} releases of {messages:,} messages take too long. Set trials, or audit fewer people"
         refuse(f"The release was not audited: {why}.")
 
 
 def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
-    """Return how often an adversary recognizes which of two equally likely worlds generated a release.
-
-    `run(world)`, for world 0 or 1, plays once and returns a number; numbers at or above a threshold indicate one of the
-    worlds. The first half of the runs chooses the threshold, and the second half is counted.
+    """Return how often scores `run(world)` identify world 0 or 1; the first half of the runs chooses the threshold.
 
     >>> from hushuffle.randomness import reproducible
     >>> noise = reproducible(2)
@@ -133,9 +121,7 @@ def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
 
 
 def fair(distance: float, bound: Bound) -> Bound:
-    """Return the largest success rate in deciding between two equally likely worlds: 1/2 + (variation distance)/2.
-
-    `bound` bounds the total variation distance, which is delta at epsilon = 0.
+    """Return the largest success rate for two worlds, 1/2 + TV/2; `bound` bounds TV, which is delta at epsilon = 0.
 
     >>> fair(0.5, Bound.exact(0.5, unit="")).upper
     0.7500000000000001
@@ -145,9 +131,8 @@ def fair(distance: float, bound: Bound) -> Bound:
 
 
 def evidence(protocol: Protocol, reports: Integers, pair: tuple[int, int], others: Sequence[int]) -> Floats:
-    """Return how well a release fits each of two values of one person, shape (2,); `others` counts people by value.
+    """Return the sum over messages of P(message | value) / P(message | other people), shape (2,).
 
-    The result is the sum, over all messages, of their likelihood under the value divided by that under another person.
     This is the release's likelihood, up to a factor, if all others have one value and there are no dummies.
     """
     held = np.flatnonzero(np.asarray(others))

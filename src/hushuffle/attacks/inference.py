@@ -1,8 +1,7 @@
 """Infer a person's value from the released values of similar people.
 
-An adversary that knows each person's neighbours, and some attributes, lets the 25 most similar people vote on a
-person's value. Noise on each value does not prevent this, since it averages out. Shuffling within groups prevents it to
-the extent that votes move to other people.
+The 25 most similar people vote, so that noise on each value averages out. Shuffling within groups prevents the attack
+to the extent that votes move to other people.
 """
 
 from __future__ import annotations
@@ -32,20 +31,9 @@ _BLOCK: Final = 4_000_000
 
 
 def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size: int = 25, seed: int = 1) -> Integers:
-    """Return the people who vote on each person's value, shape (n, size); -1 where fewer people are near.
+    """Return the people of `near` with the most similar attributes, shape (n, size); -1 where fewer are near.
 
-    The voters on person i are the people in i's group of `near`, except i, with the most similar `privileged`
-    attributes (Euclidean distance). Ties are broken at random, independently for each person.
-
-    Args:
-        near: each person's neighbourhood, from public data: the people within a radius r*.
-        privileged: what the attacker knows beyond public data, shape (n,) or (n, d); None: nothing. Give categories
-            as one column of 0 and 1 each.
-        size: number of votes, >= 1.
-        seed: the seed of the draw among equally similar people (no privacy rests on it).
-
-    Raises:
-        InvalidInputError: `near` has no group for each person, attributes are not n finite rows, or size < 1.
+    The distance is Euclidean: give categories as one column of 0 and 1 each. No privacy rests on `seed`.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -72,20 +60,9 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
 def success_rates(
     released: npt.ArrayLike, values: npt.ArrayLike, voters: npt.ArrayLike, *, k: int, seed: int = 1
 ) -> Floats:
-    """Return the share of draws in which the majority vote is right, for each person, shape (n,).
+    """Return the share of draws (columns of `released`) in which each person's majority vote is right, shape (n,).
 
-    Each draw is a collection from the same people: `released[i, t]` is what draw t releases in person i's place. Among
-    values with equally many votes, one is drawn at random; without voters, all values are equally likely.
-
-    Args:
-        released: shape (n, draws), codes 0..k-1.
-        values: true values, shape (n,), codes 0..k-1.
-        voters: the result of `choose_voters`, shape (n, size); -1 stands for no voter.
-        k: number of values, >= 2.
-        seed: the seed of the draw among values with equally many votes.
-
-    Raises:
-        InvalidInputError: codes outside their range, or shapes that do not fit.
+    Ties are broken at random; without voters, all values are equally likely.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -115,13 +92,9 @@ def success_rates(
 
 
 def vulnerable(rates: npt.ArrayLike, *, level: float = 0.9) -> npt.NDArray[np.bool_]:
-    """Return who is vulnerable, shape (n,): people whose value is guessed in at least a share `level` of the draws.
+    """Return people whose value is guessed in at least a share `level` of the draws, shape (n,).
 
-    The published rho is the share of vulnerable people. A blind guess of the most frequent value makes every person
-    with this value vulnerable, so compare rho with that of a uniform shuffle, or evaluate each value separately.
-
-    Raises:
-        InvalidInputError: `level` is not in (0, 1].
+    A blind guess makes everyone with the most frequent value vulnerable: compare with a uniform shuffle.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -151,7 +124,6 @@ def _blocks(people: Integers, members: int) -> Iterator[Integers]:
 def _most_similar(
     people: Integers, members: Integers, attributes: Floats | None, votes: int, rng: np.random.Generator
 ) -> Integers:
-    """Return the voters on `people`, shape (people, votes), out of `members`."""
     distance = (
         np.zeros((people.size, members.size)) if attributes is None else cdist(attributes[people], attributes[members])
     )

@@ -15,10 +15,7 @@ from hushuffle.model.groups import Groups
 
 
 def library(name: str) -> Any:
-    """Return the module `name` of scikit-learn or of a package that is installed with it.
-
-    Raises:
-        MissingDependencyError: scikit-learn is not installed.
+    """Return a module of scikit-learn or of its dependencies; `MissingDependencyError` if it is not installed.
 
     >>> library("sklearn.ensemble").__name__
     'sklearn.ensemble'
@@ -34,11 +31,7 @@ def library(name: str) -> Any:
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which learners use one thread.
-
-    More threads do not speed up small trees. On busy processors, threads that waited for each other took thirty times
-    as long.
-    """
+    """Limit learners to one thread: on busy processors, waiting threads took thirty times as long."""
     limits: AbstractContextManager[Any] = library("threadpoolctl").threadpool_limits(limits=1)
     return limits
 
@@ -49,15 +42,7 @@ _FOLDS = 3
 
 
 def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
-    """Return the share of each value in each person's neighbourhood, shape (n, k); a learner should predict these.
-
-    Args:
-        values: true values, shape (n,), codes 0..k-1.
-        near: the neighbourhood of each person: the people within distance r*, the person included.
-        k: number of values.
-
-    Raises:
-        InvalidInputError: `near` has no group for each person, or not n codes.
+    """Return the share of each value in each neighbourhood, shape (n, k): what a learner should predict.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -76,22 +61,9 @@ def local_shares(values: npt.ArrayLike, near: Groups, *, k: int) -> Floats:
 def learned_shares(
     features: npt.ArrayLike, reports: npt.ArrayLike, *, k: int, trees: int = 50, seed: int = 1
 ) -> Floats:
-    """Return the distribution of reports at each person's place that a learner predicts, shape (n, k).
+    """Return the predicted distribution of *reports*, with their noise, at each person's place, shape (n, k).
 
-    The learner uses gradient-boosted trees on `features`, calibrated by Platt scaling in three folds, and predicts at
-    the training places. It predicts *reports* with their noise, as published; `without_noise` removes the noise.
-
-    Args:
-        features: public data, shape (n, d).
-        reports: released values, shape (n,), codes 0..k-1.
-        k: number of values.
-        trees: number of boosting rounds.
-        seed: the seed of the folds.
-
-    Raises:
-        InvalidInputError: reports are outside 0..k-1, or their number differs from that of the features.
-        NumericalError: a value was reported once or twice, or only one value was reported.
-        MissingDependencyError: scikit-learn is not installed.
+    The learner is gradient-boosted trees, calibrated by Platt scaling in three folds.
 
     Source: J. H. Friedman 2001 (gradient boosting); A. Niculescu-Mizil, R. Caruana 2005 (calibration); Meehan et al.
     2022, section 5.
@@ -120,13 +92,7 @@ def learned_shares(
 
 
 def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
-    """Return the distribution of true values behind a distribution of reports, shape (n, k).
-
-    `truth` is the probability to report the true value, `lie` that of each other value: share = lie + (truth - lie) p.
-    Negative results become 0, and each row is scaled to the sum 1.
-
-    Raises:
-        InvalidInputError: probabilities out of range, or truth <= lie.
+    """Invert share = lie + (truth - lie) p; negative results become 0 and rows are scaled to 1, shape (n, k).
 
     >>> without_noise([[0.5, 0.5], [0.9, 0.1]], truth=0.9, lie=0.1).tolist()
     [[0.5, 0.5], [1.0, 0.0]]
@@ -139,13 +105,7 @@ def without_noise(shares: npt.ArrayLike, *, truth: float, lie: float) -> Floats:
 
 
 def relative_error(learned: npt.ArrayLike, local: npt.ArrayLike) -> float:
-    """Return lambda: the mean total variation distance of `learned` from `local`, divided by that of a uniform guess.
-
-    Both arrays have shape (n, k), and their rows sum to 1. Lambda is 0 for a perfect prediction, and 1 for a prediction
-    that is no better than the uniform distribution everywhere.
-
-    Raises:
-        InvalidInputError: the shapes differ, or all local distributions are uniform.
+    """Return lambda: mean total variation distance from `local` (n, k), divided by that of a uniform guess.
 
     Source: Meehan et al. 2022, section 5.
 
@@ -170,19 +130,7 @@ def accuracy(
     trees: int = 50,
     seed: int = 1,
 ) -> float:
-    """Return the share of new people whose class gradient-boosted trees, trained on `labels`, predict correctly.
-
-    Args:
-        features: public data of the people in the training set, shape (n, d).
-        labels: released classes of these people, shape (n,), integers >= 0.
-        at: public data of new people, shape (m, d).
-        truth: true classes of the new people, shape (m,).
-        trees: number of boosting rounds.
-        seed: the seed of the trees' bins.
-
-    Raises:
-        InvalidInputError: `labels` are not integers >= 0, or shapes do not fit.
-        MissingDependencyError: scikit-learn is not installed.
+    """Return the share of new people (`at`, `truth`) whose class trees trained on `labels` predict correctly.
 
     Source: J. H. Friedman 2001; Meehan et al. 2022, section 5 (figure 5).
 

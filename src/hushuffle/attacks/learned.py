@@ -33,21 +33,9 @@ _TOGETHER: Final = 1 << 15
 def scorer(
     first: Codes, second: Codes, *, trials: int, delta: float, confidence: float, classify: bool | None
 ) -> Scorer:
-    """Return a function that scores reports, trained on reports of both inputs, shape (reports, pieces) each.
+    """Return a score trained on reports of both inputs, codes of shape (reports, pieces).
 
-    The first score adds up the evidence of single pieces; the second is a classifier of all pieces (gradient-boosted
-    trees). The last quarter of the reports decides which score gives the larger bound for `trials` trials.
-
-    Args:
-        first: reports of the first input, each piece a code >= 0.
-        second: the same number of reports of the second input.
-        trials: number of trials to score afterwards.
-        delta: the delta of the claim.
-        confidence: the confidence of the lower bound.
-        classify: whether to try a classifier; None: if scikit-learn is installed and reports have several pieces.
-
-    Raises:
-        MissingDependencyError: `classify` is True, but scikit-learn is not installed.
+    The last quarter of the reports decides between the summed evidence of pieces and a classifier of all pieces.
     """
     several = 1 < first.shape[1] <= _PIECES and len(first) >= 4 * _RARE
     wanted = several and find_spec("sklearn") is not None if classify is None else classify
@@ -63,10 +51,7 @@ def scorer(
 
 
 def _added(first: Codes, second: Codes) -> Scorer:
-    """Return a score: the sum over pieces of the log likelihood ratio of the first input to the second.
-
-    If there are several pieces, a piece whose difference is within chance is left out, because noise adds up as well.
-    """
+    """Return the sum of log likelihood ratios; of several pieces, those within chance are left out (noise adds up)."""
     ratios = []
     for own, other in zip(first.T, second.T, strict=True):
         size = int(max(own.max(initial=0), other.max(initial=0))) + 2
@@ -86,10 +71,7 @@ def _added(first: Codes, second: Codes) -> Scorer:
 
 
 def one_sided(own: Codes, other: Codes) -> Callable[[Codes], Flags] | None:
-    """Return a function that selects reports with a piece that occurred five or more times for `own`, and never for
-    `other`.
-
-    Return None if no piece of a report fulfils this.
+    """Return a test for pieces seen five or more times for `own` and never for `other`; None if there are none.
 
     >>> pick = one_sided(np.array([[0]] * 5 + [[1]]), np.array([[1]] * 6))
     >>> pick(np.array([[0], [1], [7]])).tolist()

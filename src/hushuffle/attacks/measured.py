@@ -216,9 +216,9 @@ def _event(train: Floats, trials: int, delta: float, confidence: float, *, ratio
 
 
 def _shares(train: Floats, *, ratios: bool) -> tuple[Floats, Floats]:
-    """Return sorted scores, and the share of each input that lies among the 0, 1, 2, ... lowest, shape (2, trials + 1).
+    """Return sorted scores, and each input's share among the lowest 0, 1, 2, ..., shape (2, trials + 1).
 
-    Each trial counts for its own input. If scores are likelihood ratios, each trial counts for both inputs.
+    A trial counts for its own input; likelihood ratios count for both.
     """
     half, order = train.size // 2, np.argsort(train)
     first = np.repeat([1.0, 0.0], half)
@@ -238,7 +238,6 @@ def _promised(p: Floats, q: Floats, delta: float, spread: float) -> Floats:
 
 
 def _below(scores: Floats, thresholds: Floats) -> Floats:
-    """Return the share of scores below each threshold."""
     return np.searchsorted(np.sort(scores), thresholds, side="left") / scores.size
 
 

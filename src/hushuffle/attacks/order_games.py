@@ -18,18 +18,10 @@ _MESSAGES: Final = 20_000_000
 
 
 def order_games(protocol: Protocol, groups: order.Groups | None = None, *, household: int = 2) -> list[Named]:
-    """Return two games about the order: find the reports of a household, and detect an exchange inside a group.
+    """Return the games to find a household's reports, and to detect an exchange inside a group.
 
-    In the first game the household has one value and all other people have another. The attacker knows this, simulates
-    orders to learn where a household's reports go, and names as many places as the household has people. It wins if
-    more than half of these places are right. The certified bound is `order.reidentification`, for the smallest possible
-    group; in a uniform shuffle all people are one group, and alpha is 0. In the second game (with `groups`) all reports
-    are different and known, and those of a group may be reversed; the certified bound is 1/(1 + e**-alpha).
-
-    Args:
-        protocol: a protocol with a Mallows or a uniform shuffle.
-        groups: the groups of a Mallows shuffle; None: all people are one group.
-        household: number of people in the household.
+    The adversary knows all values. It wins the household game if more than half of the named places are right, with the
+    bound `order.reidentification` for the smallest group. The bound of the exchange game is 1/(1 + e**-alpha).
 
     Source: Meehan et al. 2022, Theorems 4.1 and 4.2; docs/theory/order.md, Theorems 6 and 7.
 
@@ -50,7 +42,6 @@ def order_games(protocol: Protocol, groups: order.Groups | None = None, *, house
 
 
 def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, terms: Terms) -> Game:
-    """Play the household game: name the places of a household's reports."""
     shuffler, mechanism, rng = protocol.shuffler, protocol.randomizer, terms.rng
     if protocol.reveals not in (Reveals.MULTISET, Reveals.NOISY_ORDER) or shuffler.expected_dummies:
         refuse("The household game was not played: its bound is known only for shuffled reports without dummies.")

@@ -29,14 +29,9 @@ def drawn_at_once(protocol: Protocol) -> bool:
 def release_scores(
     protocol: Protocol, others: Sequence[int], pair: tuple[int, int], releases: int, rng: Randomness
 ) -> tuple[Floats, Floats]:
-    """Return log likelihood ratios of releases of the first and of the second value of `pair`, shape (releases,) each.
+    """Return log likelihood ratios of releases of each value, shape (releases,) each; `others` counts people by value.
 
-    `others` counts the other people by value. The ratio is exact if all others have one value and there are no dummies;
-    else the reports of others and dummies are treated as draws from their mixture.
-
-    Raises:
-        InvalidInputError: `others` does not have n - 1 people, or a value is out of range.
-        UnsupportedProtocolError: the randomizer's likelihoods cannot be computed.
+    They are exact if all others have one value and there are no dummies; else others are draws from their mixture.
     """
     counts = np.array(others, dtype=np.int64)
     inputs = protocol.randomizer.inputs
@@ -70,18 +65,12 @@ def _scores(protocol: Protocol, held: Integers, pair: Integers, releases: int, r
 
 
 def _added_up(weights: Floats) -> Floats:
-    """Return the log ratio of the sums over messages, the last axis.
-
-    Terms are added in order of size, so that rounding does not depend on the unshuffled order of the messages.
-    """
+    """Sum over messages (last axis) in order of size, so that rounding does not depend on the unshuffled order."""
     return np.asarray(log_ratio(*np.sort(weights, axis=-1).sum(axis=-1)))
 
 
 def _counted(protocol: Protocol, reports: Integers, held: Integers, pair: Integers) -> float:
-    """Return the log ratio of reports that support each value to the other people who hold it (truthful reports).
-
-    A report that supports both values counts for the value that more of the other people hold.
-    """
+    """Return the log ratio of reports to holders; a report that supports both counts for the more frequent value."""
     holders = np.array([np.count_nonzero(held[:-1] == value) for value in pair])
     speaks = protocol.randomizer.supports(reports, pair)
     popular = int(holders.argmax())
@@ -112,7 +101,6 @@ def _weights(protocol: Protocol, reports: Integers, held: Integers, pair: Intege
 
 
 def _of_dummies(protocol: Protocol, reports: Integers) -> Floats:
-    """Return the likelihoods of dummies, up to the same factors as the mechanism's `likelihoods`, shape (m,)."""
     law = protocol.randomizer.law()
     if law.support is not None:
         truthful, dummy = law.support.told, law.support.dummy

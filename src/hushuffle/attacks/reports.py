@@ -21,10 +21,7 @@ _BINS_OF_MANY: Final = 50
 
 
 def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return reports of several inputs, one input after the other, as pieces, shape (reports, pieces).
-
-    Raises:
-        InvalidInputError: reports have several types, or a type whose values cannot be compared.
+    """Return the reports of one input after the other as pieces, shape (reports, pieces); mixed types are refused.
 
     >>> columns_of([[b"a", b"b"], [b"b", b"b"]]).shape  # eight bits each
     (4, 8)
@@ -32,7 +29,7 @@ def columns_of(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> npt.NDArr
     if any(isinstance(each, np.ndarray) for each in reports):
         rows = [np.asarray(each).reshape(len(each), -1) for each in reports]
         if len({row.shape[1] for row in rows}) > 1:
-            _refuse("reports of several lengths", "of one kind and length")
+            _refuse("reports of several lengths", "of one type and length")
         table = np.concatenate(rows)
         if table.shape[1] == 1 or table.dtype.kind in "fO":
             return table
@@ -66,9 +63,7 @@ def _pieces(reports: list[Any]) -> npt.NDArray[Any]:
 
 
 def codes_of(pieces: npt.NDArray[Any], size: int, learned: int) -> tuple[Codes, Codes]:
-    """Return the pieces of two inputs as codes, shape (size, pieces) each.
-
-    The codes and bins are learned from the first `learned` rows of both inputs together.
+    """Return codes, shape (size, pieces) each, that are learned from the first `learned` rows of both inputs together.
 
     >>> codes_of(np.array([[3.0], [4.0], [3.0], [5.0]]), 2, 1)[1].tolist()
     [[0], [1]]
@@ -99,9 +94,7 @@ def _codes(column: npt.NDArray[Any], training: npt.NDArray[Any], bins: int) -> n
 
 
 def one_input_only(reports: Sequence[Sequence[Any] | npt.NDArray[Any]]) -> list[tuple[Any, int, int]]:
-    """Return reports that occur for one input only: the report, its input's place, its count; the most frequent first.
-
-    Reports that rarely repeat are left out: nearly each of them occurs for one input only.
+    """Return reports of one input only as (report, input, count); reports that rarely repeat are left out.
 
     >>> one_input_only([["a"] * 60 + ["leak"] * 2, ["a"] * 60])
     [('leak', 0, 2)]
@@ -128,7 +121,6 @@ def _objects(reports: list[Any]) -> npt.NDArray[Any]:
 
 
 def _repeat(reports: list[Any]) -> bool:
-    """Return whether reports come often enough to be counted one by one."""
     return len(set(reports)) <= max(len(reports) // _OFTEN, 1)
 
 

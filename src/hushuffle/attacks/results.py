@@ -35,7 +35,6 @@ class Try:
 
     @property
     def epsilon(self) -> float:
-        """The requested local epsilon of one report, in nats."""
         chosen = self.randomizer.chosen_epsilon
         return self.randomizer.local_epsilon if chosen is None else chosen
 
@@ -44,9 +43,8 @@ class Try:
 class Outcome:
     """The result of one attack: ranks of the right user over all repetitions.
 
-    `entropy` is the PSE of the last repetition's scores in bits (None: too few people), `detection` the error rates.
-    `least` is a certified lower bound on the error of any attack on one person's reports, `published` the paper's bound
-    by Fano's inequality. `again` is the share of reported events that the attacker already knew of the same person.
+    `entropy` is the PSE of the last scores in bits, `least` a certified lower bound on the error of any attack, and
+    `published` the paper's bound. `again` is the share of reported events that the attacker already knew.
     """
 
     tried: Try
@@ -80,7 +78,6 @@ def headline(found: Sequence[Outcome]) -> list[Outcome]:
 
 
 def noise_of(tried: Try) -> str:
-    """Return the name of the mechanism that randomized the events."""
     epsilon = tried.epsilon
     return "without noise" if math.isinf(epsilon) else f"with {tried.mechanism} at epsilon {epsilon:g}"
 
@@ -97,7 +94,6 @@ def _sentence(outcome: Outcome, n: int) -> str:
 
 
 def answers(found: Sequence[Outcome], n: int) -> tuple[str, ...]:
-    """Return sentences on the attacks with the least and the most noise, and on whether the certified bounds held."""
     ends = dict.fromkeys((headline(found)[0], headline(found)[-1]))
     broken = sum(one.impossible for one in found)
     verdict = (
@@ -109,7 +105,6 @@ def answers(found: Sequence[Outcome], n: int) -> tuple[str, ...]:
 
 
 def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
-    """Yield the measured error of each attack."""
     for outcome in found:
         yield Finding(
             question="identification-error",
@@ -121,7 +116,6 @@ def findings(found: Sequence[Outcome], n: int) -> Iterator[Finding]:
 
 
 def table(found: Sequence[Outcome], n: int) -> Table:
-    """Return a table with one row per attack; numbers of known and of reported events are columns only if they vary."""
     columns: list[tuple[str, Callable[[Outcome], Cell]]] = [
         ("mechanism", lambda one: one.tried.mechanism),
         ("epsilon", lambda one: one.tried.epsilon),
@@ -157,7 +151,6 @@ def table(found: Sequence[Outcome], n: int) -> Table:
 
 
 def concerns(found: Sequence[Outcome], n: int, *, halved: bool) -> Iterator[Warned]:
-    """Yield the warnings, the most serious first."""
     if any(one.impossible for one in found):
         yield Warned(
             key="bound-broken",
@@ -217,7 +210,6 @@ def charts(found: Sequence[Outcome]) -> tuple[Chart, ...]:
 
 
 def _detection(outcomes: Sequence[Outcome]) -> Chart:
-    """Return the detection error tradeoff: false accept and false reject rates for every threshold."""
     series = []
     for outcome in outcomes:
         accept, reject = outcome.detection.false_accept, outcome.detection.false_reject

@@ -14,10 +14,8 @@ from hushuffle.randomness import KeyedRandomness
 def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:
     """Return the game of two rounds: guess a value (fresh reports), or whether it changed (memoized reports).
 
-    With fresh reports, one person has one of two values in both rounds; the adversary knows all other values. The
-    certified bound follows from the total variation distance of two rounds (`dp.compose_delta` at epsilon = 0). With
-    memoized reports (`memoised`), only the target's value may change between the rounds, and the adversary checks
-    whether the releases differ. The certified bound is `dp.change_shows`.
+    The adversary knows all other values. The certified bound is the total variation distance of two rounds for fresh
+    reports, and `dp.change_shows` for memoized reports.
 
     >>> from hushuffle import RandomizedResponse, UniformShuffle
     >>> from hushuffle.randomness import reproducible

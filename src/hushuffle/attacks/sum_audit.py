@@ -1,8 +1,7 @@
-"""Audit a sum by several messages: test the clients' messages against the claimed guarantee.
+"""Audit a sum by several messages: test the honest clients' messages against the claimed guarantee.
 
-Only the honest clients that the guarantee needs are run; the messages of all others are known and do not count. Four
-attacks test the messages: their sum, single messages that equal a number, pairs that add up to a number, and, for few
-people, the number of sets of messages that have the size of one client's set and add up to a number.
+Four attacks test the sum of the messages, single messages, pairs of messages, and, for few people, sets of messages
+that have the size of one client's set.
 """
 
 from __future__ import annotations
@@ -60,20 +59,9 @@ def audit_sum(
     rng: Randomness | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Return the audit of a sum. All others have the lowest number; the target has the lowest or the highest number.
+    """Audit a sum: all others have the lowest number, the target the lowest or the highest.
 
-    Args:
-        specification: the specification of the sum.
-        base_folder: the folder against which relative paths of data are resolved.
-        delta: the delta of the claims; that of [sum] by default.
-        trials: releases for each claim and game; 100,000 and 2,000 by default, or fewer if releases are large.
-        confidence: a true claim is refuted with probability at most 1 - `confidence`.
-        rng: the random generator; `secure()` by default.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: there is no protocol with this guarantee for this number of people.
+    Default `trials`: 100,000 releases for each claim, 2,000 for each game, or fewer if releases are large.
 
     Source: docs/how-to/audit.md.
 
@@ -250,10 +238,7 @@ def _guess(protocol: SplitAndMix, terms: Terms) -> Game:
 
 
 def _beyond(protocol: SplitAndMix, terms: Terms) -> Game:
-    """Play the split game without noise: two people hold either 0 and 2, or 1 and 1, so that the sums are equal.
-
-    The score compares the numbers of sets, as large as one client's, that add up to 0 or 2, and to 1.
-    """
+    """Play the split game without noise: two people hold 0 and 2, or 1 and 1, so that only the split can differ."""
     people, each, modulus = protocol.needed, protocol.messages, protocol.modulus
     cells, least = people * each * each * modulus, 2 * protocol.slack
     enough(terms.releases, each * people)

@@ -53,9 +53,8 @@ def arrival(path: Path, name: str) -> Arrival:
 class BatchState:
     """The input `files` that were read; `claimed` is the number of the batch whose release has begun but not ended.
 
-    `coins` is a keyed digest of the randomness and the values of the claimed batch: equal digests mean equal reports.
-    It is None if the randomness was fresh or is unknown. `damaged` holds digests of files that could not be read: no
-    batch contains them, and they are never late. `people` is the number of people in each batch.
+    Equal `coins` (a keyed digest for the claimed batch) mean equal reports; None: the randomness was fresh or is
+    unknown. `damaged` holds digests of unreadable files: no batch contains them, and they are never late.
     """
 
     files: tuple[Arrival, ...] = ()
@@ -80,11 +79,9 @@ class BatchState:
         return max((file.path for file in self.files if file.batch), default="")
 
     def of_batch(self, number: int) -> tuple[Arrival, ...]:
-        """Return the files of the batch with this number."""
         return tuple(file for file in self.files if file.batch == number)
 
     def with_files(self, files: Sequence[Arrival], batch: int, *, people: int | None = None) -> Self:
-        """Return the state with `files` assigned to batch number `batch`, which has `people` people."""
         counted = () if people is None else ((batch, people),)
         went = (*self.files, *(replace(file, batch=batch) for file in files))
         return replace(self, files=went, people=(*self.people, *counted))
@@ -95,7 +92,6 @@ class BatchState:
         return replace(self.settled(), files=files, people=tuple(one for one in self.people if one[0] != number))
 
     def settled(self) -> Self:
-        """Return the state in which the claimed batch is released, so that no batch is claimed any more."""
         return replace(self, claimed=None, coins=None)
 
     def save(self, path: Path) -> None:
@@ -171,28 +167,24 @@ def _arrival(*, path: str, digest: str, size: int, modified: int, batch: int | N
 
 
 def _count(value: Any) -> int | None:
-    """Return `value` if it is an integer of at least 0, else None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise TypeError
     return value
 
 
 def _pair(batch: Any, people: Any) -> tuple[int, int]:
-    """Return a batch number and its number of people, as checked integers."""
     if _count(batch) is None or _count(people) is None:
         raise TypeError
     return batch, people
 
 
 def _text(value: Any) -> str | None:
-    """Return `value`, checked to be a text or None."""
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Return `value` as a tuple, checked to be a list of texts."""
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise TypeError
     return tuple(value)

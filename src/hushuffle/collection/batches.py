@@ -44,12 +44,11 @@ class _OtherCoins(Exception):  # noqa: N818 - what is the case
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRun:
-    """The result of a run: the `number` of the released batch, and its release `collected` (None: too few people).
+    """The `number` of the released batch, and its release `collected` (None: too few people, `files` are pending).
 
-    `files` are in the batch, or pending if none was released; `dropped` are late files that are left out for good.
-    `damaged` gives the reason for each file that could not be read or has invalid records; the next run tries that file
-    again. `unnoted` says why the state file does not yet record the release; the next run will record it.
-    `people` is the number of people in all batches so far: a person in two batches counts twice.
+    `dropped` are late files that are left out for good. `damaged` gives the reason for each file that could not be read
+    or has invalid records; the next run tries that file again. `unnoted` says why the state file does not yet record
+    the release; the next run will record it. In `people`, a person in two batches counts twice.
     """
 
     number: int | None
@@ -67,18 +66,13 @@ def collect_batch(
     """Release all files that are in no batch yet as the next folder in `out`: batch-0001, batch-0002, ...
 
     If any column has fewer than `request.min_batch` people, nothing is released, and the files stay pending until the
-    next run. Files that are unreadable (truncated, damaged, of another format) or have an invalid record are set aside;
-    the batch consists of the other files. The caller ensures that different batches have different people. With a
-    key, the ledger checks this; a budget adds up all batches as if they had the same people.
+    next run. Unreadable files, and files with an invalid record, are set aside; the batch consists of the other files.
+    The caller ensures that different batches have different people. With a key, the ledger checks this; a budget adds
+    up all batches as if they had the same people.
 
-    Args:
-        collection: the deployment, of one column or several.
-        out: the folder of all batches. The private file `out`.state.json beside it lists the files of each batch: their
-            names and digests of their content.
-        request: the options of the collection.
-        late: what to do about files that arrive late, see `Late`.
-        interrupted: what to do about an interrupted run, see `Interrupted`; None: stop with an error. It is not needed
-            with the key, round and ids of the interrupted run, since the batch is then repeated as it was.
+    The private file `out`.state.json beside `out` lists the files of each batch: their names and digests of their
+    content. `interrupted` is not needed with the key, round and ids of the interrupted run, since the batch is then
+    repeated as it was.
     """
     if collection.whole.memoised:
         fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`.")
@@ -118,7 +112,6 @@ def _release_readable(
     files: Sequence[Arrival],
     names: Mapping[Path, str],
 ) -> BatchRun:
-    """Release the readable files, if they have enough people."""
     # Files that were damaged are checked first: if one is still damaged, no other file is read in vain.
     left = sorted(files, key=lambda file: file.digest not in state.damaged)
     state = replace(state, damaged=tuple(file.digest for file in left if file.digest in state.damaged))
@@ -149,7 +142,6 @@ def _release_readable(
 
 
 def _set_aside(state: BatchState, files: Sequence[Arrival], notebook: Path) -> BatchState:
-    """Return the state that also lists these files as read but in no batch."""
     digests = dict.fromkeys(file.digest for file in files if file.digest not in state.damaged)
     if not digests:
         return state
@@ -198,11 +190,7 @@ def _release(
     number: int,
     repeats: str | None = None,
 ) -> BatchRun:
-    """Collect `files` as batch `number`: claim the batch, release it, record the release.
-
-    `state` does not contain the batch. The sources of the `request` are the `files`. `repeats` is the digest of the
-    randomness that the batch must have, because an observer may have seen the batch.
-    """
+    """Claim, release and record the batch `number`; `repeats` is the digest that its randomness must have."""
     target = _folder(out, number)
     with workplace(target) as place:
         prepared = prepare(collection, request, place)
@@ -252,7 +240,6 @@ def _coins(prepared: Prepared) -> str | None:
 
 
 def _found(collection: Collection, request: Request) -> dict[Path, str]:
-    """Return the input files that exist now, each with its name in messages."""
     if request.sources:
         return files_of(request.sources)
     if collection.data is None:
@@ -271,7 +258,7 @@ def _new(state: BatchState, names: Mapping[Path, str]) -> tuple[Arrival, ...]:
             continue
         current = arrival(path, name)
         if before is not None and before.digest != current.digest:
-            when = f"batch {before.batch} took it" if before.batch else "it was left out"
+            when = f"batch {before.batch} was collected" if before.batch else "its exclusion"
             fail(
                 f"{name} has changed since {when}, so its people would report twice. Restore it, and put new records "
                 "into a new file."
@@ -319,7 +306,6 @@ def _settled(state: BatchState, number: int, interrupted: Interrupted | None, ou
 
 
 def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
-    """Raise an error if `out` has batches that the state file does not list."""
     folders = [path for path in out.glob("batch-*") if path.name.removeprefix("batch-").isdecimal()]
     unknown = [path for path in folders if int(path.name.removeprefix("batch-")) > state.last]
     if unknown:
@@ -330,13 +316,11 @@ def _refuse_lost(state: BatchState, out: Path, notebook: Path) -> None:
 
 
 def _with(request: Request, files: Sequence[Arrival], names: Mapping[Path, str]) -> Request:
-    """Return the request with these files as its only sources; messages call the files by their `names`."""
     called = {file.path: names[Path(file.path)] for file in files}
     return replace(request, sources=tuple(called), called=called)
 
 
 def _refuse_changed(files: Sequence[Arrival], request: Request) -> None:
-    """Raise an error if the content of a file changed while the batch was collected."""
     for file in files:
         path, name = Path(file.path), request.called[file.path]
         if not path.exists() or (not file.same_place(path) and arrival(path, name).digest != file.digest):

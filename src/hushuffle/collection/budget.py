@@ -36,14 +36,11 @@ _KNOWN: Final = ("epsilon", "delta", "people", "released")
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One column of a collection: the `specification` in its manifest, and its number of reports."""
-
     specification: str
     reports: int
 
     @property
     def released(self) -> Released:
-        """The protocol of this column, as a round that can be composed."""
         return protocol_of(self.specification, self.reports)
 
 
@@ -57,7 +54,6 @@ class Entry:
 
     @classmethod
     def now(cls, parts: Sequence[Part], *, coins: Sequence[bytes]) -> Entry:
-        """Return the entry for a release that is about to happen; `coins` are digests of its keyed records, if any."""
         named = f"keyed, {hashlib.sha256(b''.join(coins)).hexdigest()}" if coins else "secure"
         date = datetime.now(tz=UTC).isoformat(timespec="seconds")
         return cls(date=date, coins=named, parts=tuple(parts))
@@ -79,8 +75,6 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The content of the budget file `path`: the limit for one person, and all releases so far."""
-
     path: Path
     text: str
     epsilon: float
@@ -89,11 +83,6 @@ class Budget:
 
     @classmethod
     def read(cls, path: Path) -> Budget:
-        """Return the budget in the file at `path`.
-
-        Raises:
-            DataError: the file does not exist, cannot be read, can be written by other users, or is no budget.
-        """
         try:
             mode, text = path.stat().st_mode, path.read_bytes().decode("utf-8")
             raw = tomllib.loads(text)
@@ -119,20 +108,16 @@ class Budget:
         return cls(path=path, text=text, epsilon=epsilon, delta=delta, entries=entries)
 
     def with_entry(self, entry: Entry) -> tuple[Spent, bool]:
-        """Return the used budget including `entry`, and whether the entry is new; a repetition costs nothing.
-
-        Raises:
-            DataError: the total exceeds the budget.
-        """
+        """The used budget including `entry`, and whether the entry is new; a repetition costs nothing."""
         new = not any(entry.repeats(other) for other in self.entries)
         before, after = self.spent(), self.spent(entry) if new else self.spent()
         if after.epsilon > self.epsilon:
             failing = math.fsum(failures(_released([*self.entries, entry])))
             if math.isinf(after.epsilon) and failing > self.delta:
                 fail(
-                    f"The budget {self.path} allows delta = {self.delta:g}. With this collection, sums by several "
-                    f"messages fail with up to {failing:.4g} in total, so no epsilon holds: nothing was released. "
-                    "Choose a smaller sum.delta."
+                    f"The budget {self.path} allows delta = {self.delta:g}. With this collection, the "
+                    f"failure probability of sums by several messages is up to {failing:.4g} in total, so no epsilon "
+                    "holds: nothing was released. Choose a smaller sum.delta."
                 )
             fail(
                 f"The budget {self.path} allows central epsilon {self.epsilon:g} for one person, at delta = "
@@ -150,11 +135,7 @@ class Budget:
         )
 
     def note(self, entry: Entry, spent: Spent) -> None:
-        """Append `entry` and the used budget `spent` to the file, flushed to the disk.
-
-        Raises:
-            DataError: the file cannot be written; it is unchanged.
-        """
+        """Append `entry` and the used budget `spent` to the file, flushed to the disk."""
         table = {
             "date": entry.date,
             "coins": entry.coins,
@@ -171,12 +152,7 @@ class Budget:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Budget]:
-    """Open the budget at `path` and lock it, so that other collections that name it wait. Symbolic links are followed.
-
-    Raises:
-        DataError: `Budget.read` fails; the folder of the file cannot be written; or the file has several names (hard
-            links), each of which would become a separate budget.
-    """
+    """Lock the budget and follow symbolic links; refuse hard links, since each name would become a separate budget."""
     place = path.resolve()
     try:
         number = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -199,7 +175,6 @@ def opened(path: Path) -> Iterator[Budget]:
 
 
 def refuse_used_up(path: Path) -> None:
-    """Raise an error before the collection starts if the budget file is unusable or used up."""
     with opened(path) as budget:
         spent = budget.spent()
     if spent.epsilon >= budget.epsilon:
@@ -218,7 +193,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _entries(listed: Any) -> tuple[Entry, ...] | None:
-    """Return the entries in `listed`, the list of a budget file; None if the list is not valid."""
     try:
         entries = tuple(
             Entry(

@@ -41,10 +41,9 @@ _RELATION: Final = "replace one person's values in all columns; in which columns
 class Collected:
     """The releases of all columns, by column name ("" for a single column), and their joint guarantee.
 
-    `manifest` and `files` belong to all columns together. `rounds` is the joint guarantee of everything collected with
-    this key (None: no key). `spent` is the used budget after this release (None: no budget). `total` is the
-    guarantee of all columns in all rounds that the specification announces, if it announces several. `refused` is a
-    private file with the line numbers of records that were set aside.
+    `rounds` is the joint guarantee of everything collected with this key (None: no key). `spent` is the used budget
+    after this release (None: no budget). `total` is the guarantee of all rounds that the specification announces.
+    `refused` is a private file with the line numbers of records that were set aside.
     """
 
     columns: Mapping[str, Release]
@@ -59,7 +58,6 @@ class Collected:
 
     @property
     def several(self) -> bool:
-        """Whether there are several columns, each with its own folder."""
         return "" not in self.columns
 
     @property
@@ -69,7 +67,6 @@ class Collected:
 
     @property
     def repeated(self) -> bool:
-        """Whether the key had released exactly these reports before."""
         return all(column.repeated for column in self.columns.values())
 
 
@@ -96,27 +93,9 @@ def collect(
     reports, their number, the specification, and the randomness of the shuffle (with a Mallows shuffle: on the reports
     in the order of their release).
 
-    Args:
-        specification: the deployment; the actual number of people replaces its n.
-        out: a folder that does not exist, or is empty.
-        sources: files, folders, globs, relative to the current folder; default: the data of the specification.
-        column: the private column, if the specification has no data: labels, or the codes 0..k-1.
-        keys: a key for repeatable randomness; None: every report has fresh cryptographic randomness.
-        min_batch: the minimum number of people.
-        base_folder: the folder of the specification.
-        memory: maximum size of the reports in memory, in bytes; more are written to the disk beside `out`.
-        reference: with a Mallows shuffle, a file with its public order (`load_reference`); None: it is computed.
-        progress: receives the current step and the share of the work that is done.
-        master: the address of a Spark cluster that reads `sources`; None: this machine alone.
-        budget: a TOML file with epsilon and delta. The joint guarantee of its collections and this one, as rounds with
-            the same people, must not exceed them. This release is added to the file.
-
-    Raises:
-        DataError: data, key, ledger, reference, budget or folder cannot be used; there are fewer people than
-            `min_batch` (`TooFewPeople`), or too few for targets.epsilon or for the budget; or the local epsilon
-            exceeds targets.local_epsilon.
-        SpecificationError: the population has no column to read.
-        UnsupportedProtocolError: the shuffler does not hide the senders, or reports have no columns.
+    The actual number of people replaces n of the specification. `keys` None: every report has fresh cryptographic
+    randomness. `memory`: maximum bytes of reports in memory; more are written to the disk beside `out`. `budget`: a
+    TOML file; the joint guarantee of its collections and this one, as rounds with the same people, must not exceed it.
     """
     request = Request(
         sources=sources,
@@ -134,12 +113,7 @@ def collect(
 
 
 def run(collection: Collection, *, out: Path, request: Request) -> Collected:
-    """Run `collect` for a collection of any number of columns, with all options in `request`.
-
-    Several columns get a folder each, and a joint manifest. They are read one after the other (of a Parquet file only
-    the column is read). With a key, the randomness of each column comes from a derived key. If missing answers are
-    dropped, columns have different numbers of people.
-    """
+    """Read several columns one after the other, each into its own folder, with randomness from a derived key."""
     refuse_unkept(collection.whole, request)
     if request.budget is not None:
         refuse_used_up(request.budget)  # refused before any work is done
@@ -156,11 +130,7 @@ def run(collection: Collection, *, out: Path, request: Request) -> Collected:
 
 @contextmanager
 def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Callable[[], None]]]:
-    """Lock the budget, if any; yield the used budget including these releases, and a function that records them.
-
-    Raises:
-        DataError: the releases exceed the budget.
-    """
+    """Lock the budget, if any; yield the used budget including these releases, and a function that records them."""
     if request.budget is None:
         yield None, lambda: None
         return
@@ -175,8 +145,6 @@ def charged(made: Prepared, request: Request) -> Iterator[tuple[Spent | None, Ca
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """The releases of all columns in a private `folder`, not published yet, and their joint guarantee."""
-
     releases: Mapping[str, Release]
     manifest: Manifest | ColumnsManifest
     central: Bound
@@ -186,10 +154,7 @@ class Prepared:
     total: Bound | None = None
 
     def admitted(self, request: Request) -> Prepared:
-        """Enter all columns into the ledger of the key, or none; add the joint guarantee of the key to the manifest.
-
-        If randomness would be reused, raise an error, so that nothing is released. Without a key, do nothing.
-        """
+        """Enter all columns into the ledger, or none; reused randomness is an error before anything is released."""
         if request.keys is None:
             return self
         candidates = [_candidate(made) for made in self.releases.values()]
@@ -224,7 +189,6 @@ class Prepared:
         return file
 
     def collected(self, out: Path, *, refused: Path | None = None) -> Collected:
-        """Return the releases with their files at `out`; `refused` is the private list of unusable records, if any."""
         columns = {
             name: replace(release, entries=None, key=None, files=(out / name / release.content, out / name / MANIFEST))
             for name, release in self.releases.items()
@@ -251,7 +215,6 @@ def _candidate(release: Release) -> Candidate:
 
 
 def prepare(collection: Collection, request: Request, place: Path) -> Prepared:
-    """Write the releases of all columns, and their manifest, into a new folder inside the private folder `place`."""
     if request.column is not None and collection.several:
         fail("`--column` is for specifications of one column without data: this specification has [[columns]].")
     _refuse_local(collection, request)
@@ -301,7 +264,6 @@ def _engine(collection: Collection, request: Request) -> Iterator[None]:
 
 
 def _made(collection: Collection, request: Request, place: Path, folder: Path) -> dict[str, Release]:
-    """Return the release of each column, in a folder of its own inside `folder`."""
     releases: dict[str, Release] = {}
     for position, (name, column) in enumerate(collection.columns.items()):
         spill, target = place / f"spill-{position}", folder / name
@@ -333,7 +295,6 @@ def _refuse_all(error: WrongRecords, others: Sequence[Specification], request: R
 
 
 def _together(collection: Collection, releases: Mapping[str, Release]) -> tuple[Bound, Bound | None]:
-    """Return the central guarantee of all columns, checked against the target, and the guarantee of all rounds."""
     central, total = dp.compose([one.protocol for one in releases.values()], delta=collection.delta), None
     if collection.rounds > 1:
         total = dp.compose([(one.protocol, collection.rounds) for one in releases.values()], delta=collection.delta)
@@ -351,7 +312,6 @@ def _together(collection: Collection, releases: Mapping[str, Release]) -> tuple[
 def _manifest(
     collection: Collection, releases: Mapping[str, Release], central: Bound, total: Bound | None, request: Request
 ) -> ColumnsManifest:
-    """Return the public facts about all columns."""
     facts = {
         **({} if collection.title is None else {"title": collection.title}),
         "local_epsilon": json_number(_local(releases)),

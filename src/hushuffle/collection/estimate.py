@@ -48,7 +48,6 @@ class Tally:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The k categories."""
         return self.specification.population.read(Path()).population.labels
 
     def __add__(self, other: Tally) -> Tally:
@@ -75,32 +74,23 @@ class Tally:
         return replace(self, manifest=manifest, specification=whole, counts=self.counts + other.counts)
 
     def estimate(self) -> Estimate:
-        """Return the estimated frequencies among all people counted."""
         return estimate(self.counts, protocol=self.protocol)
 
     @property
     def grid(self) -> NumberGrid | None:
-        """The grid to which numbers were rounded; None: answers are categories."""
+        """Return None if answers are categories."""
         population = self.specification.population
         return None if isinstance(population, ReachPopulation) else population.grid
 
     def numbers(self) -> NumberEstimate | None:
-        """Return the mean of all people's numbers, with its interval; None: answers are categories.
-
-        Raises:
-            UnsupportedProtocolError: the randomizer's reports do not estimate numbers.
-        """
+        """The mean of all people's numbers, with its interval; the result is None if answers are categories."""
         return None if self.grid is None else estimate_numbers(self.counts, protocol=self.protocol, grid=self.grid)
 
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
-        """Return the statistically significant values, and intervals that hold jointly at `confidence`.
-
-        The probability that the result contains a value that no person has is at most 1 - `confidence`.
-        """
+        """With probability at least `confidence`, every value in the result has at least one person."""
         return heavy_hitters(estimated, protocol=self.protocol, level=1 - confidence)
 
     def warnings(self, *, confidence: float) -> tuple[Warned, ...]:
-        """Return the warnings about these estimates at `confidence`."""
         delta = self.specification.targets.delta
         return (*self._implausible(), *deployment_warnings(self.protocol, delta=delta, level=1 - confidence))
 
@@ -127,8 +117,6 @@ class Tally:
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol of the collection, with the actual numbers of people, dummies and random bits."""
-
         def with_shuffler(shuffler: Shuffler) -> Protocol:
             return Protocol(randomizer=self.randomizer, shuffler=shuffler, n=self.manifest.people)
 
@@ -153,9 +141,8 @@ def tally_reports(
 ) -> Tally:
     """Return how many reports in all `sources` together support each value.
 
-    Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). `manifest` is the
-    manifest of all files of reports; by default each has its own manifest.json beside it. `count` counts the reports in
-    files; by default this machine counts them, one file after the other.
+    Sources are folders that `hushuffle collect` wrote, files of reports, or files of counts (.json). By default each
+    file of reports has its own manifest.json beside it, and this machine counts the reports.
     """
     tell = progress or silent
     files = [_released(source) for source in sources]
@@ -185,7 +172,6 @@ def tally_reports(
 
 
 def _released(source: Path) -> Path:
-    """Return the file of reports, or of their sums, in a folder; another source is a file itself."""
     if not source.is_dir():
         return source
     return source / SUMS if (source / SUMS).exists() else source / REPORTS
@@ -209,7 +195,6 @@ def _of_counts(file: Path) -> Tally:
 
 
 def count_here(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return the number of reports in `files`, and how many of them support each value."""
     readout(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     counts: npt.NDArray[np.int64] = np.zeros(randomizer.counted, dtype=np.int64)
     size = 0
@@ -253,12 +238,7 @@ def tally_columns(
     progress: Progress | None = None,
     count: Count | None = None,
 ) -> dict[str, Tally]:
-    """Return, for each column (by the name of its folder), how many reports in `sources` support each value.
-
-    A column that was collected alone has the name "". A folder of batches stands for all its batches.
-
-    The arguments are those of `tally_reports`; a source may also be a folder of several columns, or of batches.
-    """
+    """The result has a key for each column: its folder's name, or "" for a column that was collected alone."""
     for source in sources:
         if not source.exists():
             fail(
@@ -291,7 +271,6 @@ def _batches(source: Path) -> tuple[Path, ...]:
 
 @contextmanager
 def counting_on(master: str) -> Iterator[Count]:
-    """Return a function that counts reports on a Spark cluster with access to the same files."""
     with started(master) as session:
 
         def count(files: Sequence[Path], randomizer: Mechanism) -> tuple[int, Histogram]:

@@ -20,7 +20,6 @@ from hushuffle.specification._base import unfit
 
 
 def refuse_unkept(specification: Specification, request: Request) -> None:
-    """Raise an error if a memoized collection lacks a key or ids, or names a budget."""
     if not specification.memoised:
         return
     person = specification.population.whose
@@ -42,10 +41,7 @@ def refuse_unkept(specification: Specification, request: Request) -> None:
 
 
 def kept_rounds(made: Release, counts: tuple[int, int, int], rounds: int) -> KeyRounds:
-    """Return the joint guarantee of all rounds of memoized reports; raise an error if it exceeds the announced limits.
-
-    `counts` is the result of `Ledger.kept`. Only people who sent the same report in all rounds count as the crowd.
-    """
+    """Return the joint guarantee of all rounds; only people with the same report in all rounds count as the crowd."""
     specification, (unchanged, changed, most) = parse(made.manifest.specification), counts
     announced, targets = specification.rounds or 1, specification.targets
     if rounds > announced:

@@ -68,21 +68,17 @@ class LedgerBatch:
     ids: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the entry as a JSON object."""
         return {key: value for key, value in asdict(self).items() if key not in _OPTIONAL or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A batch that is about to be released, with its `entries`."""
-
     entries: Entries
     shuffler: str
     specification: str
 
     @property
     def batch(self) -> LedgerBatch:
-        """The entry that the ledger will hold."""
         return LedgerBatch(
             digest=self.entries.digest.hex(),
             people=self.entries.people,
@@ -95,16 +91,7 @@ class Candidate:
 
 
 def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
-    """Ensure that a key has a ledger, before the key is used.
-
-    Args:
-        key: the complete key.
-        key_file: the file of the key; the ledger of an earlier version beside this file is imported.
-        new: whether the key was never used, so that a ledger is created for it.
-
-    Raises:
-        DataError: for the same reasons as `opened`.
-    """
+    """Ensure that a key has a ledger before its use; import the ledger of an earlier version beside `key_file`."""
     with opened(key, key_file, new=new):
         pass
 
@@ -113,9 +100,7 @@ def begin(key: bytes, key_file: Path, *, new: bool = False) -> None:
 def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]:
     """Open the ledger of a key and lock it, so that other collections with this key wait.
 
-    Raises:
-        DataError: no ledger exists for a key that was not declared new (`--new-key`); a ledger exists although it was;
-            or the ledger is damaged, or cannot be read or written.
+    The ledger must exist exactly if the key was not declared new (`--new-key`).
     """
     folder, old = key_folder(key), old_ledgers(key_file)
     if not folder.exists():
@@ -150,18 +135,12 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
 
 
 class Ledger:
-    """The open ledger of one key, in its `folder`: `check` tests batches, and `admit` enters them."""
-
     def __init__(self, folder: Path, batches: Sequence[LedgerBatch]) -> None:
         self._folder = folder
         self.batches = tuple(batches)
 
     def check(self, candidates: Sequence[Candidate]) -> tuple[bool, ...]:
-        """Return, for each batch, True if it is new, and False if it repeats an earlier batch exactly.
-
-        Raises:
-            DataError: a batch would use randomness again in any other way.
-        """
+        """Return True for a new batch, and False for an exact repetition; any other reuse of randomness is an error."""
         earlier = [(batch, self._tags(number)) for number, batch in enumerate(self.batches)]
         fresh: list[bool] = []
         as_written = any(batch.ids is None for batch in self.batches)
@@ -179,9 +158,8 @@ class Ledger:
         return tuple(fresh)
 
     def kept(self, candidate: Candidate) -> tuple[int, int, int]:
-        """Return how many people of a batch sent the same report in all rounds of the deployment.
-
-        Also return how many sent another report in any round, and the largest number of different reports per person.
+        """Count people with the same report in all rounds, people with several, and one person's most different
+        reports.
         """
         own = candidate.entries
         others = [self._tags(number) for number, batch in enumerate(self.batches) if batch.scope != own.scope]
@@ -207,11 +185,7 @@ class Ledger:
         return same, changed, most
 
     def admit(self, candidates: Sequence[Candidate]) -> None:
-        """Enter all new batches into the ledger, or none, flushed to the disk.
-
-        Raises:
-            DataError: the ledger cannot be written.
-        """
+        """Enter all new batches into the ledger, or none, flushed to the disk."""
         before = self.batches
         with _written(self._folder / "ledger.json"):
             try:
@@ -226,15 +200,10 @@ class Ledger:
             self.settle()
 
     def save(self) -> None:
-        """Write the list of batches to the disk."""
         write_memory(self._folder / "ledger.json", _CONTENT, {"batches": [batch.document() for batch in self.batches]})
 
     def settle(self) -> None:
-        """Rename pending files of tags, remove the files of batches never admitted, and check that no file is missing.
-
-        Raises:
-            DataError: a file of tags is missing.
-        """
+        """Rename pending files of tags, remove files of batches never admitted, and check that no file is missing."""
         path = self._folder / "ledger.json"
         for number, batch in enumerate(self.batches):
             tags, pending = self._tags(number), self._pending(number)
@@ -305,7 +274,6 @@ def _is_new(batch: LedgerBatch, file: Path, earlier: Sequence[tuple[LedgerBatch,
 
 
 def _refuse_other_use(batch: LedgerBatch, other: LedgerBatch) -> None:
-    """Raise an error if a batch would use the key of memoized reports for another purpose."""
     if batch.deployment == other.deployment:
         return
     if batch.deployment is None:
@@ -340,7 +308,6 @@ def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.ND
 
 
 def _places(mine: Words, theirs: Words) -> npt.NDArray[np.intp]:
-    """Return the position in `theirs` at which the record of each pair in `mine` would be."""
     places: npt.NDArray[np.intp] = np.minimum(np.searchsorted(theirs[:, 0], mine[:, 0]), theirs.shape[0] - 1)
     return places
 

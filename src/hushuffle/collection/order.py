@@ -22,13 +22,10 @@ _RAW: Final = np.dtype("<i8")
 
 
 def load_reference(path: Path, *, n: int) -> npt.NDArray[np.integer[Any]]:
-    """Return the public order in a file: `reference[rank]` is the number of a record, counted from 0; shape (n,).
+    """Return the public order in a file (.npy of integers, else raw 64-bit little-endian); shape (n,).
 
-    The array is mapped from the file, not read into memory; a check in n bytes of memory ensures a permutation.
-
-    Args:
-        path: NumPy's .npy with integers, or any other name for raw 64-bit little-endian integers.
-        n: number of people.
+    `reference[rank]` is the number of a record, counted from 0. The array is mapped from the file, not read into
+    memory; a check in n bytes of memory ensures a permutation.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -71,7 +68,6 @@ _RELATION = "permute the values of the people in one group; which record is whos
 
 
 def refuse_order(request: Request) -> None:
-    """Raise an error if options are given that cannot be combined with a public order."""
     if request.keys is not None:
         unsupported(
             "A Mallows shuffle supports no key: a repetition would draw a second order of the same reports, and two "
@@ -100,7 +96,6 @@ def order_shuffler(
 
 
 def order_facts(arrangement: Arrangement) -> dict[str, Any]:
-    """Return the manifest's entries about the public order."""
     shuffler, alpha = arrangement.shuffler, replace(arrangement.alpha, witness=None)
     return {
         "order": {

@@ -104,8 +104,8 @@ class Tags:
 class Entries:
     """The tags of one batch, sorted by record, in a private `file`.
 
-    Two batches have equal `digest` exactly if they have the same records, values and mechanism. `scope` and
-    `deployment` are those of the tags. `plain`: every id is in normal form.
+    Two batches have equal `digest` exactly if they have the same records, values and mechanism. `plain`: every id is in
+    normal form.
     """
 
     file: Path
@@ -122,14 +122,8 @@ class Entries:
 class TagSorter:
     """Takes the tags of a batch in any order, and writes them to a file, sorted by record.
 
-    Tags of records are uniform, so 256 buckets by their highest bits have similar sizes; each is sorted in memory.
-
-    Args:
-        folder: an existing private folder; in the end it holds one file, of 16 bytes for each record.
-        scope: `Tags.scope`.
-        deployment: `Tags.deployment`.
-        plain: whether every id so far is in normal form.
-        memory: maximum size, in bytes, of tags in memory; more are written into the folder.
+    Tags of records are uniform, so 256 buckets by their highest bits have similar sizes; each is sorted in memory. The
+    private `folder` in the end holds one file, of 16 bytes for each record. `memory`: maximum bytes in memory.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -148,7 +142,6 @@ class TagSorter:
         self._buckets = Buckets[Words](folder, dtype=_PAIR_TYPE, count=_BUCKETS, memory=memory)
 
     def add(self, pairs: Words) -> None:
-        """Add further tags of the batch, shape (n, 2)."""
         pairs = _sorted(pairs)
         firsts = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(56)
         for bucket, part in enumerate(np.split(pairs, np.searchsorted(pairs[:, 0], firsts))):
@@ -157,7 +150,7 @@ class TagSorter:
         self._buckets.make_room()
 
     def entries(self) -> Entries:
-        """Return the ledger's entries of the batch; can be called only once."""
+        """This method can be called only once."""
         file, digest, people = self._folder / "sorted.tags", hashlib.sha256(), 0
         with file.open("xb") as target:
             for bucket in range(_BUCKETS):
@@ -208,7 +201,6 @@ def leave_traces(key: bytes, key_file: Path) -> None:
 
 
 def refuse_traces(key: bytes, key_file: Path) -> None:
-    """Raise an error if a key is marked as in use but has no ledger."""
     for mark in (_mark(key), _mark_beside(key, key_file)):
         if mark.exists():
             fail(

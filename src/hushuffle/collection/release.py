@@ -79,30 +79,19 @@ class Release:
 
     @property
     def people(self) -> int:
-        """Number of people who sent the reports: one report each, unless `persons` is given."""
         return self.protocol.n if self.persons is None else self.persons
 
     @property
     def local_epsilon(self) -> float:
-        """The local epsilon of one report."""
         return self.protocol.randomizer.local_epsilon
 
     @property
     def local_of_person(self) -> float:
-        """The local epsilon of all reports of one person."""
         return dp.local_epsilon(self.protocol, reports_per_person=self.reports).upper
 
 
 def release(specification: Specification, request: Request, *, name: str, spill: Path, target: Path) -> Release:
-    """Write the reports of one column and their manifest into the folder `target`.
-
-    Args:
-        specification: the deployment of this column.
-        request: the options of the collection.
-        name: the name of the column, from which its key is derived, if there are several columns; else "".
-        spill: a private, empty folder for reports that do not fit into memory, and for tags of the ledger.
-        target: a private folder that only this process uses.
-    """
+    """Write the reports of one column and their manifest into the private folder `target`; `spill` must be empty."""
     _refuse_shuffler(specification, request)
     if request.master is not None:
         spark.check(specification)
@@ -181,7 +170,6 @@ def release(specification: Specification, request: Request, *, name: str, spill:
 
 
 def _refuse_shuffler(specification: Specification, request: Request) -> None:
-    """Raise an error if the shuffler does not hide senders, or if options do not fit the order."""
     reveals = specification.shuffler.reveals
     if reveals is Reveals.SENDERS:
         unsupported('Without a shuffler the order of the reports identifies the senders. Use kind = "uniform".')
@@ -197,7 +185,6 @@ def _counted(kernel: Kernel, reports: Packed) -> Histogram:
 
 
 def batches_of(asked: Asked) -> ColumnBatches:
-    """Return a reader of the column's records on this machine, in batches."""
     return ColumnBatches(
         asked.files,
         column=asked.column,
@@ -262,7 +249,6 @@ class _Chosen:
         self.keep = FewOfEach(selection.most)
 
     def add(self, batch: Batch, records: npt.NDArray[np.uint64] | None) -> None:
-        """Select among the records of a further batch; `records` are the record numbers, if there is a key."""
         assert batch.persons is not None
         coins: Randomness = secure()
         if records is not None:
@@ -270,7 +256,6 @@ class _Chosen:
         self.keep.add(batch.persons, coins.words(batch.values.size), batch.values, records)
 
     def give(self, take: Callable[[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None], None]) -> None:
-        """Pass the selected records to `take`, in blocks."""
         values, records = self.keep.values, self.keep.records
         for start in range(0, values.size, BATCH):
             part = slice(start, start + BATCH)
@@ -368,25 +353,21 @@ class _Tags:
         self.entries = self._sorter.entries
 
     def numbers(self, batch: Batch) -> npt.NDArray[np.uint64]:
-        """Return the numbers of the records of a batch with ids."""
         assert batch.ids is not None
         self._sorter.plain &= written_normally(batch.ids)
         return record_numbers(batch.ids, key=self._key)
 
     def add(self, records: npt.NDArray[np.uint64], values: npt.NDArray[np.int64]) -> None:
-        """Compute and store the tags of records with these numbers and values."""
         self._sorter.add(self._tags.of(records, values))
 
 
 def _sized(blocks: Iterator[Packed], sizes: list[int]) -> Iterator[Packed]:
-    """Yield the blocks, and append the size of each to `sizes`."""
     for block in blocks:
         sizes.append(block.size)
         yield block
 
 
 def told(blocks: Iterator[Packed], total: int, request: Request) -> Iterator[Packed]:
-    """Yield the blocks of reports, and report the progress after each block."""
     written = 0
     for block in blocks:
         yield block

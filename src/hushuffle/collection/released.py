@@ -32,15 +32,14 @@ _READ: Final = 1 << 20
 
 
 def schema_of(layout: ReportLayout) -> dict[str, pl.DataType]:
-    """Return the columns of a table of reports, with their types."""
     return dict(pl.DataFrame(layout.columns(np.empty(0, dtype=layout.dtype))).schema)
 
 
 def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout) -> None:
     """Write reports, in the given order, to a new Parquet file, in row groups of `GROUP` reports.
 
-    The bytes of the file depend only on the sequence of reports, and not on its division into blocks. Memory holds a
-    few row groups. If the disk is full, all blocks are still read.
+    The bytes of the file depend only on the sequence of reports, and not on its division into blocks. If the disk is
+    full, all blocks are still read.
     """
     waiting: Queue[tuple[pl.DataFrame, ...]] = Queue(maxsize=2)
     source = register_io_source(lambda *_: chain.from_iterable(iter(waiting.get, ())), schema=schema_of(layout))
@@ -61,7 +60,6 @@ def write_reports(path: Path, blocks: Iterable[Packed], *, layout: ReportLayout)
 def _hand_over(
     frames: tuple[pl.DataFrame, ...], waiting: Queue[tuple[pl.DataFrame, ...]], written: Future[Any]
 ) -> None:
-    """Wait until the queue has room, or until the writing thread has ended."""
     while not written.done():
         with suppress(Full):
             waiting.put(frames, timeout=0.1)
@@ -139,7 +137,6 @@ class Manifest:
         _checks.integer("sampled", self.sampled or 0, low=0)
 
     def text(self) -> str:
-        """Return the manifest as JSON."""
         return _json(MANIFEST, self, {**self.facts})
 
 
@@ -151,7 +148,6 @@ class ColumnsManifest:
     facts: Mapping[str, Any]
 
     def text(self) -> str:
-        """Return the manifest as JSON."""
         document = {
             "schema_version": SCHEMA_VERSION,
             "content": COLUMNS,
@@ -166,7 +162,6 @@ class ColumnsManifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest in a file."""
     document = read_document(path, MANIFEST)
     own_keys = ("schema_version", "content", "specification", "people", "dummies", "server_coins", "sampled_messages")
     facts = {key: value for key, value in document.items() if key not in own_keys}

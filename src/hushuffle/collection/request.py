@@ -52,7 +52,6 @@ def refuse_few(people: int, batch: int, target: int | None, *others: tuple[int, 
 
 
 def part_of(progress: Progress | None, name: str, place: int, columns: int) -> Progress | None:
-    """Return the progress callback for the column `name`, whose progress is one part of that of all columns."""
     if progress is None or not name:
         return progress
     return lambda what, share: progress(f"{name}: {what}", (place + share) / columns)
@@ -60,11 +59,7 @@ def part_of(progress: Progress | None, name: str, place: int, columns: int) -> P
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """The source of repeatable randomness: a key in a file, a round, and a column of ids.
-
-    `new` states that the key was never used: its ledger is created and, if it does not exist, the key file. A key
-    without a ledger that is not declared new is rejected.
-    """
+    """Repeatable randomness: a key, a round, and a column of ids; a key without a ledger must be declared `new`."""
 
     file: Path
     ids: str
@@ -75,7 +70,6 @@ class Keys:
         _checks.integer("round", self.round, low=0, high=2**63 - 1)
 
     def begin(self) -> bytes:
-        """Ensure that the key has a ledger, and return the key."""
         if self.new and not self.file.exists():
             make_key(self.file)
         key = key_in_file(self.file, advice="To create a key, pass `--new-key`.")
@@ -85,11 +79,7 @@ class Keys:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The options of a collection in addition to its specification; see `hushuffle.collection.collect.collect`.
-
-    `called` has the names that messages use for sources. `master` is the address of a Spark cluster that randomizes and
-    shuffles (None: this machine). `budget` is a file with the limit for the same people over time.
-    """
+    """The options of a collection in addition to its specification; see `hushuffle.collection.collect.collect`."""
 
     sources: Sequence[str] = ()
     called: Mapping[str, str] = field(default_factory=dict)
@@ -107,7 +97,6 @@ class Request:
         _checks.integer("min_batch", self.min_batch, low=1)
 
     def tell(self, what: str, share: float) -> None:
-        """Report the progress: the present step, and the share of the work that is done."""
         if self.progress is not None:
             self.progress(what, share)
 
@@ -137,12 +126,10 @@ class Asked:
 
     @classmethod
     def of(cls, specification: Specification, request: Request) -> Asked:
-        """Return the data to collect according to a specification and a request."""
         return cls.about(specification.population, request, memoised=specification.memoised is True)
 
     @classmethod
     def about(cls, population: AnyPopulation, request: Request, *, memoised: bool = False) -> Asked:
-        """Return the data of a population to collect according to a request."""
         sources = request.sources
         columns = population.answered(request.column, given=bool(sources))
         return cls(
@@ -184,7 +171,6 @@ class Gathered:
 
     @property
     def people(self) -> int:
-        """Number of people who sent the reports: one report each, unless `persons` is given."""
         return self.reports if self.persons is None else self.persons
 
 
@@ -208,7 +194,6 @@ class KeyRounds:
     changed: int = 0
 
     def facts(self) -> dict[str, Any]:
-        """Return the use of the key for a manifest."""
         return {
             "collections": self.collections,
             "epsilon": self.epsilon.as_dict(),
@@ -253,8 +238,6 @@ def _likeness(batch: LedgerBatch) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Released:
-    """A released collection: its protocol, and the maximal number of reports per person."""
-
     protocol: Protocol | SplitAndMix
     reports: int
 
@@ -267,12 +250,10 @@ class Released:
 
     @property
     def round(self) -> Round:
-        """The collection as a round for `dp.compose`."""
         return self.protocol if self.reports == 1 else dp.per_person(self.protocol, reports=self.reports)
 
 
 def protocol_of(text: str, reports: int) -> Released:
-    """Return the protocol that the specification in a manifest describes, with `reports` reports."""
     if is_sum(text):
         return Released(protocol=parse_sum(text, file="a specification in the ledger").build(reports), reports=1)
     specification: Specification = parse(text, file="a specification in the ledger")

@@ -43,7 +43,6 @@ _WRONG: Final = {
 
 
 def check(specification: Specification) -> None:
-    """Refuse collections that Spark does not support."""
     if specification.population.whose is not None and not specification.memoised:
         unsupported("Spark does not collect several records per person yet: pass `--engine local`.")
     if getattr(specification.population, "quarantine", None) is not None:
@@ -58,10 +57,7 @@ def check(specification: Specification) -> None:
 
 
 def gathered(asked: Asked, kernel: Kernel, request: Request, spill: Path) -> Gathered:
-    """Randomize and shuffle all records on the cluster of a request; the output is in the private folder `spill`.
-
-    With the same key, ids and round, the reports equal those that one machine computes.
-    """
+    """Randomize and shuffle all records on the cluster; equal key, ids and round give the reports of one machine."""
     keyed = kernel.key is not None
     # Spark may repeat tasks, so randomness is always keyed; without a key file, by a fresh key that is then discarded.
     kernel = kernel if keyed else replace(kernel, key=secrets.token_bytes(32))
@@ -108,7 +104,7 @@ def _at(file: str, base_folder: Path) -> str:
 def read_table(
     session: SparkSession, asked: Asked, *, given: Sequence[str]
 ) -> tuple[DataFrame, Reader, tuple[int, int] | None]:
-    """Return the rows of all sources, their reader, and their size (None: unknown); reject sources that may lose rows.
+    """Return all rows, their reader, and their size (None: unknown); reject sources that may lose rows.
 
     Spark resolves the files that are `given`; files named in the specification are on this machine.
     """
@@ -149,8 +145,6 @@ def _texts(
 
 
 def _rows(session: SparkSession, selection: Asked, files: Sequence[str], called: str) -> tuple[DataFrame, Reader, None]:
-    """Return the rows of Parquet files, with the required columns only."""
-
     def read(*files: str) -> DataFrame:
         return session.read.options(**_STRICT).parquet(*files)
 

@@ -34,18 +34,15 @@ Integers = npt.NDArray[np.int64]
 Tell = Callable[[str, float], None]
 
 _COUNTING: Final = 0.2
-"""share of the time, on average, that the first reading takes"""
+"""Share of the time, on average, that the first reading takes."""
 
 MIXED: Final = 0.7
-"""share of the time, on average, after which all messages are drawn"""
+"""Share of the time, on average, after which all messages are drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SumKernel:
-    """Splits blocks of numbers, given as positions on the grid, into messages; see `Kernel`.
-
-    `column` is the name of the numbers' column: under one key, the randomness of different columns is independent.
-    """
+    """Under one key, the randomness of different columns is independent; see `Kernel`."""
 
     protocol: SplitAndMix
     column: str
@@ -55,14 +52,12 @@ class SumKernel:
 
     @property
     def layout(self) -> ReportLayout:
-        """The layout of all messages of a person, side by side."""
         count = self.protocol.messages
         names = tuple(f"message {place}" for place in range(1, count + 1))
         return ReportLayout(names=names, limits=(self.protocol.modulus,) * count)
 
     @property
     def mechanism(self) -> str:
-        """The text that identifies in the ledger how numbers become messages."""
         return "\n".join([repr(self.protocol), repr(self.column)])
 
     def messages(
@@ -78,7 +73,6 @@ class SumKernel:
     def reports(
         self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
     ) -> Packed:
-        """Return the messages of all people, packed, shape (people,)."""
         return self.layout.pack(self.messages(values, records=records, rng=rng).T)
 
 
@@ -104,8 +98,6 @@ class _Counting:
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """How many numbers there are, how many are missing, and how many are outside the bounds."""
-
     people: int
     dropped: int
     clipped: int
@@ -126,7 +118,6 @@ class Source(Protocol):
 
 @contextmanager
 def opened_source(asked: Asked, request: Request, grid: NumberGrid, spill: Path) -> Iterator[Source]:
-    """Yield the source of the numbers in a request; Spark's output is in the private folder `spill`."""
     if request.master is None:
         yield _Here(asked, request, grid, spill)
         return
@@ -181,8 +172,6 @@ class _Here:
 
 
 class _Spark:
-    """The source that reads with Spark; each of the two readings is a Spark collection of its own."""
-
     def __init__(self, selection: Asked, request: Request, grid: NumberGrid, spill: Path) -> None:
         self._asked, self._request, self._grid, self._spill = selection, request, grid, spill
         self._made: SparkCollection | None = None

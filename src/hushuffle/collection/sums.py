@@ -41,12 +41,9 @@ _MIXED_BY: Final = "split and mix"
 
 @dataclass(frozen=True, kw_only=True)
 class CollectedSum:
-    """The release of a sum: the messages of `protocol.n` people, in `files`.
+    """The release of a sum, without the counts `dropped` and `clipped`. `rounds` and `spent` are as in `Collected`.
 
-    `dropped` numbers were missing and `clipped` numbers outside the bounds; the files do not contain these counts.
-    `rounds` is the joint guarantee of everything collected with this key (None: no key); `repeated` states that the key
-    has released these messages before. `spent` is the used budget after this release (None: no budget). `total` is the
-    number of rounds, and their joint central epsilon and delta (None: one round).
+    `total` is the number of rounds, and their joint central epsilon and delta (None: one round).
     """
 
     protocol: SplitAndMix
@@ -66,12 +63,6 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
     Files are read twice, since the noise of a person depends on the number of people. With a key, all messages can be
     repeated for the same people with the same numbers. This machine, or the cluster that `request` names, simulates all
     clients and the shuffler. So this is a rehearsal, or a collection by an operator who is trusted with the numbers.
-
-    Raises:
-        DataError: data, key, ledger, budget or folder cannot be used; there are too few people; randomness would be
-            used again; or a public order is given.
-        MissingDependencyError: Spark is not installed, but requested.
-        SpecificationError: the population has no column to read, or no protocol exists for this number of people.
     """
     _refuse_options(request)
     selection = Asked.about(specification.asked, request)
@@ -130,7 +121,6 @@ def collect_sum(specification: SumSpecification, *, out: Path, request: Request)
 
 
 def _admitted(collected: CollectedSum, request: Request, key: bytes | None, candidate: Candidate) -> CollectedSum:
-    """Enter the collection into the ledger of the key; raise an error if randomness would be reused."""
     assert request.keys is not None
     assert key is not None
     with opened(key, request.keys.file) as ledger:
@@ -143,7 +133,6 @@ def _admitted(collected: CollectedSum, request: Request, key: bytes | None, cand
 
 
 def layout_of(protocol: SplitAndMix) -> ReportLayout:
-    """Return the layout of the column of messages in a file."""
     return ReportLayout(names=("message",), limits=(protocol.modulus,))
 
 
@@ -203,7 +192,6 @@ def _rounds(times: int, epsilon: Bound, delta: float) -> dict[str, Any]:
 
 
 def _numbers(protocol: SplitAndMix) -> dict[str, Any]:
-    """Return the meaning of the message codes, for the manifest."""
     return {"low": protocol.low, "high": protocol.high, "levels": protocol.levels}
 
 
@@ -217,12 +205,7 @@ def is_of_sum(folder: Path) -> bool:
 
 
 def estimate_folder(folder: Path) -> tuple[SumSpecification, SumEstimate]:
-    """Return the sum in a folder that `collect_sum` wrote, and its specification; messages are read in blocks.
-
-    Raises:
-        DataError: files are missing or damaged, or contradict each other. An edit that contradicts nothing is not
-            noticed: files are not signed.
-    """
+    """Return the sum in a folder that `collect_sum` wrote. Files are not signed: a consistent edit is not noticed."""
     path = folder / MANIFEST
     document = read_document(path, CONTENT)
     text, people = document.get("specification"), document.get("people")

@@ -38,7 +38,6 @@ def smoothed_shares(reports: Expectations, counts: npt.NDArray[np.int64], *, n: 
 
 
 def _smooth(weights: Floats) -> Floats:
-    """Return weighted means of each weight and its neighbours, normalized to sum 1."""
     sums, parts = 2 * weights, np.full(weights.size, 2.0)
     sums[1:] += weights[:-1]
     sums[:-1] += weights[1:]

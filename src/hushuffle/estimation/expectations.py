@@ -32,7 +32,6 @@ class Expectations:
 
     @classmethod
     def of(cls, randomizer: Mechanism) -> Expectations:
-        """Return the `Expectations` of a randomizer whose distinct reports can be counted."""
         law = randomizer.law()
         if law.symmetric is not None:
             k = law.symmetric.k
@@ -49,11 +48,9 @@ class Expectations:
 
     @property
     def levels(self) -> int:
-        """Number of levels."""
         return self.blanket.size if self.matrix is None else int(self.matrix.shape[0])
 
     def whole_matrix(self) -> Floats:
-        """Return Q(y|x), shape (levels, reports), also of randomized response."""
         if self.matrix is not None:
             return self.matrix
         matrix = np.full((self.levels, self.levels), (1 - self.told) / self.levels)
@@ -95,9 +92,8 @@ class Expectations:
         return chosen
 
     def scores(self, targets: Floats) -> Floats | None:
-        """Return scores, shape (reports,), with expectations `targets`, shape (levels,); None if no such scores exist.
-
-        Of several solutions, the result is that with the least mean square if all levels are equally frequent.
+        """Return scores, shape (reports,), with expectations `targets`, of least mean square; None if no such scores
+        exist.
         """
         if self.matrix is None:
             return np.asarray((targets - (1 - self.told) * targets.mean(axis=0)) / self.told)

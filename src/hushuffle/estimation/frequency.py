@@ -126,7 +126,6 @@ def _estimated(protocol: Protocol, counts: npt.NDArray[np.int64]) -> Estimate:
 
 
 def _check_size(protocol: Protocol, reports: int) -> None:
-    """Raise an error if the protocol never releases this number of reports."""
     shuffler, n = protocol.shuffler, protocol.n
     drawn, most = shuffler.dummy_law, shuffler.most_dummies
     if most is not None:

@@ -46,11 +46,7 @@ class NumberEstimate:
     scores: Floats = field(repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval for the mean (normal approximation, any bias included), inside the bounds.
-
-        Raises:
-            InvalidInputError: the confidence is outside (0, 1).
-        """
+        """A confidence interval for the mean (normal approximation, any bias included), inside the bounds."""
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error + self.bias
         low, high = np.clip([self.mean - half, self.mean + half], self.grid.low, self.grid.high).tolist()
@@ -67,12 +63,8 @@ class NumberEstimate:
     def cumulative(self, confidence: float = 0.95) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return codes of levels, shape (m,), and intervals, shape (m, 2), each at `confidence`; m <= 64.
 
-        The lower bound is for the share of people whose number is below the next level. The upper bound is for
-        the share whose number is at most this level. So the interval also holds for the unrounded numbers.
-
-        Raises:
-            InvalidInputError: the confidence is outside (0, 1).
-            UnsupportedProtocolError: there are more than 1,024 levels.
+        The lower bound is for the share of people whose number is below the next level. The upper bound is for the
+        share whose number is at most this level. So the interval also holds for the unrounded numbers.
         """
         level = _checks.probability("confidence", confidence, low_open=True, high_open=True)
         codes = thresholds(self.grid.levels)
@@ -82,11 +74,7 @@ class NumberEstimate:
         return codes, ends
 
     def quantile(self, share: float) -> float:
-        """Return the quantile `share` of the smoothed distribution, in which each level is spread to its neighbours.
-
-        Raises:
-            InvalidInputError: `share` is outside [0, 1].
-        """
+        """The quantile `share` of the smoothed distribution, in which each level is spread to its neighbours."""
         wanted, points = _checks.probability("share", share), self.grid.points
         edges = np.array([self.grid.low, *(points[1:] + points[:-1]) / 2, self.grid.high])
         return float(np.interp(wanted, [0.0, *np.cumsum(self.shares[:-1]), 1.0], edges))
@@ -95,10 +83,6 @@ class NumberEstimate:
         """Return an interval for each quantile of the people's numbers, shape (m, 2), each at `confidence`.
 
         Quantile p is the smallest number that at least a share p of the people do not exceed. The bounds are levels.
-
-        Raises:
-            InvalidInputError: a share or the confidence is outside (0, 1).
-            UnsupportedProtocolError: there are more than 1,024 levels.
         """
         codes, ends = self.cumulative(confidence)
         intervals = []
@@ -116,9 +100,6 @@ class NumberEstimate:
 
         The bounds are in the unit of the numbers and hold for any fake reports and any honest values. A bias is
         additional.
-
-        Raises:
-            InvalidInputError: there are more fake reports than n.
 
         Source: docs/theory/numbers.md, Theorem 9.
 
@@ -259,7 +240,6 @@ class Scores:
 
     @classmethod
     def of(cls, randomizer: Mechanism, grid: NumberGrid, n: int) -> Scores:
-        """Return the scores for the reports of a randomizer."""
         if randomizer.inputs != grid.levels:
             rule = f"a grid of {randomizer.inputs:,} levels, one for each value of the randomizer"
             _checks.reject("grid", rule, f"<{grid.levels:,} levels>")
@@ -276,7 +256,6 @@ class Scores:
         )
 
     def of_dummies(self, score: Floats) -> float:
-        """Return the expected score of a dummy."""
         return float(self.reports.blanket @ score)
 
     def added(self, dummies: float, n: int) -> float:

@@ -187,7 +187,6 @@ def _ask(
 def _answer(
     question: Question, counts: Array, publishers: tuple[int, ...], *, width: int, flip: float, hashes: int
 ) -> Reach:
-    """Return the answer to `question` from counts by bit pattern, shape (2**width,)."""
     weights = _inclusion_exclusion(question, publishers, width)
     back = inverse(flip)
     empty = per_bit(_AVOIDS @ back, counts)  # by S: unbiased count of columns in which all filters of S were 0

@@ -31,10 +31,7 @@ _TILTS: Final = np.exp(np.linspace(-1.5, 1.5, 25))  # relative to the best tilt 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FrequencyVariance:
-    """The variance of estimated frequencies over the mechanism's randomness, for fixed values of all people.
-
-    The variance for value x is intercept + slope p_x + (matrix p)_x, where p are the true frequencies, shape (k,).
-    """
+    """Variances over the mechanism's randomness: for value x, intercept + slope p_x + (matrix p)_x, p the shares."""
 
     intercept: float
     slope: float
@@ -46,10 +43,7 @@ class FrequencyVariance:
         return np.maximum(own if self.matrix is None else own + self.matrix @ frequencies, 0.0)
 
     def worst(self, frequency: npt.ArrayLike) -> Floats:
-        """Return the largest variance of the estimate for a value of true frequency `frequency`, same shape.
-
-        The maximum is over all values, and over the values of all other people.
-        """
+        """Return the maximum over all values, and over the values of all other people."""
         share = np.asarray(frequency, dtype=np.float64)
         own = self.intercept + self.slope * share
         if self.matrix is not None:
@@ -106,17 +100,12 @@ class Readout(Protocol):
 
 
 def readout(mechanism: Mechanism, *, for_what: str = "Frequency estimation") -> Readout:
-    """Return a mechanism's frequency estimator: it counts supported values or, if there are none, inverts the matrix.
-
-    Raises:
-        UnsupportedProtocolError: the mechanism's reports do not support values, and its matrix is too large.
-        NumericalError: the mechanism's reports do not distinguish the values.
-    """
+    """Counts of supported values are used or, if reports support no values, the inverse of the matrix."""
     law = mechanism.law().support
     if law is None:
         return _inverse(mechanism, for_what)
     if law.true <= law.false:
-        message = "reports hardly depend on the values: no float tells the frequencies apart. Use a larger epsilon."
+        message = "The reports hardly depend on the values, so frequencies cannot be estimated. Use a larger epsilon."
         raise NumericalError(message)
     return BySupport(law=law, values=mechanism.inputs)
 
@@ -126,11 +115,6 @@ def counted(protocol: Deployment, *, dummies: float | None = None) -> tuple[Read
 
     Random bits that servers add to sums count as dummies. `dummies` replaces the protocol's number of dummies. If each
     value gets dummies of its own, the estimator subtracts their mean, and the number of dummies is 0.
-
-    Raises:
-        UnsupportedProtocolError: the randomizer's reports cannot be counted, or the sums with random bits are no
-            counts of values.
-        NumericalError: the reports do not distinguish the values.
     """
     coins, mechanism, own = protocol.shuffler.all_coins, protocol.randomizer, protocol.shuffler.value_law
     if own is not None:
@@ -342,8 +326,8 @@ def _inverse(mechanism: Mechanism, for_what: str) -> ByChannel:
         weights = np.zeros_like(matrix.T)
     if not np.abs(matrix @ weights - np.eye(matrix.shape[0])).max() < _TOLD_APART:
         message = (
-            "the reports do not tell all values apart (the rows of the matrix depend on each other, or nearly so): "
-            "their frequencies cannot be estimated. Join values, or choose another matrix."
+            "The reports do not distinguish all values (the rows of the matrix are linearly dependent, or nearly so), "
+            "so their frequencies cannot be estimated. Merge values, or choose another matrix."
         )
         raise NumericalError(message)
     blanket = mechanism.law().blanket().law

@@ -142,7 +142,7 @@ def estimate_sum(messages: npt.ArrayLike, *, protocol: SplitAndMix) -> SumEstima
         _checks.reject("messages", f"residues from 0 to {protocol.modulus - 1:,}", "<others>")
     people, left = divmod(rows.shape[1], protocol.messages)
     if left:
-        hint = "Messages are missing or foreign, so their sum carries no information."
+        hint = "Some messages are missing or belong to another collection, so their sum is meaningless."
         _checks.reject("messages", f"{protocol.messages:,} of each person", f"<{rows.shape[1]:,} messages>", hint)
     return sums_found([residue(row, protocol.modulus) for row in rows], people=people, protocol=protocol)
 
@@ -153,16 +153,11 @@ def residue(messages: npt.NDArray[np.int64], modulus: int) -> int:
 
 
 def sums_found(residues: list[int], *, people: int, protocol: SplitAndMix) -> SumEstimate:
-    """Return the estimate from the residue of each coordinate's sum.
-
-    Raises:
-        InvalidInputError: too few or too many people for the guarantee, or a sum outside their range.
-    """
     reach = protocol.noise_reach(protocol.answers(people))
     codes = [(part + protocol.margin) % protocol.modulus - protocol.margin for part in residues]
     if min(codes) < -reach or max(codes) > people * protocol.top + reach:
         rule = f"shares of {people:,} numbers from {protocol.low:g} to {protocol.high:g}"
-        hint = "Messages are missing or surplus, or belong to another collection."
+        hint = "Some messages are missing, are repeated, or belong to another collection."
         _checks.reject("messages", rule, "<a sum outside the range of these shares and the noise>", hint)
     total = np.array([people * protocol.low + protocol.step * code for code in codes])
     return SumEstimate(protocol=protocol, people=people, total=total)

@@ -18,11 +18,8 @@ _READ: Final = 1 << 20
 class Buckets(Generic[Piece]):
     """Stores pieces of arrays in `count` buckets; each bucket returns its pieces once, in their order of arrival.
 
-    Args:
-        folder: an existing private folder; nothing is written while the pieces fit into `memory`.
-        dtype: the type of a row; a row of several numbers has a shape, as in `("<u8", (2,))`.
-        count: number of buckets.
-        memory: maximum size of the pieces in memory, in bytes.
+    Nothing is written into the private `folder` while the pieces fit into `memory` bytes. A row of several numbers has
+    a dtype with a shape, as in `("<u8", (2,))`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +36,6 @@ class Buckets(Generic[Piece]):
         self._bytes = 0
 
     def add(self, bucket: int, piece: Piece) -> None:
-        """Add a piece to a bucket."""
         self._held[bucket].append(piece)
         self._bytes += piece.nbytes
 
@@ -49,7 +45,6 @@ class Buckets(Generic[Piece]):
             self.spill()
 
     def spill(self) -> None:
-        """Write all pieces into the folder."""
         for bucket, pieces in enumerate(self._held):
             if pieces:
                 with self._path(bucket).open("ab") as file:

@@ -18,29 +18,16 @@ from hushuffle.files.outputs import try_writing
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write `content` into `path` atomically; only the owner may read it.
+    """Write `content` into `path` atomically, readable only by its owner; if this fails, the earlier file is unchanged.
 
-    Args:
-        path: the file.
-        content: the bytes or text to write.
-        durable: whether to flush the content to the disk, so that it survives a loss of power.
-
-    Raises:
-        OSError: the file cannot be written; the earlier file is unchanged, unless the disk only failed to confirm the
-            new name.
+    If only the disk failed to confirm the new name, the file is new. `durable`: the content is flushed to the disk.
     """
     with private_file(path, durable=durable) as file:
         file.write(content)
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False) -> None:
-    """Write `content` into `path` atomically; other users may read it, as far as the system's defaults allow.
-
-    `durable`: whether to flush the content to the disk, so that it survives a loss of power.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write `content` into `path` atomically; other users may read it, as far as the system's defaults allow."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file:
@@ -65,9 +52,6 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
 
     An incomplete file has a random name, and no existing file is ever opened. An adversary who can write into the
     folder can neither redirect the content by a link nor have it written into a file that others can read.
-
-    Raises:
-        OSError: for the same reasons as `write_private`.
     """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -92,21 +76,13 @@ def private_file(path: Path, *, durable: bool = True, first: bool = False) -> It
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove unfinished files of `path` that killed processes left; no other process may write `path` at this time.
-
-    Raises:
-        OSError: a file cannot be removed.
-    """
+    """Remove unfinished files of `path` that killed processes left; no other process may write `path` at this time."""
     for left in path.parent.glob(f".{path.name}.*.new"):
         left.unlink(missing_ok=True)
 
 
 def mark_once(path: Path) -> bool:
-    """Create an empty private file, flushed to the disk; return True if it is new, False if it existed already.
-
-    Raises:
-        OSError: the file cannot be created.
-    """
+    """Create an empty private file, flushed to the disk; return True if it is new, False if it existed already."""
     make_folder(path.parent, mode=0o700)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -119,11 +95,7 @@ def mark_once(path: Path) -> bool:
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
-    """Create a folder and its missing parents, flushed to the disk; the folder may exist.
-
-    Raises:
-        OSError: the folder cannot be created.
-    """
+    """Create a folder and its missing parents, flushed to the disk; the folder may exist."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     for created in missing:
@@ -131,11 +103,7 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush the file names of a folder to the disk, so that a rename survives a loss of power.
-
-    Raises:
-        OSError: the disk does not confirm the names.
-    """
+    """Flush the file names of a folder to the disk, so that a rename survives a loss of power."""
     if os.name != "posix":  # pragma: no cover - a folder cannot be opened there
         return
     number = os.open(folder, os.O_RDONLY)
@@ -154,10 +122,7 @@ def workplace(out: Path) -> Iterator[Path]:
     """Yield a private folder beside `out`, on the same disk, and remove it at the end.
 
     Folders that killed collections left beside `out` are also removed; no process holds the lock of such a folder.
-
-    Raises:
-        DataError: `out` exists and is not empty, its parent cannot be written, or the work inside ends in an error of
-            the system; nothing was published.
+    `out` must not exist, or be empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         fail(f"{out} exists and is not empty. Reports are never overwritten: choose a new folder.")
@@ -199,11 +164,7 @@ def _lock(number: int) -> None:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the private folders that killed collections left in `folder`; keep those whose state cannot be determined.
-
-    Raises:
-        OSError: `folder` cannot be read.
-    """
+    """Remove private folders that killed collections left in `folder`; keep those whose state cannot be determined."""
     if os.name != "posix":
         return
     for place in folder.iterdir():
@@ -226,10 +187,7 @@ def _remove_empty(folder: Path) -> None:
 def publish(release: Path, out: Path) -> None:
     """Move the folder `release` to `out` in one step, flushed to the disk.
 
-    Raises:
-        KeyboardInterrupt: the process was asked to end, and a library had ignored the request.
-        OSError: the folder was not moved.
-        DataError: the folder was moved, but the disk does not confirm it.
+    A `DataError` means that the folder was moved, but the disk does not confirm it.
     """
     stop_if_asked()
     for path in release.rglob("*"):

@@ -30,15 +30,11 @@ _MAKE: Final = "Create one with: python -c 'import secrets; print(secrets.token_
 
 
 def key_in_file(path: Path, *, advice: str = _MAKE) -> bytes:
-    """Return the key in a file, which holds it as hexadecimal digits: 32 bytes or more.
-
-    `advice` is added to the message if the file does not exist.
-    """
+    """Return the key in a file, which holds it as hexadecimal digits: 32 bytes or more."""
     return _key(_contents(path, advice), str(path))
 
 
 def make_key(path: Path) -> None:
-    """Write a new random key into a file that only its owner can read."""
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
@@ -78,7 +74,6 @@ def text_of_secret(where: str) -> str:
 
 
 def _contents(path: Path, advice: str = "") -> str:
-    """Return the text of a file, checked to be readable by its owner only."""
     try:
         mode, text = path.stat().st_mode, path.read_bytes().decode("ascii", errors="replace")
     except FileNotFoundError:
@@ -88,7 +83,7 @@ def _contents(path: Path, advice: str = "") -> str:
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
     if os.name == "posix" and mode & _OTHERS:
-        others = "everybody on this machine" if mode & _EVERYBODY else "its group"
+        others = "all users of this machine" if mode & _EVERYBODY else "the group of the file"
         fail(
             f"{path} holds a secret key, and {others} can read it. Run: chmod 600 {path.name} (or, without that right: "
             f"install -m 600 {path.name} COPY, and name the copy)."
@@ -133,7 +128,6 @@ def state_folder() -> Path:
 
 
 def key_folder(key: bytes) -> Path:
-    """Return the folder of the records of `key`; it may not exist yet."""
     return state_folder() / "keys" / fingerprint(key)
 
 
@@ -180,5 +174,4 @@ def write_memory(path: Path, content: str, fields: Mapping[str, Any]) -> None:
 
 
 def damaged(path: Path) -> NoReturn:
-    """Raise a `DataError` that states that the record in the file at `path` is damaged."""
     fail(f"{path} is damaged, so the uses of this key are unknown. Restore it from a backup, or create a new key.")

@@ -58,7 +58,7 @@ class MixedProtocol(_checks.ByName):
         for place, (_, randomizer) in enumerate(groups):
             if randomizer.layout != first:
                 rule = "groups whose randomizers share one set of reports, or a report would reveal its group"
-                hint = f"Those of group 0 are {_told(groups[0][1])}."
+                hint = f"The reports of group 0 are {_told(groups[0][1])}."
                 _checks.reject("groups", rule, f"<group {place}: {_told(randomizer)}>", hint)
             object.__setattr__(self, "shuffler", self.shuffler.fitted(n=self.n, values=randomizer.inputs))
         if self.group is not None:
@@ -124,7 +124,6 @@ _SHOWN: Final = 3
 
 
 def _pairs(groups: Sequence[Part]) -> tuple[Part, ...]:
-    """Check the groups and return them as a tuple."""
     rule, hint = "pairs (number of people, randomizer)", "For example [(900, RandomizedResponse(k=2, epsilon=1.0))]."
     if not isinstance(groups, Sequence) or isinstance(groups, str):
         _checks.reject("groups", rule, f"<{type(groups).__name__}>", hint)

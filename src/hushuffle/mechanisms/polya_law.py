@@ -60,14 +60,7 @@ class PolyaLaw:
 
     @classmethod
     def of(cls, *, shares: int, ratio: int) -> PolyaLaw:
-        """Return the distribution with this number of shares and this ratio.
-
-        Args:
-            shares: number h of independent shares, >= 1.
-            ratio: the geometric ratio times 2**64, an integer in 1..2**64 - 1.
-
-        Raises:
-            InvalidInputError: the noise is so wide that the table would have more than 2**20 numbers.
+        """Return the distribution; `ratio` is the geometric ratio times 2**64, and the table has at most 2**20 numbers.
 
         >>> law = PolyaLaw.of(shares=10, ratio=2**63)
         >>> [round(chance / 2**128, 6) for chance in law.parts[:3]], law.distance < 1e-33
@@ -83,7 +76,6 @@ class PolyaLaw:
 
     @property
     def chance(self) -> float:
-        """The geometric ratio, in (0, 1), as a float."""
         return self.ratio / SCALE
 
     @property
@@ -99,7 +91,6 @@ class PolyaLaw:
         return float(chances @ chances)
 
     def draw(self, rng: Randomness, size: int) -> npt.NDArray[np.int64]:
-        """Draw `size` independent numbers from the table, shape (size,)."""
         words = rng.words(size)
         after = np.searchsorted(self.high, words, side="right")
         tied = np.flatnonzero(self.high[after - 1] == words)

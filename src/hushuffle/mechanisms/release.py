@@ -27,16 +27,13 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """What one observer sees of one release.
+    """What one observer sees of one release: all messages through `view`, of which each report is kept with probability
+    `keep`.
 
-    Args:
-        groups: the people.
-        sources: messages that depend on no value, and that the adversary does not know.
-        keep: the probability that a report is kept; a dropped report leaves no trace.
-        view: what is seen of all messages.
-        honest: number of people who do not collude with the adversary; None: all. Colluding people reveal their reports
-            and the messages that they send in addition.
-        shares: the protocol of split-and-mix sums, whose messages have no distribution by themselves; else None.
+    `sources` are messages that depend on no value, and that the adversary does not know. A dropped report leaves no
+    trace. `honest` is the number of people who do not collude with the adversary (None: all); colluding people reveal
+    their reports and their additional messages. `shares` is the protocol of split-and-mix sums, whose messages have no
+    distribution by themselves; else None.
     """
 
     groups: tuple[Group, ...]
@@ -70,12 +67,10 @@ class Release:
 
     @property
     def n(self) -> int:
-        """Number of people."""
         return sum(group.people for group in self.groups)
 
     @property
     def device(self) -> Mechanism:
-        """The randomizer of the first group."""
         return self.groups[0].device
 
     @property
@@ -84,7 +79,6 @@ class Release:
         return sum(source.fewest for source in self.sources if not source.each)
 
     def describe(self) -> str:
-        """Return the release in a few words."""
         if self.shares is not None:
             return self.shares.describe().rstrip(".")
         parts = [f"{group.people:,} reports" for group in self.groups]

@@ -41,10 +41,7 @@ class Setting:
     tried: tuple[int, ...] = ()
 
     def fits(self, value: Any) -> bool:
-        """Return whether a value has the right type and is within the limits that do not depend on k.
-
-        The name of a file does not fit, because the file has not been read.
-        """
+        """Return whether type and limits (without those that depend on k) fit; an unread file's name does not fit."""
         if self.type in ("choice", "file"):
             return value in self.choices
         if self.type == "matrix":
@@ -88,7 +85,6 @@ class Table:
                 yield Problem(key=section, rule=rule, value="both" if given else "neither", hint=hint)
 
     def given(self, raw: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the mechanism's settings in a specification's table; None if one is missing or has a wrong type."""
         present = {name: raw[name] for name in self.settings if raw.get(name) is not None}
         complete = all(setting.optional or name in present for name, setting in self.settings.items())
         fitting = all(self.settings[name].fits(value) for name, value in present.items())

@@ -28,10 +28,6 @@ class Prior:
         The worst case assigns `largest_prior` to as many people as possible, the remaining probability to one person,
         and 0 to the rest. The success of every guess is convex in the prior, so a vertex of this form is the worst
         prior whose largest probability is `largest_prior`.
-
-        Raises:
-            InvalidInputError: `prior` and `largest_prior` are both given, `prior` is not n probabilities, or
-                `largest_prior` is outside [1/n, 1].
         """
         if prior is not None:
             if largest_prior is not None:
@@ -46,17 +42,14 @@ class Prior:
 
     @property
     def people(self) -> int:
-        """Number of people."""
         return sum(count for _, count in self.blocks)
 
     @property
     def largest(self) -> Fraction:
-        """Probability of the most likely person."""
         return self.blocks[0][0]
 
     @property
     def uniform(self) -> bool:
-        """Whether all people are equally likely."""
         return len(self.blocks) == 1
 
     def likeliest(self, most: int, *, above: Fraction = Fraction(0)) -> tuple[int, Fraction]:

@@ -62,5 +62,4 @@ class ReportLayout:
         return np.stack([packed[name].astype(np.int64) for name in self.names], axis=1)
 
     def columns(self, packed: Packed) -> dict[str, npt.NDArray[np.unsignedinteger]]:
-        """Return the columns by name, each of shape (n,)."""
         return {name: np.ascontiguousarray(packed[name]) for name in self.names}

@@ -41,18 +41,17 @@ class Promise:
 
 
 def check_promise(document: RunDocument) -> Promise:
-    """Return the plan in a document; raise an error if the document's steps or query differ from its plan.
+    """Refuse a document whose steps or query differ from its plan, or whose plan misses its `targets.epsilon`.
 
-    The guarantee holds for the text of the plan, which people read; the steps define what nodes do. A node of any role
-    takes part only if text and steps agree, and if the plan reaches its own `targets.epsilon`.
+    The guarantee holds for the text of the plan, whereas nodes follow the steps.
     """
     specification = parse_plan(document.plan, file="the plan in the run's document")
     plan = specification.plan(document.people)
     if not plan.applies:
-        _refuse("its plan has no guarantee")
+        _refuse("the traffic of the plan has no guarantee")
     clusters = [cluster for cluster in plan.clusters if cluster.reads]
     if len(clusters) != len(document.steps):
-        _refuse(f"its plan has {len(clusters)} steps, the document {len(document.steps)}")
+        _refuse(f"the plan has {len(clusters)} steps, but the document has {len(document.steps)}")
     for cluster, step in zip(clusters, document.steps, strict=True):
         scramblers = len(step.batches) if step.scrambled else 0
         sizes = {
@@ -65,7 +64,7 @@ def check_promise(document: RunDocument) -> Promise:
         luck = {"only_on_purpose": (plan.coins_known(cluster), step.only_on_purpose)}
         different = [name for name, (promised, asked) in (sizes | traffic | luck).items() if promised != asked]
         if different:
-            _refuse(f"{', '.join(different)} of the step {step.name!r} differ from its plan")
+            _refuse(f"{', '.join(different)} of the step {step.name!r} differ from the plan")
         fewest = min(len(set(batch.holders)) for batch in step.batches) if step.scrambled else step.min_batch
         if fewest < step.min_batch:
             _refuse(
@@ -73,25 +72,23 @@ def check_promise(document: RunDocument) -> Promise:
                 f"{step.min_batch:,} (several places of one node count once). Lower traffic.min_batch, or add holders"
             )
     if not specification.query.promises(document.query):
-        _refuse("its query differs from its plan")
+        _refuse("the query of the document differs from that of the plan")
     promise = Promise(specification=specification, plan=plan)
     wanted = specification.targets.epsilon
     if wanted is not None and promise.guarantee.upper > wanted:
-        _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted:g}")
+        _refuse(f"{in_words(promise.guarantee)}, above targets.epsilon = {wanted:g}")
     return promise
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """Return a sentence that states a guarantee, for messages about a rejected run."""
     return f"epsilon is up to {number(guarantee.upper, up=True)} at delta = {guarantee.delta:g}"
 
 
 def _refuse(why: str) -> NoReturn:
-    fail(f"the run's document does not match its plan: {why}. Nothing was sent for it.")
+    fail(f"the run's document does not match its plan: {why}. Nothing was sent for this run.")
 
 
 def check_policy(policy: Policy, promise: Promise, document: RunDocument, identity: Identity) -> None:
-    """Raise an error if a run exceeds the limits in the policy of a source's owner."""
     name, guarantee = identity.name, promise.guarantee
     if guarantee.upper > policy.max_epsilon:
         _decline(name, f"{in_words(guarantee)}, above max_epsilon = {policy.max_epsilon:g}")
@@ -106,7 +103,9 @@ def check_policy(policy: Policy, promise: Promise, document: RunDocument, identi
         fewest = min((len(set(batch.holders)) if step.scrambled else 1 for batch in batches), default=None)
         if fewest is not None and fewest < policy.min_distinct_holders:
             wanted = f"min_distinct_holders is {policy.min_distinct_holders:,}"
-            _decline(name, f"its batch in the step {step.name!r} has {fewest:,} different holders, {wanted}")
+            _decline(
+                name, f"the batch of this node in the step {step.name!r} has {fewest:,} different holders, {wanted}"
+            )
     _check_authority(policy, identity)
 
 
@@ -116,25 +115,19 @@ def _check_authority(policy: Policy, identity: Identity) -> None:
     try:
         certificates = x509.load_pem_x509_certificates(identity.authority.encode())
     except Exception:  # noqa: BLE001 - each fault raises another exception
-        _decline(identity.name, "its authority.pem holds no certificate")
+        _decline(identity.name, "authority.pem contains no certificate")
     fingerprints = [certificate.fingerprint(SHA256()).hex() for certificate in certificates]
     unknown = [fingerprint for fingerprint in fingerprints if fingerprint not in policy.authorities]
     if unknown:
-        _decline(identity.name, f"the authority with the fingerprint {unknown[0]} is not among authorities")
+        _decline(identity.name, f"the authority with the fingerprint {unknown[0]} is not in the list authorities")
 
 
 def spend(
     policy: Policy, promise: Promise, document: RunDocument, held: Sequence[Person], *, key: bytes, state: Path
 ) -> None:
-    """Record the privacy loss of a run under a key before anything is sent; raise an error if a limit is exceeded.
+    """Record a run's privacy loss, summed over the runs of `key`, before anything is sent; a restart costs nothing.
 
-    The privacy losses of all runs are added up, which is a valid bound for all runs together. A restarted run costs
-    nothing more if its document and its records are the same.
-
-    `policy`: its `budget` bounds the sum of epsilons, its `max_delta` the sum of deltas.
-    `key`: the key of the sources' randomness; the sums are over all runs with this key.
-    `state`: the folder in which sources store their messages; a key that has sent messages but has no record is
-    refused.
+    A key that has sent messages (stored in `state`) but has no record is refused.
     """
     odometer = Odometer.of(key)
     if not any(state.glob("*.messages")):
@@ -157,4 +150,7 @@ def _digest(held: Sequence[Person]) -> str:
 
 
 def _decline(name: str, why: str) -> NoReturn:
-    fail(f"{name} takes no part: {why}. The limit is in [policy] of its configuration. Nothing was sent.")
+    fail(
+        f"{name} does not take part in the run: {why}. The limit is in [policy] of this node's configuration. "
+        "Nothing was sent."
+    )

@@ -34,10 +34,6 @@ def make_certificates(names: Sequence[str], *, out: Path, days: float = 30.0) ->
     """Write NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, certified by the folder's authority.
 
     An authority that is already in the folder is used again. The files of a node are never overwritten.
-
-    `names`: the names of the nodes, as in the run's document; a repeated name counts once.
-    `out`: the folder; it is created if it does not exist.
-    `days`: the number of days for which the certificates are valid.
     """
     _checks.positive("days", days)
     nodes = list(dict.fromkeys(names))
@@ -90,14 +86,10 @@ AHEAD: Final = dt.timedelta(minutes=15)
 
 
 def prepare(specification: PlanSpecification, hosts: Path, *, out: Path, start: dt.datetime | None = None) -> Prepared:
-    """Write `run.json` and a configuration for each node into a new folder.
+    """Write `run.json` and a configuration for each node into a new or empty folder.
 
-    The plan's own data are not read: every source has its own record. The number of people is the number of sources in
-    the hosts' file.
-
-    `hosts`: a TOML file with the fields of `hushuffle.network.specification.Hosts`.
-    `out`: a folder that does not exist, or is empty.
-    `start`: the moment from which all times of the run are counted; by default `AHEAD` from now.
+    The plan's own data are not read: every source in the file `hosts` is one person. All times of the run are counted
+    from `start`, by default `AHEAD` from now.
     """
     wanted = load_hosts(hosts)
     names = _sources(wanted, hosts.parent)

@@ -47,8 +47,6 @@ def run_nodes(configuration: Path) -> Ran:
     """Run the nodes of a configuration to their end; SIGTERM, SIGHUP and SIGINT end them once work in progress is done.
 
     Nodes that were killed continue when they are started again with the same state folder.
-
-    The files `status` and `result` are written if the configuration names them.
     """
     config, folder = load_node(configuration), configuration.parent
     document = read_document(folder / config.document)
@@ -62,7 +60,7 @@ def run_nodes(configuration: Path) -> Ran:
         if room is not None:
             room.give()
     if ran.result is not None and config.result is not None:
-        hint = f"Its sealed parts are stored in {folder / config.state}: free disk space and start this node again."
+        hint = f"The sealed reports are stored in {folder / config.state}: free disk space and start this node again."
         _write(folder / config.result, result_table(document, ran.result), hint=hint)
     for node in nodes:
         if node.name not in ran.failures:
@@ -120,7 +118,6 @@ def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
 
 
 def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
-    """Return the content of the result file: the run, the cautions, and the answer of each step."""
     answers = [
         document.query.answer(
             number,
@@ -235,12 +232,10 @@ _FIGURE: Final = 40
 
 
 def room_file(path: Path) -> Path:
-    """Return the path of the file that reserves disk space for a result."""
     return path.with_name(f".{path.name}.room")
 
 
 def result_room(path: Path, document: RunDocument) -> Room:
-    """Reserve disk space for a result before the run starts."""
     figures = len(document.steps) * document.query.figures
     return Room(room_file(path), (1 << 16) + figures * _FIGURE)
 

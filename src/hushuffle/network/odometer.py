@@ -20,8 +20,8 @@ _CONTENT: Final = "odometer"
 class Spending:
     """The privacy loss (epsilon, delta) of one run for each person, with epsilon in nats.
 
-    `run`: the name of the run. `use`: a keyed digest of the use of the key's randomness (content, recipients,
-    mechanism); a run may be repeated only for the same use. An empty `use` allows no comparison.
+    `use`: a keyed digest of content, recipients and mechanism; a run may be repeated only for the same use, and an
+    empty `use` allows no comparison.
     """
 
     run: str
@@ -39,8 +39,7 @@ class Spending:
 class Odometer:
     """The recorded privacy losses of a key, in a private `folder`: losses add up, and no loss is ever removed.
 
-    The privacy loss of a key without a record is unknown, so the key may not be used: `begin` is for keys that were
-    never used. Several processes may share a record.
+    A key without a record may not be used, since its privacy loss is unknown. Several processes may share a record.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +58,6 @@ class Odometer:
 
     @classmethod
     def of(cls, key: bytes) -> Self:
-        """Return the odometer of a key, wherever the key is stored; see `hushuffle.files.secret_keys`."""
         return cls(folder=key_folder(key))
 
     def begin(self) -> bool:
@@ -71,7 +69,6 @@ class Odometer:
             return True
 
     def spendings(self) -> tuple[Spending, ...]:
-        """Return the recorded privacy losses, in the order of the runs."""
         spendings = self._read()
         if spendings is None:
             fail(

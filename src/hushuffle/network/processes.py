@@ -23,8 +23,6 @@ DOCUMENT: Final = "run.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """One process of a run: its name, its nodes, its configuration file, and its listening sockets."""
-
     name: str
     nodes: tuple[str, ...]
     configuration: Path
@@ -60,7 +58,6 @@ class Loopback:
 
     @property
     def names(self) -> dict[str, str]:
-        """The name of the node at each address."""
         return {host: name for name, host in self._hosts.items()}
 
     def routes(self) -> list[tuple[socket.socket, tuple[str, int]]]:
@@ -73,7 +70,6 @@ class Loopback:
             listener.close()
 
     def close(self) -> None:
-        """Close all sockets."""
         self.close_private()
         for listener in self.public.values():
             listener.close()
@@ -164,7 +160,6 @@ async def start(process: Process, group: int) -> asyncio.subprocess.Process:
 
 
 def ended(process: asyncio.subprocess.Process) -> str:
-    """Return a text that states how a process failed."""
     code = process.returncode or 0
     return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
 

@@ -51,10 +51,9 @@ _GRACE: Final = 15.0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkRun:
-    """The outcome of a run over the network.
+    """The outcome of a run over the network, with the counters and failures of processes and nodes by name.
 
-    `result`: the content of the result node's file. `counters`: the counters of every node, by name. `failures`: the
-    failures of processes and nodes, by name. `trace`: the traffic that an observer saw. `files`: the written files.
+    `result`: the content of the result node's file. `trace`: the traffic that an observer saw.
     """
 
     deployment: Deployment
@@ -84,11 +83,7 @@ def run_on_network(
 ) -> NetworkRun:
     """Run a plan with real nodes on this machine, and write `run.json`, `result.json` and `trace.parquet` into `out`.
 
-    `out`: a folder; it is created if it does not exist.
-    `base_folder`: the folder to which relative paths of data refer.
-    `trace`: the file for the recorded traffic; `trace.parquet` in `out` by default.
     `coins`: the secret key of the sources' randomness, for tests; by default from `specification.run.seed`.
-    `interfere`: a test hook, called when all processes have started.
     """
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
@@ -150,7 +145,6 @@ def run_on_network(
 
 
 def _room(out: Path, document: RunDocument) -> Room:
-    """Create the folder for results, and reserve disk space in it."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -209,10 +203,7 @@ async def _watch(
 async def _progress(
     running: Mapping[str, asyncio.subprocess.Process], seen: Trace, deployment: Deployment, tell: Progress
 ) -> None:
-    """Report the progress, measured in recorded messages, until the result's process ends.
-
-    If a compute node fails, there can be no result, so the wait ends early.
-    """
+    """Report the progress, in recorded messages, until the result's process ends, or a compute node fails."""
     document = deployment.document
     expected = sum(
         step.sources * (2 if step.scrambled else step.flood + 1) + len(step.batches) * step.dummies

@@ -36,16 +36,11 @@ def draw_up(
     records: Records | None = None,
     rng: Randomness,
 ) -> RunDocument:
-    """Return the document of a new run of a plan.
+    """Return the document of a new run; people are assigned to scramblers at random, independent of all data.
 
-    The assignment of people to scramblers is random and independent of all data.
-
-    `specification`: the specification of the plan; without `network`, the defaults are used.
-    `plan`: the plan that `specification` defines for as many people as there are holders.
     `holders`: for each person, the name of the node that sends the person's record; a name may occur several times.
     `server`: a function from the name of a listening node to its address and public seal key.
     `records`: the records, in a rehearsal; None if every source has its own record.
-    `rng`: the randomness of the assignment to scramblers.
     """
     if not plan.applies:
         _checks.unsupported(
@@ -141,13 +136,7 @@ class Deployment:
 def deploy(
     specification: PlanSpecification, plan: Plan, records: Records, *, address: Callable[[str], str], rng: Randomness
 ) -> Deployment:
-    """Return a run of a plan in which each record has its own node.
-
-    `plan`: the plan for as many people as there are records.
-    `records`: one record for each person.
-    `address`: a function from the name of a listening node to host and port.
-    `rng`: the randomness of the assignment to scramblers.
-    """
+    """Return a run of a plan in which each record has its own node; `address`: a listening node's host and port."""
     seals: dict[str, SealKey] = {}
 
     def server(name: str) -> Server:
@@ -170,7 +159,6 @@ def deploy(
 def held_records(
     config: NodeConfiguration, document: RunDocument, query: Query, folder: Path
 ) -> Mapping[str, Sequence[Person]]:
-    """Return the records of every source node of a configuration, for the `query` of the document's plan."""
     if config.records is None:
         fail("the configuration of source nodes needs [records] with data, key and state.")
     if config.records.prepared is not None:
@@ -193,8 +181,7 @@ def held_records(
 def people(document: RunDocument, name: str, records: Sequence[int], rows: Rows) -> tuple[Person, ...]:
     """Return the people of one source node; `records`: their numbers, from which their randomness is derived.
 
-    Each person has one place in every step, in the order of the document. If the node has as many places as people,
-    each person has one place in one step.
+    Each person has one place in every step, or in one step if the node has as many places as people.
     """
     by_step: dict[int, list[tuple[int, int]]] = {}
     for step, batch, slot in document.places[name]:
@@ -223,7 +210,6 @@ def write_prepared(path: Path, held: Mapping[str, Sequence[Person]]) -> None:
 
 
 def read_prepared(path: Path, document: RunDocument) -> dict[str, Sequence[Person]]:
-    """Return the records of every source node in a file that `write_prepared` wrote."""
     with (
         refused(path, f"{path} cannot be read: `hushuffle plan run` did not write it, or it is damaged."),
         np.load(BytesIO(path.read_bytes()), allow_pickle=False) as file,

@@ -69,7 +69,7 @@ class Hosts(File):
         given = [key for key in ("sources", "sources_file") if raw.get(key) not in (None, ())]  # without the defaults
         if len(given) != 1:
             value = "both" if given else "neither"
-            yield Problem(key="sources", rule="must be there, or sources_file instead", value=value)
+            yield Problem(key="sources", rule="must be given, or sources_file instead", value=value)
         if raw.get("sources") == []:
             yield Problem(key="sources", rule="must be one or more names", value="none")
 
@@ -78,7 +78,6 @@ _HOST_WORDS: Final = Vocabulary(sections={"": (Hosts,)}, goes_with={})
 
 
 def load_hosts(path: Path) -> Hosts:
-    """Return the hosts in a TOML file."""
     return parsed(read_text(path), Hosts, file=str(path), words=_HOST_WORDS)
 
 
@@ -166,5 +165,4 @@ _NODE_WORDS: Final = Vocabulary(
 
 
 def load_node(path: Path) -> NodeConfiguration:
-    """Return the configuration of nodes in a TOML file."""
     return parsed(read_text(path), NodeConfiguration, file=str(path), words=_NODE_WORDS)

@@ -23,7 +23,6 @@ _ROLES: Final = ("source", "scrambler", "compute", "result")
 
 
 def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
-    """Return the report of a run: answers compared with true values, the guarantee, counters, recorded traffic."""
     compared = specification.query.compared(_steps(run), run.records)
     seen = {(sender, receiver): count for sender, receiver, count in run.trace.messages().iter_rows()}
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta) if run.plan.applies else None
@@ -44,7 +43,6 @@ def network_study(specification: PlanSpecification, run: NetworkRun) -> Report:
 
 
 def _steps(run: NetworkRun) -> list[dict[str, Any]]:
-    """Return the published result of each step."""
     steps: list[dict[str, Any]] = run.result[run.deployment.document.query.answers]
     return steps
 
@@ -140,7 +138,7 @@ def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
     ]
     return Table(
         key="wire",
-        title="What was seen on the wire",
+        title="Messages that an observer saw on the network",
         caption="Messages between roles: the number in the plan, if it has one, and the number in the trace.",
         columns=("from and to", "planned", "seen"),
         rows=tuple(rows),
@@ -171,8 +169,8 @@ def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guar
     yield from concerns(run.plan, guarantee)
     yield Warned(
         key="one-machine",
-        sentence="All nodes ran on this machine, under keys that it generated: a rehearsal only.",
-        advice="To run on several hosts, prepare it with `hushuffle plan run --hosts`.",
+        sentence="All nodes ran on this machine, with keys that this machine generated: this run is only a rehearsal.",
+        advice="To run the plan on several hosts, prepare it with `hushuffle plan run --hosts`.",
     )
     for caution in run.result.get("cautions", ()):
         yield Warned(

@@ -1,8 +1,7 @@
 """Cleans up after a run on this machine, even if the program that started the run was killed.
 
-This file is a program that does not depend on the rest of the project. It waits until its standard input ends, which
-happens when its parent is killed. Then it ends all processes of the run and removes the folder with all keys and
-records.
+This file is a program of its own. Its standard input ends when its parent is killed. Then it ends all processes of the
+run and removes the folder with all keys and records.
 """
 
 from __future__ import annotations
@@ -24,11 +23,7 @@ _PATIENCE: Final = 300.0
 
 @contextmanager
 def watched(folder: Path, *files: Path) -> Iterator[int]:
-    """Yield the number of the process group that the processes of a run must join.
-
-    On exit, the group's processes are ended, and the folder and the files are removed. The watcher is ready before any
-    other process starts.
-    """
+    """Yield the process group that a run's processes must join; on exit, they end, and folder and files are removed."""
     command = [sys.executable, "-I", "-S", __file__, *(str(one.absolute()) for one in (folder, *files))]
     watcher = subprocess.Popen(  # noqa: S603 - this very file
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0

@@ -108,7 +108,6 @@ def deployment(k: int, p: float, n: int) -> Protocol:
 
 @lru_cache(maxsize=4096)
 def guessed(k: int, p: float, n: int) -> Bound:
-    """Return the uninformed adversary's success rate after noise and shuffle; p = 1 means no noise."""
     return qif.vulnerability(deployment(k, p, n))
 
 
@@ -126,9 +125,7 @@ def sizes(low: int, high: int, per_decade: int) -> list[int]:
 
 
 def first_below(p: float, k: int) -> int:
-    """Return the smallest number of people at which the uninformed adversary's success is below `p` without noise.
-
-    The success never rises as people are added, so bisection is valid.
+    """Return the smallest n (by bisection) at which the uninformed adversary's success without noise is below `p`.
 
     >>> first_below(0.6, 2)
     16
@@ -168,9 +165,7 @@ def claim(
     stand_in: str = "",
     repeats: str = "",
 ) -> Claim:
-    """Return the claim with its verdict; `holds` is None if the computation here cannot decide the claim.
-
-    `stand_in` describes how the data differ from the paper's. Such data neither confirm nor contradict a claim.
+    """Return the claim with its verdict; None is undecided, and a `stand_in` neither confirms nor contradicts.
 
     >>> claim("Figure 1", "A is below B.", False, "A is above B.", quote="A < B", stand_in="Another city.").verdict
     'differs on other data'
@@ -202,7 +197,6 @@ _POINT: Final = "The curve has too few points to confirm or contradict the claim
 def tabulated(
     items: Sequence[_T], columns: Mapping[str, Callable[[_T], Cell]], *, key: str, title: str, caption: str
 ) -> Table:
-    """Return a table with a row for each item; `columns` maps each heading to the function that computes its cell."""
     rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
     return Table(key=key, title=title, caption=caption, columns=tuple(columns), rows=rows)
 

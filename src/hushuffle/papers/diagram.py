@@ -73,7 +73,6 @@ def drawn(
 
 
 def _line(line: Line, centre: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Return the SVG of one line, from the edge of one label to the edge of the other, and its word."""
     (x, y), (to_x, to_y) = centre[line.start], centre[line.end]
     x, y, to_x, to_y = *_edge(line.start, (x, y), (to_x, to_y)), *_edge(line.end, (to_x, to_y), (x, y))
     ends = f'x1="{x:.0f}" y1="{y:.0f}" x2="{to_x:.0f}" y2="{to_y:.0f}"'
@@ -90,7 +89,6 @@ def _line(line: Line, centre: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def _edge(name: str, here: tuple[float, float], there: tuple[float, float]) -> tuple[float, float]:
-    """Return the point where the line from `here` to `there` leaves the label around `here`."""
     half = len(name) * _LETTER / 2 + 10
     run, rise = there[0] - here[0], there[1] - here[1]
     share = min(half / abs(run) if run else 1.0, 16 / abs(rise) if rise else 1.0)

@@ -107,7 +107,7 @@ class GroupingQuery:
             _checks.reject("ranges", "pairs (low, high) of finite numbers with low < high", self.ranges)
         names = [one.name for one in self.grouping_sets]
         if not names or len(set(names)) != len(names):
-            _checks.reject("grouping_sets", "one or more different ones", names)
+            _checks.reject("grouping_sets", "one or more different functions", names)
         if not self.functions or not set(self.functions) <= set(get_args(Function)):
             _checks.reject("functions", f"among {', '.join(get_args(Function))}", self.functions)
         if len(set(self.values)) != len(self.values):
@@ -261,7 +261,6 @@ def _numbers(table: Mapping[str, npt.ArrayLike], column: str, rows: Mask) -> Flo
 
 
 def column_of(table: Mapping[str, npt.ArrayLike], name: str) -> Any:
-    """Return one column of a table: any object that maps names to columns and lists its names."""
     columns = list(getattr(table, "columns", table))
     if name not in columns:
         _checks.reject("table", f"with the column {name!r}", f"<columns {', '.join(columns)}>")

@@ -86,9 +86,6 @@ class CentroidNoise:
 def nearest(points: Points, centroids: Points) -> Integers:
     """Return the nearest centroid of each point, shape (n,), the first on ties; `points` has shape (n, dimensions).
 
-    Raises:
-        InvalidInputError: not two matrices of the same number of columns.
-
     >>> nearest(np.array([[0.0], [3.0], [9.0]]), np.array([[1.0], [8.0]])).tolist()
     [0, 0, 1]
     """

@@ -155,7 +155,7 @@ class Cluster:
             InvalidInputError: the cluster is fixed, and reveals nothing.
         """
         if self.sampling is None:
-            _checks.reject("cluster", "one with data-dependent messages", self.name, "A fixed one reveals nothing.")
+            _checks.reject("cluster", "one with data-dependent messages", self.name, "A fixed cluster reveals nothing.")
         return Protocol(
             randomizer=self.sampling, shuffler=self.scrambler or NoShuffle(), n=self.min_batch or self.smallest
         )

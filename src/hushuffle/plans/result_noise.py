@@ -137,7 +137,6 @@ class ResultNoise:
 
 
 def _sums(query: GroupingQuery) -> bool:
-    """Return whether sums of values are released."""
     return not {"sum", "avg"}.isdisjoint(query.functions)
 
 

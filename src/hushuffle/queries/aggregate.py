@@ -332,7 +332,6 @@ class AggregateQuery(Query):
         return Simulated(tables=tuple(result_tables(query, self._labels(), exact, estimates)))
 
     def _labels(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of the groups of each column."""
         return {name: tuple(groups) for name, groups in self.categories().items()}
 
 
@@ -381,7 +380,6 @@ def _value_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _noise_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of an aggregate query with noise on its results."""
     functions, values = query.get("functions", ("count",)), query.get("values", ())
     if "noise" not in query or not all(isinstance(given, list | tuple) for given in (functions, values)):
         return

@@ -118,7 +118,6 @@ def run_aggregate(
 
 
 def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
-    """Return the noise on the results of each grouping set, or None if the plan adds no noise."""
     shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
     return ResultNoise(query=query, epsilon=min(shares)) if shares else None
 
@@ -191,14 +190,7 @@ def result_tables(
     exact: Sequence[GroupStatistics],
     answers: Sequence[Mapping[str, Floats]],
 ) -> Iterator[Table]:
-    """Yield a table for each grouping set: each statistic, true and as returned by the plan.
-
-    Args:
-        query: the query.
-        labels: the names of the groups of each column.
-        exact: the true statistics of each grouping set.
-        answers: the plan's results for each grouping set: an array for each figure, nan if there is no result.
-    """
+    """Yield a table for each grouping set: each statistic, true and as the plan returned it, nan for no result."""
     for place, (grouping, true, guessed) in enumerate(zip(query.grouping_sets, exact, answers, strict=True)):
         right = true.results(query)
         columns = [name for figure in right for name in (_spoken(figure), f"{_spoken(figure)}, plan")]

@@ -92,14 +92,12 @@ Groups: TypeAlias = dict[str, str] | tuple[str, ...]
 
 
 def groups_of(column: int | Intervals | dict[str, str] | tuple[str, ...]) -> Groups:
-    """Return the conditions or labels of the groups of a column."""
     if isinstance(column, int):
         return tuple(str(group) for group in range(column))
     return column.conditions() if isinstance(column, Intervals) else column
 
 
 def column_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the problems of a query's grouping columns."""
     for name, column in table(query, "columns").items():
         here = f"query.columns.{name}"
         if isinstance(column, int) and "data" in query:
@@ -117,7 +115,6 @@ def column_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def range_problems(query: Mapping[str, Any], key: str) -> Iterator[Problem]:
-    """Yield the problems of a query's table of public ranges."""
     for name, ends in table(query, key).items():
         numbers = isinstance(ends, list | tuple) and all(type(end) in (int, float) for end in ends)
         if numbers and len(ends) == 2 and not ends[0] < ends[1]:

@@ -54,7 +54,6 @@ class Noise(Section):
     """Standard deviation of Gaussian noise, or the scale b of Laplace noise."""
 
     def build(self) -> CentroidNoise:
-        """Return these settings as a `CentroidNoise`, which draws the noise."""
         return CentroidNoise(kind=self.kind, radius=self.radius, scale=self.scale)
 
 
@@ -240,7 +239,7 @@ class KMeansQuery(Query):
     def drawn(self) -> tuple[Self, str] | None:
         if self.iterations <= _DRAWN:
             return None
-        words = f"the first {_DRAWN} of {self.iterations} iterations are drawn; the others look the same."
+        words = f"the first {_DRAWN} of {self.iterations} iterations are drawn; the others have the same structure."
         return self.model_copy(update={"iterations": _DRAWN}), words
 
     def plan(self, people: int, traffic: Traffic) -> Plan:

@@ -33,16 +33,14 @@ _SAID_ELSEWHERE: Final = ("assumed:", "no guarantee:")
 def refusal(plan: Plan) -> str:
     """Return why the first unprotected cluster has no guarantee; "" if the plan has a guarantee."""
     first, *others = plan.refusals() or ("",)
-    return f"{first} The same holds for {len(others)} more." if others else first
+    return f"{first} The same holds for {len(others)} more cluster{'s' * (len(others) > 1)}." if others else first
 
 
 def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[str, str], ...]:
-    """Return every setting and its value, defaults included."""
     return (("people", f"{records.n:,}"), ("records", records.source), *_flat(specification.plain()))
 
 
 def about_records(records: Records) -> Iterator[Warned]:
-    """Yield the warning about omitted records."""
     if records.dropped:
         yield Warned(
             key="dropped",
@@ -66,7 +64,6 @@ def about_ranges(specification: PlanSpecification) -> Iterator[Warned]:
 
 
 def no_guarantee(plan: Plan) -> Iterator[Warned]:
-    """Yield the warning that the executed plan has no guarantee."""
     if not plan.applies:
         yield Warned(
             key="no-guarantee",
@@ -76,7 +73,6 @@ def no_guarantee(plan: Plan) -> Iterator[Warned]:
 
 
 def about_run(specification: PlanSpecification, records: Records) -> Iterator[Warned]:
-    """Yield the warnings about the randomness and the records of one run."""
     if specification.run.seed != "secure":
         yield Warned(
             key="fixed-seed",

@@ -130,11 +130,8 @@ class Task(BaseModel, ABC):
     ) -> dict[str, Any]:
         """Return what a step publishes, as JSON values.
 
-        Args:
-            step: the number of the step.
-            combined: the outcome of the step, from all nodes.
-            came: the number of sources that took part, which is also published.
-            scale: function that returns the factor from counts and sums of arrived tuples to estimates for all people.
+        `came`: the number of sources that took part, which is also published. `scale`: a function that returns the
+        factor from counts and sums of arrived tuples to estimates for all people.
         """
 
 
@@ -273,11 +270,7 @@ class Query(CsvKeys, ABC):
 
     @abstractmethod
     def task(self, records: Records | None = None) -> Task:
-        """Return the task of a run's nodes; `records`: the records of a rehearsal, None on separate hosts.
-
-        Raises:
-            UnsupportedProtocolError: this query does not run over a network.
-        """
+        """Return the task of a run's nodes; `records`: the records of a rehearsal, None on separate hosts."""
 
     def promises(self, task: Any) -> bool:
         """Return whether `task` is the task of this query, so that nodes with it compute this query."""

@@ -55,7 +55,6 @@ class Traffic(Section):
     size."""
 
     def build(self) -> plans.Traffic:
-        """Return the traffic settings as keyword arguments for the builders of plans."""
         return plans.Traffic(**self.model_dump(exclude_none=True))
 
 
@@ -204,7 +203,6 @@ def _names(kind: type[Section]) -> tuple[str, ...]:
 
 
 def _words() -> Vocabulary:
-    """Return the tables of a plan's file, including the tables of each type of query."""
     inner: dict[str, list[type[Section]]] = {}
     owners: dict[type[Section], list[str]] = {}
     for kind in QUERIES:

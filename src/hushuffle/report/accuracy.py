@@ -27,11 +27,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """The text and the table of a report on utility.
-
-    `sentences` are in reading order. `columns` are the table (empty if all rows would be equal). `rows` are the codes
-    of the values shown, and `more` is the number of values that are not shown.
-    """
+    """Texts and table on utility: `rows` are the codes of the values shown, `more` the number of those not shown."""
 
     sentences: tuple[str, ...]
     columns: tuple[Column, ...]
@@ -41,7 +37,6 @@ class Accuracy:
 
 
 def accuracy(population: Population, utility: Utility, *, most: int = MOST_ROWS) -> Accuracy:
-    """Return the sentences and the table on `utility`, with at most `most` rows."""
     rows, order = _rows(population, utility, most)
     columns = _columns(population, utility, rows)
     sentences = (
@@ -108,7 +103,7 @@ def _predicted(population: Population, utility: Utility) -> str:
     low, high = float(utility.predicted.min()), float(utility.predicted.max())
     size = number(high) if low == high else f"{number(low)} to {number(high)}, depending on the value"
     where = "at the shares in the data" if population.counts is not None else "at the worst possible share"
-    return f"Predicted standard error of an estimated share, {where}: {size}."
+    return f"The predicted standard error of an estimated share, {where}, is {size}."
 
 
 def _measured(utility: Utility) -> str:
@@ -116,7 +111,7 @@ def _measured(utility: Utility) -> str:
         return ""
     low, high = float(utility.measured.min()), float(utility.measured.max())
     size = number(low) if low == high else f"{number(low)} to {number(high)}"
-    return f"Measured error, root mean square over {plural(utility.repetitions, 'run')}: {size}."
+    return f"The measured error (root mean square over {plural(utility.repetitions, 'run')}) is {size}."
 
 
 def _agreement(population: Population, utility: Utility) -> str:

@@ -77,7 +77,6 @@ def _digits(cells: Sequence[Cell]) -> int:
 
 
 def _figure(bound: Bound, digits: int) -> Figure:
-    """Return the figure as text; an exact figure has the number of digits of its column."""
     shown = figure(bound)
     if bound.kind != "exact":
         return shown

@@ -35,10 +35,7 @@ _COLUMN_WIDTH = 0.66 * FONT_SIZE
 
 
 def lines(chart: Chart, *, numbers: str) -> Drawing | None:
-    """Return the drawing of `chart`: a line or a band for each series; None if no point can be drawn.
-
-    `numbers` is the name of the file with the numbers; the text alternative of the picture mentions it.
-    """
+    """Return a line or a band for each series, None without a point; `numbers` is the file of the numbers."""
     ends = [value for series in chart.series for value in (*series.lower, *series.upper)]
     marked = [] if chart.here is None or not drawable(chart.here, log=chart.x_log) else [float(chart.here)]
     x_scale = scale([*marked, *(x for series in chart.series for x in series.x)], log=chart.x_log, tight=True)
@@ -64,7 +61,6 @@ def lines(chart: Chart, *, numbers: str) -> Drawing | None:
 
 
 def _layers(chart: Chart, x: Values, y_scale: Scale) -> list[Values]:
-    """Return the layers of the chart: the bands and, above the bands, the lines."""
     count = len(chart.series)
     names = [f"s{position}" for position in range(count)]
     series_of = {"field": "series", "type": "nominal", "legend": None}
@@ -142,10 +138,7 @@ def _dash(position: int) -> list[int]:
 def shares(
     population: Population, utility: Utility, rows: Sequence[int], *, most: int = _LABEL_COLUMNS
 ) -> Drawing | None:
-    """Return the drawing of the estimated shares of the values `rows`; None if there is no estimate.
-
-    Labels are cut to a width of `most` characters.
-    """
+    """Return the estimated shares of the values `rows`, None without an estimate; labels are cut to width `most`."""
     estimate, true = utility.estimate, true_shares(population)
     if estimate is None:
         return None

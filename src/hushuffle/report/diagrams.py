@@ -32,8 +32,6 @@ _LEAST_SCALE: Final = 0.8
 
 @dataclass(frozen=True, kw_only=True)
 class PageDiagram:
-    """A diagram as a page shows it."""
-
     title: str
     caption: str
     svg: str
@@ -41,11 +39,6 @@ class PageDiagram:
 
 
 def page_diagrams(diagrams: Iterable[Diagram]) -> list[PageDiagram]:
-    """Return the diagrams as a page shows them.
-
-    Raises:
-        InvalidInputError: an SVG contains anything but shapes and text.
-    """
     return [
         PageDiagram(
             title=plain(diagram.title),
@@ -58,10 +51,7 @@ def page_diagrams(diagrams: Iterable[Diagram]) -> list[PageDiagram]:
 
 
 def inline(diagram: Diagram, name: str) -> str:
-    """Return the SVG of `diagram` as part of a page; ids in the SVG start with `name`.
-
-    Raises:
-        InvalidInputError: the text is no SVG, or contains anything but shapes and text.
+    """Return the SVG with ids that start with `name`; refuse anything but shapes and text.
 
     >>> box = Diagram(key="d", title="A box", caption="", svg='<svg viewBox="0 0 9 9"><rect x="1"/></svg>', text="")
     >>> inline(box, "d")[-20:]
@@ -120,7 +110,6 @@ def _clean(element: ET.Element, names: dict[str, str]) -> None:
 
 
 def _width(root: ET.Element) -> float:
-    """Return the width of the picture in the units of its view box."""
     numbers = root.attrib.get("viewBox", "").split()
     try:
         return float(numbers[2])

@@ -45,7 +45,6 @@ _COLUMN_WIDTH = 0.6
 """The approximate width of one character, as a fraction of the font size."""
 
 Values: TypeAlias = dict[str, Any]
-"""A part of a Vega-Lite specification."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +59,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """A chart ready to be drawn: its Vega-Lite specification, its key, and a text alternative.
-
-    `clipped`: some line or band continues beyond the edge, to infinity or (on a logarithmic axis) to 0.
-    """
+    """A Vega-Lite chart; `clipped`: a line continues beyond the edge, to infinity or (on a logarithmic axis) to 0."""
 
     specification: dict[str, Any]
     key: tuple[KeyEntry, ...]
@@ -126,10 +122,7 @@ def finish(layers: Sequence[Values], *, height: int, y_label: str = "", gap: int
 
 
 def svg(drawing: Drawing, name: str) -> str:
-    """Return the inline SVG of `drawing`; ids in the SVG start with `name`.
-
-    The SVG has a viewBox but no size, so that it fills the available width, and it refers to no address.
-    """
+    """Return inline SVG whose ids start with `name`; it has no size, to fill the width, and refers to no address."""
     text = vl_convert.vegalite_to_svg(drawing.specification, allowed_base_urls=[])
     root = ET.fromstring(text)  # noqa: S314 - the library's own output, without a document type
     width, height = root.attrib["width"], root.attrib["height"]
@@ -171,7 +164,6 @@ def _unseen(element: ET.Element) -> bool:
 
 
 def picture(parts: Iterable[str], height: float, description: str) -> str:
-    """Return the SVG picture that consists of `parts`; the picture fills the available width."""
     return (
         f'<svg viewBox="0 0 {WIDTH} {short(height)}" role="img" aria-label="{escape(plain(description))}" '
         f'class="chart">{"".join(parts)}</svg>'
@@ -202,13 +194,11 @@ def width(content: str, size: float = FONT_SIZE) -> float:
 
 
 def stroke(path: str, color: str, thickness: float = 1, *, round_ends: bool = False) -> str:
-    """Return the SVG line along `path`."""
     ends = ' stroke-linecap="round"' if round_ends else ""
     return f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{short(thickness)}"{ends}/>'
 
 
 def fill(path: str, color: str) -> str:
-    """Return the filled SVG area inside `path`, with sharp edges."""
     return f'<path d="{path}" fill="{color}" shape-rendering="crispEdges"/>'
 
 

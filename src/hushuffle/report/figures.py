@@ -39,11 +39,7 @@ class _Sheet:
 
 
 def figure_files(report: Report) -> dict[str, bytes]:
-    """Return the content of every file by name: figure-KEY.svg, .png, .csv, .parquet; table-KEY.csv, .parquet.
-
-    The file of a chart has the columns series, x, lower, upper. In the file of a table, a `Bound` takes three columns:
-    lower, upper, kind. A picture without a finite point has no file.
-    """
+    """Return figure-KEY.svg, .png, .csv, .parquet and table-KEY.csv, .parquet; a `Bound` takes three columns."""
     files: dict[str, bytes] = {}
     for name, sheet in _sheets(report):
         svg = _whole(sheet)
@@ -88,7 +84,6 @@ def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]
 
 
 def _name(kind: str, key: str, taken: set[str]) -> str:
-    """Return a file name of letters, digits and hyphens that is not in `taken`."""
     base = f"{kind}-{re.sub(r'[^a-z0-9.]+', '-', key.lower()).strip('-')}"
     name, number = base, 2
     while name in taken:
@@ -151,7 +146,6 @@ def _columns(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str,
 
 
 def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
-    """Return the content of the CSV file and of the Parquet file with these columns."""
     import polars as pl  # noqa: PLC0415 - slow to load
 
     table: pl.DataFrame = pl.DataFrame({key: pl.Series(values, strict=False) for key, values in columns.items()})
@@ -161,7 +155,6 @@ def _data(name: str, columns: Mapping[str, Sequence[Any]]) -> dict[str, bytes]:
 
 
 def _whole(sheet: _Sheet) -> str:
-    """Return an SVG document with the title, the panels side by side, and the key below."""
     parts, y = [], 0.0
     for line in textwrap.wrap(plain(sheet.title), _TITLE_COLUMNS):
         y += _LINE
@@ -195,7 +188,6 @@ def _box(width: float, height: float) -> str:
 
 
 def _swatch(entry: KeyEntry, y: float) -> Iterable[str]:
-    """Return the SVG of the mark of one line of the key."""
     if entry.mark == "dot":
         return [f'<circle cx="{_SWATCH / 2}" cy="{short(y)}" r="5" fill="{entry.color}"/>']
     line = stroke(f"M0 {short(y)}H{_SWATCH}", entry.color, 3)

@@ -57,11 +57,7 @@ def write_explorer(explorer: Explorer, file: Path) -> None:
 
 
 def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
-    """Write `contents`, a mapping from file name to content.
-
-    All files are first written under temporary names in the same folder, then renamed. So no partial file is visible,
-    and old and new files are not mixed if an error occurs.
-    """
+    """Write all files under temporary names and then rename them, so that an error leaves no partial or mixed set."""
     mark = secrets.token_hex(4)
     # The contexts exit from the innermost: restore old files, delete temporary files, remove new folders.
     with ExitStack() as folders, ExitStack() as temporary, ExitStack() as undo:
@@ -85,7 +81,6 @@ def _write(contents: dict[str, bytes], folder: Path) -> list[Path]:
 
 
 def _make(folder: Path, undo: ExitStack) -> None:
-    """Create `folder` and its missing parents."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir()

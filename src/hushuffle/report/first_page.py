@@ -65,7 +65,6 @@ class FirstPage:
 
 
 def verdict(report: Report) -> Verdict | None:
-    """Return the verdict on all targets of a report; None without targets."""
     first = report.headline
     if first is None:
         return None
@@ -84,7 +83,6 @@ def verdict(report: Report) -> Verdict | None:
 
 
 def first_page(statement: Statement) -> FirstPage:
-    """Return the statement as text."""
     return FirstPage(
         claim=plain(statement.claim),
         unit=plain(statement.unit),

@@ -29,11 +29,9 @@ _LABEL_COLUMNS: Final = 24
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Frequencies:
-    """The content of one chart: a `title`, and an estimate of the k values `labels` with intervals at `confidence`.
+    """An estimate of the k values `labels`; `above`, shape (k,), marks the significant values (None: all).
 
-    `above`, shape (k,), marks the statistically significant values (None: all values are). If there are too many
-    values, the chart shows only significant values. `at_once`: the chart always shows only significant values, with
-    intervals that are simultaneous over all k values.
+    `at_once`: only significant values are shown, with intervals that are simultaneous over all k values.
     """
 
     title: str
@@ -62,7 +60,6 @@ class Frequencies:
 
     @property
     def caption(self) -> str:
-        """The caption: a short description of the values and intervals that are shown."""
         shown = len(self.rows)
         which = "" if shown == len(self.labels) else f"the {shown} most frequent of {len(self.labels):,} values; "
         if self.above is not None and not self.above.any():
@@ -105,7 +102,6 @@ def frequency_svg(parts: Sequence[Frequencies]) -> str:
 
 
 def frequency_html(parts: Sequence[Frequencies]) -> str:
-    """Return a self-contained HTML page with the picture of `frequency_svg`."""
     title = html.escape("; ".join(plain(part.title) for part in parts))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -116,7 +112,6 @@ def frequency_html(parts: Sequence[Frequencies]) -> str:
 
 
 def _chart(part: Frequencies, name: str) -> str:
-    """Return the SVG of one chart, with the same drawing as the estimated shares in reports."""
     labels = list(part.labels)
     for row in part.rows:
         held = f"{part.estimate.frequencies[row] * part.people:,.0f}"

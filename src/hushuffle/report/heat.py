@@ -95,7 +95,6 @@ class _Grid:
         return [fill("".join(path), shade) for shade, path in paths.items()]
 
     def names(self, heat: HeatMap) -> list[str]:
-        """Return the SVG texts of row and column names; if there is no room for all, evenly spaced names."""
         flat = self.below < 4 * FONT_SIZE
         every_row = math.ceil(FONT_SIZE * 1.1 / self.down)
         every_column = 1 if flat else math.ceil(FONT_SIZE * 1.1 / self.across)
@@ -121,7 +120,6 @@ def _share(value: float, low: float, high: float, *, log: bool) -> float | None:
 
 
 def _legend(low: float, high: float, *, log: bool) -> list[str]:
-    """Return the SVG of the colour scale, labelled with its smallest and largest value."""
     first, last = tick(low), tick(high)
     start, size, height = width(first) + 6, 120.0, 14.0
     step = size / _LEVELS

@@ -75,9 +75,7 @@ _FAMILIES = {"warm": ("#99000D", "#EF3B2C", "#EC7014", "#E6A800"), "cool": ("#08
 
 
 def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()) -> list[str]:
-    """Return `count` colours: up to eight from the palette, for more evenly spaced hues, alternately light and dark.
-
-    If `families` are given, each category gets one of four warm or one of four cool colours.
+    """Return the palette up to eight colours, then more evenly spaced hues; `families` give warm or cool colours.
 
     >>> category_colors(2), category_colors(9)[1], category_colors(2, ("cool", "warm"))
     (['#0072B2', '#D55E00'], 'hsl(40 75% 62%)', ['#08306B', '#99000D'])
@@ -92,8 +90,6 @@ def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()
 
 @dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """The position and the size of the axes."""
-
     x: Scale
     y: Scale
     left: float

@@ -37,8 +37,6 @@ _APPROXIMATION: Final = KINDS_EXPLAINED[-2][0]
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """One row of the table of findings."""
-
     question: str
     adversary: str
     sentence: str
@@ -67,8 +65,6 @@ class _PageClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class _PageTable:
-    """A table as the page shows it: `rows` are the rows shown, `more` is the number of rows that are not shown."""
-
     title: str
     caption: str
     columns: tuple[CellColumn, ...]
@@ -78,8 +74,6 @@ class _PageTable:
 
 @dataclass(frozen=True, kw_only=True)
 class _PageMap:
-    """A map as the page shows it, with panels as (label, SVG)."""
-
     title: str
     caption: str
     panels: tuple[tuple[str, str], ...]
@@ -88,8 +82,6 @@ class _PageMap:
 
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
-    """One chart of a page; `svg` is "" if the chart has nothing to draw."""
-
     title: str
     caption: str
     svg: str
@@ -185,7 +177,6 @@ def _claims(report: Report) -> list[_PageClaim]:
 
 
 def _pictures(report: Report, reading: Accuracy | None) -> list[_Picture]:
-    """Return the pictures of the estimated shares, the charts and the heat maps."""
     pictures = []
     if reading is not None and report.population is not None and report.utility is not None:
         estimates = charts.shares(report.population, report.utility, reading.rows)
@@ -226,7 +217,6 @@ def environment() -> Environment:
 
 
 def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
-    """Return the maps with their panels drawn as SVG."""
     ready = []
     for point_map in point_maps:
         drawn, caption = maps.draw(point_map), _tied(point_map.caption)
@@ -238,12 +228,10 @@ def _point_maps(point_maps: Iterable[PointMap]) -> list[_PageMap]:
 
 
 def _joined(caption: str, remark: str) -> str:
-    """Return a caption followed by a remark; either may be empty."""
     return f"{caption} {remark}".strip()
 
 
 def _picture(title: str, caption: str, drawn: Drawing | None, name: str) -> _Picture:
-    """Return the page's picture of the drawing `drawn`; ids in the SVG start with `name`."""
     if drawn is None:
         return _Picture(title=title, caption=f"{caption} No point of this chart is finite.", svg="", key=())
     beyond = " Lines that reach the edge of the chart continue outside it." if drawn.clipped else ""
@@ -265,7 +253,6 @@ def _row(finding: Finding, citations: tuple[Citation, ...], labels: tuple[str, .
 
 
 def _references(citations: Iterable[Citation]) -> tuple[_Reference, ...]:
-    """Return the distinct works of `citations`, numbered from 1 in order of use."""
     places: dict[tuple[str, str], dict[str, None]] = {}
     for citation in citations:
         places.setdefault(_work(citation), {})[plain(citation.where)] = None

@@ -34,17 +34,14 @@ def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
 
 
 def table(leading: int = 0, *, expand: bool = True) -> Table:
-    """Return an empty table with a line below its header."""
     return Table(box=box.SIMPLE_HEAD, expand=expand, padding=(0, 1), pad_edge=False, show_edge=False, leading=leading)
 
 
 def item(sentence: str) -> RenderableType:
-    """Return one list item with the sentence."""
     return items([(Text("-"), sentence)])
 
 
 def items(marked: Iterable[tuple[Text, str]]) -> RenderableType:
-    """Return a list of sentences, each preceded by its mark."""
     rows = Table.grid(padding=(0, 1, 0, 0))
     for mark, sentence in marked:
         rows.add_row(mark, text(sentence))

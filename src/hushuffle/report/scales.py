@@ -38,10 +38,7 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """Return about `most` tick positions: round numbers, on a logarithmic axis powers of ten.
-
-        A logarithmic axis over few decades also has ticks at 2 and 5 times the powers of ten. If this gives fewer than
-        two ticks, a logarithmic axis has the ticks of a linear axis.
+        """Return about `most` round numbers; on a logarithmic axis powers of ten, over few decades also 2 and 5 times.
 
         >>> Scale(low=90.0, high=11_000.0, log=True).ticks(6), Scale(low=0.0, high=1.0, log=False).ticks(5)
         ([100.0, 1000.0, 10000.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -62,9 +59,7 @@ class Scale:
         return inside if len(inside) > 1 else steps(self.low, self.high, most)
 
     def labelled(self, room: float, character: float, most: int) -> list[float]:
-        """Return at most about `most` ticks whose labels do not overlap on an axis of width `room`.
-
-        `character` is the width of one character, in the unit of `room`.
+        """Return about `most` ticks whose labels do not overlap; `room` and `character` (width) have the same unit.
 
         >>> Scale(low=0.0, high=120_000.0, log=False).labelled(300, 8, 6)
         [0.0, 50000.0, 100000.0]
@@ -87,10 +82,7 @@ def drawable(value: float, *, log: bool) -> bool:
 
 
 def scale(values: Iterable[float], *, log: bool, tight: bool = False) -> Scale | None:
-    """Return an axis for the drawable values among `values`; None if no value can be drawn.
-
-    A linear axis starts at 0 if at most half of the axis then stays empty. With `tight`, the axis goes from the
-    smallest to the largest value.
+    """Return an axis, None if nothing is drawable; a linear axis starts at 0 if at most half of it stays empty.
 
     >>> scale([0.25, 1.0, math.inf], log=False, tight=True), scale([0.25, 1.0], log=False)
     (Scale(low=0.25, high=1.0, log=False), Scale(low=0.0, high=1.05, log=False))

@@ -90,7 +90,6 @@ def _parts(report: Report, width: int) -> Iterable[RenderableType]:
 
 
 def _verdict(report: Report) -> Iterable[RenderableType]:
-    """Yield the verdict and a line for every target; nothing if there are no targets."""
     judged = verdict(report)
     if judged is None:
         return
@@ -103,7 +102,6 @@ def _verdict(report: Report) -> Iterable[RenderableType]:
 
 
 def _claims(report: Report) -> Iterable[RenderableType]:
-    """Yield the number of claims for each verdict, and a line for each claim."""
     if not report.claims:
         return
     yield text(count(report.claims), "bold")
@@ -198,7 +196,6 @@ def _cards(every: Sequence[CellColumn]) -> Iterable[RenderableType]:
 
 
 def _grid(shown: Sequence[CellColumn]) -> RenderableType:
-    """Return the columns as a table."""
     rows = table(expand=False)
     for column in shown:
         heading = Text.assemble(column.heading, *([("\n" + column.kind, "cyan")] if column.kind else []))
@@ -229,7 +226,6 @@ def _width(column: CellColumn) -> int:
 
 
 def _findings(learned: Iterable[Finding], unanswered: Iterable[Unanswered] = ()) -> RenderableType:
-    """Return a table of what each adversary learns, and of the questions without an answer."""
     rows = table(leading=1)
     rows.add_column("Adversary", ratio=9, overflow="fold")
     rows.add_column("What they learn", ratio=20, overflow="fold")

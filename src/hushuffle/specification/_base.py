@@ -45,7 +45,6 @@ class WithoutFiles:
 
     @property
     def form(self) -> CsvForm | None:
-        """The form of CSV files: None."""
         return None
 
 
@@ -54,7 +53,6 @@ class ShufflerSection(Section):
 
     kind: str
     mechanism: ClassVar[type[Shuffler]] = Shuffler
-    """The class of the shuffler."""
 
     @property
     def assumed(self) -> Mapping[str, str]:
@@ -63,26 +61,18 @@ class ShufflerSection(Section):
 
     @classmethod
     def declared(cls) -> Table:
-        """Return what the shuffler declares about itself."""
         return cls.mechanism.table or Table(kind="", about="", settings={})
 
     def build(self) -> Shuffler:
-        """Return the shuffler."""
         raise NotImplementedError
 
     @property
     def reveals(self) -> Reveals:
-        """What the order of the release reveals."""
         return self.build().reveals
 
 
 class File(Section):
-    """A whole file, such as a specification: its sections, and the rules on combinations of values.
-
-    Raises:
-        pydantic.ValidationError: a value or a combination of values breaks a rule; the functions that read a
-            file raise a `SpecificationError` instead.
-    """
+    """A whole file, such as a specification: its sections, and the rules on combinations of values."""
 
     @classmethod
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:  # noqa: ARG003
@@ -132,7 +122,6 @@ def either(first: str, second: str) -> dict[str, Any]:
 
 
 def refuse(rule: str, hint: str = "") -> NoReturn:
-    """Raise an error that pydantic collects as a problem, with a rule ("must ...") and a hint."""
     template = "{rule}. {hint}" if hint else "{rule}"
     raise PydanticCustomError("rule", template, {"rule": rule, "hint": hint})  # noqa: EM101 - a type, no message
 
@@ -221,5 +210,4 @@ class CsvKeys(Section):
 
     @property
     def form(self) -> CsvForm:
-        """The form of CSV files."""
         return CsvForm(encoding=self.encoding or UTF8, separator=self.separator)

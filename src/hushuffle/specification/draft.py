@@ -35,11 +35,7 @@ _LIKED: Final = ("text", "booleans", "whole numbers", "dates", "numbers")
 
 
 def candidates(found: Inspection) -> tuple[Profile, ...]:
-    """Return the columns that are suitable for a survey, the most suitable first.
-
-    Suitable columns have few values that many people share. Text comes before flags and numbers. Columns of two values
-    (often flags set by software) come after columns of more values.
-    """
+    """Return the columns that are suitable for a survey, the most suitable first: few values that many people share."""
     able = [
         column
         for column in found.columns
@@ -54,7 +50,6 @@ def candidates(found: Inspection) -> tuple[Profile, ...]:
 
 
 def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
-    """Return a sort key that places more suitable columns first."""
     share = column.counts["count"][0] / column.present if column.exact else 0.0
     return (
         column.distinct > _MOST,
@@ -68,12 +63,8 @@ def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
 def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
     """Return the text of a draft specification for a column; it is valid after the owner sets `person`.
 
-    Return None if too few records have each value of the column, so that no value may be listed.
-
-    Args:
-        found: the inspected table.
-        column: the column of the survey.
-        data: the name of the table in the specification.
+    The result is None if too few records have each value of the column, so that no value may be listed. `data` is the
+    name of the table in the specification.
     """
     population: dict[str, Any] = {"data": data}
     if found.form is not None:
@@ -115,7 +106,6 @@ def _person(inspection: Inspection, chosen: Profile) -> str:
 
 
 def _line(**keys: Any) -> str:
-    """Return one key of a file with its value."""
     return tomli_w.dumps(keys).rstrip("\n")
 
 
@@ -169,7 +159,6 @@ def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
 
 
 def _listed(column: Profile, population: dict[str, Any]) -> int:
-    """Return how many records have a value that is listed."""
     tidying = Tidying(trim=population.get("trim", False), casefold=population.get("casefold", False))
     if "bins" in population:
         return int(_in_numbers(column)["count"].sum())

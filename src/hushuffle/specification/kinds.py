@@ -36,7 +36,6 @@ class RandomizerSection(Section):
     kind: str
 
     def given(self) -> dict[str, Any]:
-        """Return the settings that the file gives."""
         return _given(self, _table(self.mechanism))
 
     @classmethod
@@ -45,7 +44,6 @@ class RandomizerSection(Section):
         return _table(cls.mechanism).given(raw)
 
     def build(self, k: int) -> Mechanism:
-        """Return the randomizer for k categories."""
         return self.mechanism.from_settings(k, self.given())
 
     def settled(self, built: Mechanism) -> dict[str, Any]:
@@ -81,7 +79,6 @@ def _table(mechanism: type[Mechanism | shufflers.Shuffler]) -> Table:
 
 
 def _given(section: Section, table: Table) -> dict[str, Any]:
-    """Return the settings that a section of the file gives."""
     settings = {name: getattr(section, name) for name in table.settings}
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -133,7 +130,6 @@ class DrawnDummies(Section):
     kind: str
 
     def law(self) -> shufflers.DummyLaw | shufflers.GeometricDummies:
-        """Return the distribution of the number of dummies."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -254,7 +250,6 @@ class Uninformed(Section):
     kind: Literal["uninformed"]
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return the adversary that guesses one person's answer."""
         return adversaries.Uninformed()
 
 
@@ -264,7 +259,6 @@ class Strong(Section):
     kind: Literal["strong"]
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return the adversary that guesses one person's answer."""
         return adversaries.Strong()
 
 
@@ -276,7 +270,6 @@ class Informed(Section):
     """Number of other people whose answers are known, at most n - 1."""
 
     def guesser(self) -> adversaries.Guesser | None:
-        """Return the adversary that guesses one person's answer."""
         return adversaries.Informed(m=self.m)
 
 

@@ -14,7 +14,7 @@ from hushuffle.model.number_grid import LARGEST
 from hushuffle.specification._base import Section
 
 _GRID: Final = ("low", "high", "levels")
-_PUBLIC: Final = "Bounds must be known beforehand: taken from the answers they would tell the smallest and the largest."
+_PUBLIC: Final = "Choose the bounds before the collection: bounds taken from the answers reveal the extreme answers."
 _OF_CATEGORIES: Final = ("otherwise", "trim", "casefold", "allow_categories_from_data")
 
 

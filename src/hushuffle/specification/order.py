@@ -41,7 +41,6 @@ class Groups(Section):
 
     @property
     def public(self) -> tuple[str, ...]:
-        """The columns of the data that must be public."""
         return tuple(name for name in (*(self.columns or ()), self.column, self.id) if name is not None)
 
 
@@ -76,8 +75,8 @@ class MallowsShuffle(ShufflerSection):
             UnsupportedProtocolError: always.
         """
         message = (
-            "A Mallows shuffle is made from public columns of the data, which are not read here. "
-            'Use hushuffle assess, or kind = "uniform".'
+            "A Mallows shuffle is computed from public columns of the data, and this command reads no data. "
+            'Use `hushuffle assess`, or set kind = "uniform" in [shuffler].'
         )
         raise UnsupportedProtocolError(message)
 
@@ -127,7 +126,7 @@ def order_problems(raw: Mapping[str, Any]) -> Iterator[Problem]:
     for place in readers[:1]:
         yield from _adversary(tables_in(raw, "adversaries")[place], raw, f"adversaries[{place}]")
     for place in readers[1:]:
-        hint = "One reads the order for all."
+        hint = "One adversary of this kind covers all people."
         yield Problem(key=f"adversaries[{place}].kind", rule="must be listed once", value='"order" again', hint=hint)
     if table_in(raw, "run").get("show_people") is True:
         yield from _map(raw)
@@ -139,14 +138,16 @@ def _shuffle(shuffler: Mapping[str, Any], population: Mapping[str, Any]) -> Iter
         yield Problem(key="population", rule="must be data for a Mallows shuffle", value="no data", hint=hint)
     given = [key for key in ("alpha", "theta") if key in shuffler]
     if len(given) != 1:
-        hint = "alpha is what the order may say, theta = alpha / sensitivity." if given else "For example alpha = 4.0."
+        hint = (
+            "alpha limits what the order reveals, theta = alpha / sensitivity." if given else "For example alpha = 4.0."
+        )
         value = "both" if given else "neither"
         yield Problem(key="shuffler", rule="must have either alpha or theta", value=value, hint=hint)
     groups = shuffler.get("groups")
     if isinstance(groups, dict):
         yield from _groups(groups, population)
         if shuffler.get("reference") == "sweep" and "columns" not in groups:
-            rule, hint = "must be another without columns of numbers", 'Use "best", "rcm" or "bfs".'
+            rule, hint = "must be another method if groups have no columns of numbers", 'Use "best", "rcm" or "bfs".'
             yield Problem(key="shuffler.reference", rule=rule, value='"sweep"', hint=hint)
 
 
@@ -190,16 +191,16 @@ def _adversary(adversary: Mapping[str, Any], raw: Mapping[str, Any], here: str) 
     if not isinstance(attack, dict):
         return
     if "radius" in attack and "columns" not in table_in(shuffler, "groups"):
-        hint = "A person's group is the neighbourhood."
+        hint = "Without columns of numbers, the neighbourhood of a person is the person's group."
         rule = "must be left out unless groups are made from columns of numbers"
         yield Problem(key=f"{here}.attack.radius", rule=rule, value=f"{attack['radius']}", hint=hint)
     private = population.get("column")
     if private is not None and attack.get("column") == private:
-        rule = "must be another than the private column"
+        rule = "must be a column other than the private column"
         yield Problem(key=f"{here}.attack.column", rule=rule, value=f'"{private}"')
     if not _reports_values(raw):
         rule = 'must be left out unless [randomizer] kind = "randomized-response"'
-        hint = "The attack lets released values vote."
+        hint = "The attack takes a majority vote of the values that people report."
         yield Problem(key=f"{here}.attack", rule=rule, value="a table", hint=hint)
 
 

@@ -50,7 +50,6 @@ class Arrangement:
 
     @property
     def n(self) -> int:
-        """Number of people."""
         return self.groups.n
 
     @property
@@ -74,8 +73,6 @@ class Arrangement:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The files that contain the columns of the people."""
-
     people: People
     data: str
     base_folder: Path
@@ -83,22 +80,17 @@ class Source:
 
     @property
     def where(self) -> dict[str, Any]:
-        """Keyword arguments of the files, for the functions that load columns."""
         return {"n": self.people.n, "kept": self.people.kept, "base_folder": self.base_folder, "form": self.form}
 
     @classmethod
     def of(cls, specification: Specification, people: People, base_folder: Path) -> Source:
-        """Return the source of a specification whose population is data."""
         data, form = specification.population.files, specification.population.form
         assert data is not None  # a rule of the specification
         return cls(people=people, data=data, base_folder=base_folder, form=form)
 
 
 def arranged(specification: Specification, people: People, base_folder: Path) -> Arrangement | None:
-    """Return the arrangement of a specification with a Mallows shuffle and data; None for other shufflers.
-
-    It raises the same errors as `arrangement`.
-    """
+    """Return None for other shufflers, and for populations without data."""
     if specification.shuffler.kind != "mallows":
         return None
     return arrangement(specification.shuffler, Source.of(specification, people, base_folder))
@@ -106,10 +98,6 @@ def arranged(specification: Specification, people: People, base_folder: Path) ->
 
 def arrangement(section: ShufflerSection, source: Source, given: Callable[[], Integers] | None = None) -> Arrangement:
     """Return the arrangement of a Mallows shuffle; `given` reads a public order, which is otherwise computed.
-
-    Raises:
-        SpecificationError: groups are larger than the population, or each group has only one person.
-        DataError, MissingDependencyError: the public columns or edges cannot be used.
 
     Source: docs/theory/order.md, Theorem 5.
     """
@@ -148,7 +136,6 @@ def arrangement(section: ShufflerSection, source: Source, given: Callable[[], In
 
 
 def coins(seed: int | str) -> Randomness:
-    """Return the source of randomness: reproducible if run.seed is set, else secure."""
     return secure() if seed == "secure" else reproducible(int(seed))
 
 

@@ -92,7 +92,7 @@ def relation(most: int) -> str:
     """
     if most == 1:
         return "replace one person's value, n fixed"
-    return f"replace all reports of one person (at most {most:,}), whose number stays"
+    return f"replace all reports of one person (at most {most:,}); the number of reports stays the same"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +236,6 @@ class DataPopulation(Numeric):
 
     @property
     def _meant(self) -> Categories:
-        """The categories, in whichever form the file gives them, or the levels of numbers."""
         if self.grid is not None:
             return self.grid
         if self.bins is not None:
@@ -281,7 +280,7 @@ class DataPopulation(Numeric):
     def answered(self, column: str | None, *, given: bool) -> Answered:  # noqa: ARG002 - others need files
         """Return the answers in the data; a requested `column` must be the column of this population."""
         if column not in (None, self.column):
-            unfit("population.column", "must be the column of --column", self.column)
+            unfit("population.column", "must be the same column as --column", self.column)
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         answers = Answers.of(self._meant, self.missing, otherwise=self.otherwise, tidying=self._tidying)
@@ -330,11 +329,11 @@ class CountedPopulation(WithoutFiles, Numeric):
     def answered(self, column: str | None, *, given: bool) -> Answered:
         """Return the meaning of the answers in `column`; the files must be `given` outside the specification."""
         if column is None or not given:
-            hint = "Or say --input and --column."
+            hint = "Pass `--input` and `--column`, or set data and column in [population]."
             unfit("population", "must have data and column for a collection", "a number of people", hint)
         if self.most > 1:
             hint = "Write [population] with data, column, categories and person: the column that identifies people."
-            unfit("population.reports_per_person", "needs person for a collection", f"{self.most}", hint)
+            unfit("population.reports_per_person", "needs population.person for a collection", f"{self.most}", hint)
         categories = self.grid or (self.categories if self.k is None else self.k)
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars

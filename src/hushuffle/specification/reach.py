@@ -114,11 +114,7 @@ class PublisherPopulation(CsvKeys, ReachPopulation):
         return tuple(self.publishers)
 
     def meet(self, base_folder: Path) -> Audiences:
-        """Return the audiences in the files.
-
-        Raises:
-            DataError: a file, its identifiers or the key cannot be used; no message shows an identifier or the key.
-        """
+        """No message shows an identifier or the key."""
         from hushuffle.tables.sketch_files import identifier_columns  # noqa: PLC0415 - only when needed
 
         encoder = BloomEncoder(bits=self.bits, hashes=self.hashes, key=self._key(base_folder))
@@ -201,7 +197,6 @@ def assumed_people(n: int, sizes: list[int]) -> npt.NDArray[np.int64]:
 
 
 def about_reach(raw: Mapping[str, Any]) -> bool:
-    """Return whether a specification, given as tables, describes a reach study."""
     population = raw.get("population")
     if isinstance(population, dict):
         return any(key in population for key in _KEYS)
@@ -272,7 +267,6 @@ class _Identifiers:
             self._seen.append(text.alias("identifier").unique())
 
     def members(self) -> pl.Series:
-        """Return the distinct identifiers that were read."""
         import polars as pl  # noqa: PLC0415 - only when needed
 
         return pl.concat(self._seen).unique()
@@ -290,11 +284,6 @@ def _exactly(members: list[pl.Series]) -> npt.NDArray[np.int64]:
 
 
 def _reached(people: npt.NDArray[np.int64]) -> int:
-    """Return the number of people in at least one audience.
-
-    Raises:
-        DataError: nobody.
-    """
     reached = int(people.sum())
     if not reached:
         fail("all audiences are empty, so there is no reach to measure.")

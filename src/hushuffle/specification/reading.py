@@ -35,7 +35,6 @@ def load(path: str | Path) -> Specification:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file."""
     file = Path(path)
     try:
         return file.read_bytes().decode("utf-8")
@@ -69,9 +68,6 @@ def tables_of(text: str) -> dict[str, Any]:
 def text_of(name: str, tables: Mapping[str, Any]) -> str:
     r"""Return tables of Python values as TOML.
 
-    Raises:
-        InvalidInputError: a value that TOML cannot express; `name` is the argument's name.
-
     >>> text_of("deployment", {"population": {"n": 9}})
     '[population]\nn = 9\n'
     """
@@ -96,10 +92,7 @@ def parsed(
     words: Vocabulary,
     prepare: Callable[[Mapping[str, Any]], tuple[Mapping[str, Any], tuple[Problem, ...]]] | None = None,
 ) -> AnyFile:
-    """Return the `model` in TOML `text`; `words` contains the tables that the file may have.
-
-    `prepare` reads the files that the text names, and returns the problems with these files.
-    """
+    """Return the `model` in TOML `text`; `prepare` reads the files that the text names, and returns their problems."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -235,7 +228,6 @@ class Collection:
 
 
 def _column(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of one column."""
     answers = {key: value for key, value in plain["population"].items() if key not in _SHARED}
     return {"name": name, **answers, "randomizer": plain["randomizer"]}
 
@@ -288,8 +280,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield problems with the shared keys of all columns that the check of a single column does not report."""
     for key in raw:
         if key not in _SECTIONS:
-            hint = _ELSEWHERE.get(key, f"Known here: {', '.join(_SECTIONS)}.")
-            yield Problem(key=key, rule="is not a known key", value=shown(raw[key]), hint=hint)
+            hint = _ELSEWHERE.get(key, f"Allowed keys: {', '.join(_SECTIONS)}.")
+            yield Problem(key=key, rule="is not a key here", value=shown(raw[key]), hint=hint)
     population = raw.get("population")
     if not isinstance(population, dict):
         hint = 'Set it, for example population = { data = "people.parquet" }.'
@@ -303,9 +295,9 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
         named = population.get("person") not in (NO_COLUMN, ASKED)
         for key in (key for key in population if key not in _SHARED or (key == "person" and named)):
-            allowed = _ONE_ROW if key in _OF_PERSONS else f"Known here: {', '.join(_SHARED)}."
+            allowed = _ONE_ROW if key in _OF_PERSONS else f"Allowed keys: {', '.join(_SHARED)}."
             hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else allowed
-            yield Problem(key=f"population.{key}", rule="is not a known key", value=shown(population[key]), hint=hint)
+            yield Problem(key=f"population.{key}", rule="is not a key here", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
         hint = "An order of release, even a noisy one, would link the reports of a person in two columns."
         rule = "must be a shuffler without an order for several columns"
@@ -313,7 +305,6 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems that concern several columns together."""
     columns = raw["columns"]
     if not isinstance(columns, list) or not columns:
         value = "none" if columns == [] else shown(columns)
@@ -327,9 +318,9 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
         here, name = f"columns[{position}]", _name(column)
         for key in column.keys() & _NOT_OF_COLUMNS.keys():
             value, hint = shown(column[key]), _NOT_OF_COLUMNS[key]
-            yield Problem(key=f"{here}.{key}", rule="is not a known key", value=value, hint=hint)
+            yield Problem(key=f"{here}.{key}", rule="is not a key here", value=value, hint=hint)
         if "column" in column and any(column["column"] == other.get("column") for other in before):
-            hint = "Everybody reports each answer once."
+            hint = "Each person reports each answer once."
             yield Problem(key=f"{here}.column", rule="must be distinct", value=shown(column.get("column")), hint=hint)
         elif name and name.casefold() in {_name(other).casefold() for other in before}:
             hint = "The reports go to folders with these names, and some systems ignore capital letters in names."
@@ -343,24 +334,21 @@ def _columns(raw: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _folder(name: str, key: str) -> Iterator[Problem]:
     if _NAME.fullmatch(name) is None:
-        hint = "It is the name of the folder of the reports; by default the name of the column."
+        hint = "This name is that of the folder of the reports; by default it is the name of the column."
         rule = "must have at most 100 letters, digits, _ and -"
         yield Problem(key=key, rule=rule, value=shown(name), hint=hint)
 
 
 def _keeps_order(raw: Mapping[str, Any]) -> bool:
-    """Return whether the release keeps some of the order of the reports."""
     return table_in(raw, "shuffler").get("kind") in ("mallows", "none")
 
 
 def _counted(raw: Mapping[str, Any]) -> bool:
-    """Return whether the population is a number of people, without data."""
     population = table_in(raw, "population")
     return "n" in population and "data" not in population
 
 
 def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
-    """Return the text of an ordinary specification with this column only."""
     population = table_in(raw, "population")
     shared = {key: population[key] for key in _SHARED if key in population}
     answers = {key: value for key, value in column.items() if key not in _BESIDES}
@@ -388,14 +376,12 @@ def _placed(problem: Problem, position: int) -> Problem:
 
 
 def _without_target(specification: Specification) -> Specification:
-    """Return the specification without the target epsilon, which applies to all columns together."""
     plain = specification.plain()
     plain["targets"].pop("epsilon", None)
     return Specification.model_validate(plain)
 
 
 def _tables(raw: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
-    """Return the columns that are tables, with their positions."""
     columns = raw["columns"] if isinstance(raw["columns"], list) else []
     return [(position, one) for position, one in enumerate(columns) if isinstance(one, dict)]
 

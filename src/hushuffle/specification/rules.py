@@ -58,7 +58,6 @@ def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator
 
 
 def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism | None:
-    """Return the mechanism; None if its settings are invalid."""
     section = RANDOMIZERS[kind]
     settings = section.given_in(randomizer)
     if k is not None and settings is not None:
@@ -68,7 +67,6 @@ def _made(kind: str, randomizer: Mapping[str, Any], k: int | None) -> Mechanism 
 
 
 def _truthful(kind: str, randomizer: Mapping[str, Any], k: int | None) -> bool:
-    """Return whether reports equal the true values, as far as the settings show."""
     mechanism = _made(kind, randomizer, k)
     law = None if mechanism is None else mechanism.law().symmetric
     return mechanism is None or (law is not None and law.lie == 0)
@@ -138,7 +136,6 @@ def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield problems with several reports of one person."""
     if "data" not in population:
         return
     person, most = population.get("person"), population.get("reports_per_person")
@@ -157,7 +154,6 @@ def _persons(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator[
 
 
 def _rounds(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem if the guarantee of several rounds is unknown."""
     rounds = raw.get("rounds")
     if isinstance(rounds, int) and rounds > 1:
         hint = "Assess one round. hushuffle.dp.compose composes rounds if their distribution is known."
@@ -277,10 +273,10 @@ Tables = Mapping[str, Any]
 
 
 def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, ...]]:
-    """Return the tables of a specification with the contents of the files that they name, and the problems with them.
+    """Return the tables with the contents of the files that they name, and the problems with these files.
 
-    `population.categories_file` becomes `categories`, and `randomizer.file` becomes `matrix`. If the tables have both
-    keys, the file name remains, so that the rules report the conflict.
+    If the tables have both keys (`categories_file` and `categories`, or `file` and `matrix`), the file name remains, so
+    that the rules report the conflict.
     """
 
     def labels(name: str) -> list[str]:

@@ -175,7 +175,6 @@ def json_schema() -> dict[str, Any]:
 
 
 def schema_of(model: type[Section], description: str) -> dict[str, Any]:
-    """Return the JSON schema of a file that `model` describes."""
     schema = model.model_json_schema(schema_generator=_Schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": description}
 

@@ -105,21 +105,17 @@ class SumSpecification(File):
 
     @property
     def times(self) -> int:
-        """Number of times that the same people are asked."""
         return self.rounds or 1
 
     @property
     def delta(self) -> float:
-        """The delta of all rounds together."""
         return min(self.sum.delta * self.times, 1.0)
 
     @property
     def wanted_delta(self) -> float:
-        """The delta of `targets.epsilon`."""
         return self.delta if self.targets.delta is None else self.targets.delta
 
     def altered(self, *, epsilon: float, delta: float, levels: int) -> SumSpecification:
-        """Return the specification with another epsilon, delta and number of levels."""
         plain = self.plain()
         changed = {
             "population": {**plain["population"], "levels": levels},
@@ -129,16 +125,11 @@ class SumSpecification(File):
 
     @property
     def asked(self) -> DataPopulation | CountedPopulation:
-        """The people who are asked; a reach study is an error."""
+        """A reach study has no such population and is an error."""
         assert isinstance(self.population, DataPopulation | CountedPopulation)  # a rule
         return self.population
 
     def build(self, n: int) -> SplitAndMix:
-        """Return the protocol for n people.
-
-        Raises:
-            SpecificationError: no protocol has this guarantee.
-        """
         grid = self.asked.grid
         assert grid is not None  # a rule
         given = {key: getattr(self.sum, key) for key in _KEYS}
@@ -195,12 +186,10 @@ def is_sum(text: str) -> bool:
 
 
 def load_deployment(path: str | Path) -> Collection | SumSpecification:
-    """Return the sum, or the collection of one column or of several, in the TOML file `path`."""
     return load_sum(path) if is_sum(read_text(path)) else load_collection(path)
 
 
 def load_sum(path: str | Path) -> SumSpecification:
-    """Return the specification of a sum in the TOML file `path`."""
     return parse_sum(read_text(path), file=str(path))
 
 

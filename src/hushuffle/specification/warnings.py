@@ -47,10 +47,7 @@ def deployment_warnings(protocol: Protocol, *, delta: float, level: float = LEVE
 
 
 def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Iterator[Warned]:
-    """Yield warnings about too little noise on each device, a large delta and few people.
-
-    `times` is the total number of reports of one person.
-    """
+    """Yield warnings about too little noise, a large delta and few people; `times` counts all reports of one person."""
     local = times * protocol.randomizer.local_epsilon
     if math.isinf(local) and protocol.randomizer.chosen_epsilon is None:
         yield Warned(
@@ -87,7 +84,7 @@ def privacy_warnings(protocol: Protocol, *, delta: float, times: int = 1) -> Ite
     if delta * protocol.n >= 1:
         yield Warned(
             key="large-delta",
-            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it allows to publish one answer.",
+            sentence=f"Delta is {delta:g}, not below 1/n = {1 / protocol.n:.2g}: it allows publishing an answer.",
             advice="Use a delta well below 1/n, for example 1/(10 n).",
         )
     if protocol.n < SMALL_CROWD:
@@ -223,11 +220,7 @@ def accuracy_warnings(protocol: Protocol, *, level: float = LEVEL) -> Iterator[W
 
 
 def people_to_show(protocol: Protocol, *, level: float = LEVEL) -> float:
-    """Return how many people must have a value for its expected count to be statistically significant at `level`.
-
-    Raises:
-        UnsupportedProtocolError: the randomizer's reports cannot be counted.
-    """
+    """Return how many people must have a value for its expected count to be statistically significant at `level`."""
     drawn = protocol.shuffler.dummy_law
     n, (read, others) = protocol.n, counted(protocol, dummies=drawn.middle if drawn else None)
     return n * float(read.thresholds(n=n, dummies=int(others), chance=level / protocol.randomizer.inputs).max())
@@ -280,8 +273,8 @@ def _error(protocol: Protocol) -> str:
 def _advice(better: Protocol, needed: float) -> str:
     table = better.randomizer.table
     assert table is not None  # it was found by it
-    shows = f"a value is significant if about {number(needed, up=True, digits=2)} people hold it"
+    shows = f"a value is significant if about {number(needed, up=True, digits=2)} people have it"
     return (
-        f'[randomizer] kind = "{table.kind}" does better with the same local epsilon: {_error(better)}'
+        f'[randomizer] kind = "{table.kind}" has a smaller standard error at the same local epsilon: {_error(better)}'
         f"{f', {shows}' if needed <= better.n else ''}."
     )

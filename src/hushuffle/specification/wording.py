@@ -20,7 +20,6 @@ from hushuffle.specification.statement import StatementSection, Vouched
 
 
 def _members(kinds: Any) -> tuple[type[Section], ...]:
-    """Return the classes in a union of sections, or the single class."""
     union = get_args(kinds)
     return get_args(union[0]) if union else (kinds,)
 
@@ -63,7 +62,7 @@ COLLECTION: Final = Vocabulary(sections=_SECTIONS, goes_with=_GOES_WITH, planned
 """The tables of a collection's specification."""
 _RULES: Final = {
     "missing": "must be given",
-    "extra_forbidden": "is not a known key",
+    "extra_forbidden": "is not a key here",
     "bool_type": "must be true or false",
     "dict_type": "must be a table",
     "float_type": "must be a number",
@@ -77,7 +76,6 @@ _KINDS: Final = ("literal_error", "union_tag_invalid", "union_tag_not_found")
 
 
 def problem(error: Mapping[str, Any], raw: Mapping[str, Any], words: Vocabulary = COLLECTION) -> Problem:
-    """Convert an error of pydantic about the tables `raw` to a problem."""
     path, section = _path(error, raw), str(next(iter(error["loc"]), ""))
     if error["type"] == "literal_error":
         if path[-1] != "kind" or path[0] == "population":
@@ -113,7 +111,6 @@ def shown(value: Any) -> str:
 
 
 def _word_problem(error: Mapping[str, Any], path: Sequence[str | int]) -> Problem:
-    """Return the problem of a word that is not an allowed value."""
     near = difflib.get_close_matches(str(error["input"]), str(error["ctx"]["expected"]).split("'")[1::2], n=1)
     hint = f'Did you mean "{near[0]}"?' if near else ""
     rule = f"must be {error['ctx']['expected']}".replace("'", '"')
@@ -137,7 +134,6 @@ def _kind_problem(error: Mapping[str, Any], path: Sequence[str | int], section: 
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as "a", "a or b", "a, b or c"."""
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
@@ -164,7 +160,7 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
             continue  # nearly always that of another table
         if any(key in model.model_fields for model in models):
             return f"It belongs to [{name}]." if name else "Move it to the top of the file, above all tables."
-    return f"Known here: {', '.join(allowed)}."
+    return f"Allowed keys: {', '.join(allowed)}."
 
 
 def _kinds(model: type[Section]) -> tuple[str, ...]:

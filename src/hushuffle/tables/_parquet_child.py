@@ -31,7 +31,6 @@ _BESIDES = 1 << 32  # address space of libraries, threads and buffers
 
 
 def block(stream: BinaryIO) -> bytes:
-    """Return the next block."""
     (length,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
     return _exactly(stream, length)
 
@@ -44,7 +43,6 @@ def _exactly(stream: BinaryIO, length: int) -> bytes:
 
 
 def answer(request: bytes, out: BinaryIO) -> None:
-    """Answer one request."""
     import polars as pl  # noqa: PLC0415 - where modules are is known now
 
     rows, _ = ASKED.unpack_from(request)
@@ -97,7 +95,6 @@ def _alone() -> None:
 
 
 def _listen(requests: queue.SimpleQueue[bytes]) -> None:
-    """Put requests into the queue as they arrive, even while another request is being answered."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             requests.put(block(sys.stdin.buffer))

@@ -38,12 +38,10 @@ class Bins:
 
     @property
     def dates(self) -> bool:
-        """Whether edges are dates."""
         return isinstance(self._finite[0], date)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the intervals."""
         return tuple(self._label(low, high) for low, high in pairwise(self.edges))
 
     @property

@@ -19,12 +19,11 @@ from hushuffle.tables.labels import Tidying, as_label, missing_label
 from hushuffle.tables.readings import Reading
 
 Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
-"""A table of conditions by category, a list of labels, bins, levels of numbers, or "from-data"."""
 
 MISSING: Final = -1
 UNSEEN: Final = -2
 OVERLAP: Final = -3
-"""Negative codes mark records that match no category, or several categories."""
+"""A negative code marks a record that matches no category, or several categories."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +39,14 @@ class Coding(ABC):
 
     @property
     def size(self) -> int:
-        """Number of categories."""
         return len(self.labels)
 
     @property
     def numeric(self) -> bool:
-        """Whether the column is compared with numbers."""
         return False
 
     @property
     def dates(self) -> bool:
-        """Whether the column is compared with dates."""
         return False
 
     @property
@@ -59,25 +55,23 @@ class Coding(ABC):
         return None
 
     def reading(self, column: str, dtype: pl.DataType) -> Reading:
-        """Return the column as numbers, text or dates, as necessary for the comparison with the categories."""
         return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
 
     @property
     def unfit(self) -> str:
-        """Words for records that match no category."""
         return "match no category" if self.grid is None else "hold no finite number"
 
     @property
     @abstractmethod
     def advice(self) -> str:
-        """Advice to the user for records that match no category."""
+        """Advice for records that match no category."""
 
     @abstractmethod
     def codes(self, reading: Reading) -> pl.Expr:
         """Return the code of every record, Int32: 0..k-1, MISSING, UNSEEN or OVERLAP."""
 
     def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
-        """Return the first and the last category that a record matches; they differ if categories overlap."""
+        """The first and the last matching category differ if categories overlap."""
         code = self.codes(reading)
         return code.alias("first"), code.alias("last")
 
@@ -292,10 +286,9 @@ def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The meaning of a private column's values: their `coding`, and the treatment of missing values.
+    """Missing values become the category `instead`; if it is None, they are omitted (`drop`) or refused.
 
-    Missing values become the category `instead`; if it is None, they are omitted (`drop`) or refused. Refused records
-    are set aside if they are at most `quarantine` per cent of all records; None: refused records are an error.
+    At most `quarantine` per cent of the records may be refused and set aside; None: a refused record is an error.
     """
 
     coding: Coding
@@ -307,10 +300,7 @@ class Answers:
     def of(
         cls, categories: Categories | int, missing: str, *, otherwise: str | None = None, tidying: Tidying | None = None
     ) -> Self:
-        """Return the answers for given categories (k: the codes 0..k-1) and a rule for missing values.
-
-        `otherwise` and `tidying` are only for categories with names; see `coding`.
-        """
+        """`categories` k: the codes 0..k-1. `otherwise` and `tidying` are only for categories with names."""
         if isinstance(categories, str):
             hint = "Released categories must not depend on the data. List the categories."
             _checks.reject("categories", "a table or a list", repr(categories), hint)
@@ -324,7 +314,6 @@ class Answers:
 
     @classmethod
     def with_coding(cls, rule: Coding, missing: str) -> Self:
-        """Return the answers for a coding with names and a rule `missing` for missing values."""
         if rule.grid is not None and missing not in ("refuse", "drop"):
             _checks.reject("missing", '"refuse" or "drop" for numbers', repr(missing))
         return cls(coding=rule, drop=missing == "drop", instead=missing_label(missing, rule.labels))
@@ -337,17 +326,14 @@ class Answers:
 
     @property
     def k(self) -> int:
-        """Number of categories."""
         return self.coding.size if self.instead is None else len(self.labels)
 
     @property
     def missing_advice(self) -> str:
-        """What to do about missing values."""
         return f'Set missing = "drop"{" or to a category" if self.labels and self.coding.grid is None else ""}.'
 
     @property
     def refuses_missing(self) -> bool:
-        """Whether missing values are refused."""
         return not self.drop and self.instead is None
 
     def settled(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:

@@ -61,7 +61,6 @@ class Condition:
 
     @property
     def numeric(self) -> bool:
-        """Whether the condition compares with a number."""
         return any(not isinstance(clause.value, str) for clauses in self.alternatives for clause in clauses)
 
     def changed(self, change: Callable[[str], str]) -> Condition:
@@ -76,7 +75,6 @@ class Condition:
         return replace(self, alternatives=alternatives)
 
     def matches(self, *, numbers: pl.Expr, texts: pl.Expr) -> pl.Expr:
-        """Return which records match, given the column read as numbers and as text."""
         return _joined(
             operator.or_,
             (

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from hushuffle import _checks
 
 KINDS: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-"""File name extensions of tables in text form."""
 
 UTF8: Final = "utf-8"
 _BLOCK: Final = 1 << 22
@@ -46,7 +45,6 @@ class CsvForm:
         return codecs.lookup(self.encoding).name not in (UTF8, "ascii", "utf-8-sig")
 
     def separator_of(self, path: Path) -> str:
-        """Return the separator of the fields of a file."""
         return self.separator or ("\t" if path.name.endswith((".tsv", ".tsv.gz")) else ",")
 
 
@@ -60,7 +58,6 @@ def separator_name(separator: str) -> str:
 
 
 def check_encoding(encoding: str) -> None:
-    """Raise an error if a name is not the name of a text encoding."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
@@ -80,12 +77,11 @@ def check_separator(separator: str) -> None:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return a file, unpacked, to be read."""
     return cast("BinaryIO", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def _plain_blocks(path: Path) -> Iterator[bytes]:
-    """Yield a file some bytes at a time; in a field that nobody reads it may be no text."""
+    """The blocks are not checked to be text: a field that is never read may have any bytes."""
     with opened(path) as stream:
         while block := stream.read(_BLOCK):
             yield block
@@ -125,8 +121,8 @@ def record_ends(text: bytes) -> npt.NDArray[np.intp]:
 class Irregular:
     """A record whose number of `fields` differs from the number of `names`, or that never ends (`open`).
 
-    `line` is the number of the record's first line. `several`: the record has more than one line, by line breaks in
-    quotation marks. `record` is the number of the record; the first record below the line of names has number 1.
+    `line` is the number of its first line. `record` counts from 1, below the line of names. `several`: quotation marks
+    contain line breaks.
     """
 
     line: int
@@ -185,7 +181,6 @@ def irregular_records(path: Path, form: CsvForm) -> Iterator[Irregular]:
 
 
 def first_irregular(path: Path, form: CsvForm) -> Irregular | None:
-    """Return the first record of a file with a wrong number of fields, if any."""
     return next(irregular_records(path, form), None)
 
 

@@ -59,7 +59,6 @@ def marks_missing(value: str) -> bool:
 
 
 def missing_marks(column: Profile) -> tuple[Doubt, ...]:
-    """Return the values of a column that seem to mark a missing answer."""
     if column.kind == "dates" or not column.exact:
         return ()
     rows = column.counts.head(_LOOKED).iter_rows()

@@ -26,7 +26,6 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII
 
 
 def check_kind(path: Path) -> None:
-    """Raise an error if the suffix of a file is not supported."""
     if path.suffix not in KINDS:
         _checks.reject("out", f"a file of these kinds: {', '.join(KINDS)}", path.name)
 
@@ -81,16 +80,12 @@ def _ends(intervals: npt.NDArray[np.float64], of: str = "") -> dict[str, npt.NDA
 
 
 def frequency_text(table: pl.DataFrame, facts: dict[str, Any]) -> str:
-    """Return a table of frequencies as JSON text, with the entries of `facts` in addition."""
     document = {"schema_version": 1, "content": "frequencies", **facts, "frequencies": table.to_dicts()}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def save_frequencies(path: Path, table: pl.DataFrame, facts: dict[str, Any]) -> None:
-    """Write a table of frequencies as .csv, .parquet or .json (with `facts`): the whole file or nothing.
-
-    Texts in a .csv file are changed by `in_cell`.
-    """
+    """Write a table as .csv (texts as by `in_cell`), .parquet or .json (with `facts`): the whole file or nothing."""
     check_kind(path)
     content = BytesIO()  # written by Polars into the file itself, a full disk would not be told from a mistake
     if path.suffix == ".csv":
@@ -116,7 +111,6 @@ def in_cell(text: str) -> str:
 
 
 def columns_text(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> str:
-    """Return the tables of several columns as JSON text, by name of the column, each with its facts."""
     columns = {name: {**facts[name], "frequencies": table.to_dicts()} for name, table in tables.items()}
     document = {"schema_version": 1, "content": "frequencies of columns", "columns": columns}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -132,14 +126,13 @@ def save_columns(path: Path, tables: Mapping[str, pl.DataFrame], facts: Mapping[
 
 
 def save_text(path: Path, text: str) -> None:
-    """Write a text to a file: the whole text or nothing."""
+    """The file gets the whole text, or is unchanged."""
     with _whole(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing; it replaces the target only when it is complete."""
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     with naming(path), ExitStack() as undo:
         undo.callback(new.unlink, missing_ok=True)

@@ -54,8 +54,8 @@ _PERSON: Final = re.compile(
 class Profile:
     """A column: `counts` are its values as text with their numbers of records, most frequent first.
 
-    For a column of an unsupported type (such as lists), only `missing` and `present` are known. For a column of very
-    many distinct values, `counts` covers only the first records, and `distinct` is an estimate (`exact` is False).
+    Columns of an unsupported type have only `missing` and `present`. With very many distinct values, `counts` covers
+    only the first records, and `distinct` is an estimate (`exact` is False).
     """
 
     name: str
@@ -69,7 +69,6 @@ class Profile:
 
     @property
     def repeats(self) -> float:
-        """Records for each value, on average."""
         return self.present / max(self.distinct, 1)
 
     @property
@@ -109,14 +108,12 @@ class Profile:
 
     @property
     def tidying(self) -> Tidying:
-        """The tidying that merges values that differ only in spaces around them or in capital letters."""
         both = self.different(_TIDY)
         return Tidying(
             trim=both < self.different(Tidying(casefold=True)), casefold=both < self.different(Tidying(trim=True))
         )
 
     def different(self, tidying: Tidying) -> int:
-        """Return the number of different counted values after `tidying`."""
         return self.counts.select(tidying.of(pl.col("value"))).to_series().n_unique()
 
 
@@ -132,7 +129,6 @@ class Inspection:
     columns: tuple[Profile, ...]
 
     def column(self, name: str) -> Profile:
-        """Return the column with this name."""
         return next(column for column in self.columns if column.name == name)
 
     @property
@@ -152,13 +148,8 @@ def inspect_table(
 ) -> Inspection:
     """Return an inspection of `columns` of a table (all by default): a file, a glob, or "statsmodels:NAME".
 
-    With `people`, other columns that may identify people are inspected as well.
-
-    Encoding and separator of CSV files are guessed from the first file. Memory contains at most a million different
-    values, and a block of records.
-
-    Raises:
-        DataError: the table cannot be read, or lacks a column.
+    With `people`, other columns that may identify people are inspected as well. Encoding and separator of CSV files are
+    guessed from the first file. Memory contains at most a million different values, and a block of records.
 
     >>> found = inspect_table("statsmodels:fair", columns=["affairs"])
     >>> found.records, found.columns[0].kind, found.columns[0].counts.row(0)
@@ -183,7 +174,6 @@ def inspect_parts(
     form: CsvForm | None = None,
     progress: Progress | None = None,
 ) -> Inspection:
-    """Return an inspection of files that are open, as `inspect_table` does for a `source`."""
     parts[0].dtypes(*columns)  # those that are named are there
     names = tuple(columns) if columns and not people else tuple(parts[0].schema().names())
     tallies = [_Tally(name, held=max(1000, _HELD // len(names))) for name in names]
@@ -222,7 +212,7 @@ def _unread(dtype: pl.DataType) -> bool:
 
 
 class _Tally:
-    """Counts the values of a column, as long as they are not too many, and keeps the smallest hashes of them."""
+    """Counts a column's values while they are few, and stores the smallest hashes of them."""
 
     def __init__(self, name: str, *, held: int) -> None:
         self.name, self._held = name, held
@@ -232,7 +222,6 @@ class _Tally:
         self._missing = self._present = self._numbers = self._whole = self._dates = 0
 
     def add(self, values: pl.Series) -> None:
-        """Take more values."""
         texts = values.drop_nulls()
         self._missing += values.len() - texts.len()
         self._present += texts.len()
@@ -251,7 +240,6 @@ class _Tally:
             self._exact = self._counts.height <= self._held
 
     def profile(self, dtype: pl.DataType, *, typed: bool) -> Profile:
-        """Return the profile of the column."""
         if _unread(dtype):
             self._counts, self._exact = self._counts.clear(), True
         return Profile(
@@ -317,7 +305,7 @@ def _decodes(path: Path, encoding: str) -> bool:
 
 
 def _guessed_separator(path: Path, encoding: str) -> str | None:
-    """Return what cuts the first lines into the most fields, the same number in most of them."""
+    """Return the separator that cuts the first lines into the most fields, the same number in most of them."""
     text = next(text_blocks(path, encoding), b"")[:_LIMIT].decode(errors="ignore").lstrip("\ufeff\r\n")
     best, most = None, 0
     for separator in _SEPARATORS:

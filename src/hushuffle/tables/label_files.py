@@ -22,10 +22,6 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
     Files must be UTF-8. Spaces around a line of text are removed; blank lines are ignored. Messages contain no label,
     since the file may contain answers by mistake.
 
-    Raises:
-        DataError: the file cannot be read, has a label twice, an empty label in a CSV file, or a label that cannot
-            be printed on one line.
-
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     written = Path(folder, "towns.txt").write_text("Bern\nChur\n")

@@ -51,7 +51,6 @@ class Tidying:
     casefold: bool = False
 
     def of(self, texts: pl.Expr) -> pl.Expr:
-        """Return tidy texts."""
         texts = texts.str.strip_chars() if self.trim else texts
         return texts.str.to_lowercase() if self.casefold else texts
 
@@ -66,7 +65,6 @@ class Tidying:
         return str(pl.select(self.of(pl.lit(text))).item())
 
     def names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return tidy names."""
         if self == Tidying():
             return tuple(names)
         import polars as pl  # noqa: PLC0415 - only when needed

@@ -26,11 +26,7 @@ _SINGLE: Final = 1e-6
 
 
 def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
-    """Return the rows of the matrix in the file `name`, relative to `base_folder`; each row sums to 1.
-
-    Raises:
-        DataError: the file is missing or contains no such matrix; the message names the row or line.
-    """
+    """Return the rows of the matrix in the file `name`, relative to `base_folder`; each row sums to 1."""
     path = base_folder / name
     read = _READERS.get(path.suffix.lower())
     if read is None:

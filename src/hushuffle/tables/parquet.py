@@ -46,11 +46,8 @@ class UnreadableFile(DataError):  # noqa: N818 - what is the case
 def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS) -> Iterator[pl.DataFrame]:
     """Yield the result of `query` on the Parquet file `path`: first an empty table with the columns' types.
 
-    Args:
-        query: built on `pl.scan_parquet(path)` with an absolute path, without Python functions.
-        path: the only file that the query reads.
-        name: name of the file in messages.
-        rows: approximate number of rows in each yielded table.
+    The query is built on `pl.scan_parquet(path)` with an absolute path, without Python functions, and reads no other
+    file.
     """
     try:
         with path.open("rb"):
@@ -79,7 +76,6 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
 
 
 def _explain(code: int, path: Path, name: str) -> NoReturn:
-    """Say why a reader has ended with this exit code."""
     if code == child.NO_LIBRARIES:
         fail("the process that reads Parquet files cannot be started: Polars cannot be imported.")
     if -code in _FROM_OUTSIDE:
@@ -91,17 +87,17 @@ def _explain(code: int, path: Path, name: str) -> NoReturn:
 
 
 def _unreadable(path: Path, name: str) -> NoReturn:
-    # What the reader said may quote the data: it is not chained.
+    # The child's message may quote the data, so it is not chained.
     message = f"{name} is not a readable Parquet file: it may be truncated or damaged. Write it again."
     raise UnreadableFile(message, path) from None
 
 
 class _Failed(Exception):  # noqa: N818 - what is the case
-    """The reader says that it cannot read the file."""
+    """The child process reports that it cannot read the file."""
 
 
 class _Ended(Exception):  # noqa: N818 - what is the case
-    """The reader has ended."""
+    """The child process has ended."""
 
 
 class _Reader:
@@ -120,13 +116,12 @@ class _Reader:
             )
         except OSError as error:
             fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
-        # One that nobody holds any more, as after an interrupt, ends too.
+        # A child process without a user, as after an interrupt, ends too.
         self._over = weakref.finalize(self, _ended, self._process, os.getpid())
         places = [place for place in sys.path if isinstance(place, str)]
         self._ask(json.dumps([places, _PATIENCE]).encode())
 
     def answers(self, query: bytes, rows: int, size: int) -> Iterator[pl.DataFrame]:
-        """Yield the tables that a query gives."""
         self._ask(child.ASKED.pack(rows, size) + query)
         while True:
             kind, length = child.ANSWER.unpack(self._exactly(child.ANSWER.size))
@@ -138,7 +133,6 @@ class _Reader:
             yield pl.read_ipc_stream(BytesIO(content))
 
     def alive(self) -> bool:
-        """Say whether the process is still there."""
         return self._process.poll() is None
 
     def code(self) -> int:
@@ -146,7 +140,6 @@ class _Reader:
         return self._process.wait()
 
     def end(self) -> None:
-        """End the child process if it still runs."""
         self._over()
 
     def _ask(self, block: bytes) -> None:
@@ -171,7 +164,7 @@ class _Reader:
 
 
 def _ended(process: subprocess.Popen[bytes], owner: int) -> None:
-    """End a process; in a fork of its owner only let go of it."""
+    """End a process; in a fork of its owner, only drop its pipes."""
     if os.getpid() == owner:
         with process:
             process.kill()
@@ -202,5 +195,5 @@ def _end_idle() -> None:
 
 atexit.register(_end_idle)
 if hasattr(os, "register_at_fork"):
-    # A forked process must not talk to a reader that answers its parent.
+    # A forked process must not use a child process that answers its parent.
     os.register_at_fork(after_in_child=_idle.clear)

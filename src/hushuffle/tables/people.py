@@ -26,8 +26,8 @@ _ROOM: Final = 1 << 20
 class _HeldRecords:
     """Records in memory as parallel arrays: hash of the person, random word, value and number.
 
-    `spelled` is a hash of the id as it is written, and `seen` how many records were seen of the person, said by the
-    first that is held, 0 by the others.
+    `spelled` is a hash of the id as it is written. `seen` is the number of records of the person so far, stored at the
+    person's first record in memory; 0 at the others.
     """
 
     whose: Words
@@ -38,7 +38,6 @@ class _HeldRecords:
     seen: Integers
 
     def taken(self, places: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> _HeldRecords:
-        """Return some of them."""
         return _HeldRecords(**{name: column[places] for name, column in vars(self).items()})
 
 
@@ -68,7 +67,6 @@ class FewOfEach:
     def add(
         self, persons: pl.Series, words: Words, values: Integers, records: npt.NDArray[np.integer] | None = None
     ) -> None:
-        """Add records: their people (ids as text), a random word for each, their values, and their numbers, if any."""
         block = _HeldRecords(
             whose=normal_ids(persons).hash(seed=self._seed).to_numpy(),
             words=words,
@@ -85,7 +83,6 @@ class FewOfEach:
 
     @property
     def people(self) -> int:
-        """How many different people have records."""
         return int(np.unique(self._settle().whose).size)
 
     @property
@@ -95,17 +92,14 @@ class FewOfEach:
 
     @property
     def records(self) -> Words:
-        """The numbers of the selected records, in the order of `values`."""
         return self._settle().numbers
 
     @property
     def left_out(self) -> int:
-        """Number of records that were omitted because a person had too many."""
         return self._taken - self.values.size
 
     @property
     def largest(self) -> int:
-        """The largest number of records of one person."""
         return int(self._settle().seen.max(initial=0))
 
     def refuse_spellings(self, column: str) -> None:
@@ -119,7 +113,6 @@ class FewOfEach:
             )
 
     def _settle(self) -> _HeldRecords:
-        """Drop the records beyond the limit, and return the kept records."""
         if self._fresh:
             blocks = [vars(block) for block in self._held]
             held = _HeldRecords(**{name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]})
@@ -161,7 +154,6 @@ _NORMAL: Final = r"^(?:0|[1-9][0-9]*|[a-z0-9_@.-]*[a-z_@][a-z0-9_@.-]*)$"
 
 
 def normal_ids(ids: pl.Series) -> pl.Series:
-    """Return ids (text) in their normal form."""
     if ids.str.contains(_NORMAL).all(ignore_nulls=False):
         return ids
     return pl.select(normal(pl.lit(ids))).to_series().alias(ids.name)

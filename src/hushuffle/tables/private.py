@@ -25,7 +25,6 @@ from hushuffle.tables.refused import Refused
 from hushuffle.tables.sources import Part, open_all, open_source
 
 BATCH: Final = 1 << 18
-"""Records in a batch, at most."""
 
 _MOST_LABELS: Final = 100_000
 _LABELS_FROM_DATA: Final = Warned(
@@ -37,7 +36,7 @@ _MISSING: Final = "Empty fields, blank lines and NaN count as missing."
 _UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
 _NAMELESS: Final = {
     "id": ("have no id", "Every record needs one."),
-    "person": ("do not say whose they are", "Every record needs a person."),
+    "person": ("name no person", "Every record needs a person."),
 }
 
 
@@ -45,9 +44,8 @@ _NAMELESS: Final = {
 class Column:
     """A private column: `values`, integers 0..k-1, shape (n,), read-only; label `domain.labels[i]` has code i.
 
-    `source` names the source of the data. `dropped` is the number of records that were omitted because the value is
-    missing. `kept`, shape (records,), marks the other records; None: all. If a column identifies people, `people` is
-    the number of different people, and `beyond` the number of records that were omitted because a person had too many.
+    `kept`, shape (records,), marks all records except the `dropped` ones (missing values); None: all. `people` and
+    `beyond` (records over the limit per person) are present if a column identifies people.
     """
 
     values: npt.NDArray[np.int64] = field(repr=False)
@@ -61,11 +59,9 @@ class Column:
 
     @property
     def n(self) -> int:
-        """Number of records, which is the number of people if each person has one record."""
         return self.values.size
 
     def population(self) -> Population:
-        """Return the population of the column, with the true counts by category."""
         counts = np.bincount(self.values, minlength=self.domain.k)
         return Population(
             n=self.n,
@@ -96,25 +92,18 @@ def load_column(
 ) -> Column:
     """Return `column` of `source` as codes. Memory: 12 bytes for each record, and a block of records.
 
-    A source is "statsmodels:NAME", a file (.csv, .tsv, either with .gz, .parquet) or a glob of files; relative paths
-    start at `base_folder`, or the current folder. CSV has one line of names; without a `form` it is UTF-8, with
-    commas, or with tabs in .tsv files. Categories are a table of conditions ({"none": "== 0", "some": "> 0"}), of which
-    every record matches exactly one, a list of labels, compared as text, `Bins` of numbers or dates, or "from-data", if
-    that is allowed. `tidying` is applied to text before it is compared. Missing values are refused, dropped ("drop"),
-    or become a category. Other values without a category go into the category `otherwise`, if it is given.
+    A source is "statsmodels:NAME", a file (.csv, .tsv, either with .gz, .parquet) or a glob of files. CSV has one line
+    of names; without a `form` it is UTF-8, with commas, or with tabs in .tsv files. Categories are a table of
+    conditions ({"none": "== 0", "some": "> 0"}), of which every record matches exactly one, a list of labels, compared
+    as text, `Bins` of numbers or dates, or "from-data", if that is allowed. Missing values are refused, dropped
+    ("drop"), or become a category. Other values without a category go into the category `otherwise`, if it is given.
 
-    Missing values are null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN.
-    The text NaN in a CSV file is missing only if the categories are conditions on numbers.
+    Missing values are null (an empty field of a CSV file, also when quoted, and a blank line), empty text, and NaN. The
+    text NaN in a CSV file is missing only if the categories are conditions on numbers.
 
     If the column `person` identifies people, at most `reports_per_person` non-missing records of each person are used,
-    chosen by `rng` (`secure()` by default).
-
-    Records that do not fit are set aside if they are at most `quarantine` per cent of all; None: they are an error.
-
-    Raises:
-        DataError: the data cannot be read or do not fit; the message has the numbers of records, but no value.
-        InvalidInputError: `categories`, `missing` or `otherwise` is invalid.
-        MissingDependencyError: statsmodels is not installed.
+    chosen by `rng` (`secure()` by default). Records that do not fit are set aside if they are at most `quarantine` per
+    cent of all; None: they are an error.
 
     >>> fair = load_column("statsmodels:fair", column="affairs", categories={"none": "== 0", "some": "> 0"})
     >>> fair.n, fair.population().counts
@@ -185,7 +174,6 @@ def _clipped(count: int, total: int) -> Warned:
 
 
 def _nobodys(reader: TableReader, answers: Answers, table: pl.DataFrame, person: str | None) -> list[str]:
-    """Return a problem with the number of kept records that name no person, if there are any."""
     if person is None:
         return []
     unnamed = table["person"].is_null().to_numpy()
@@ -200,14 +188,12 @@ def _nobodys(reader: TableReader, answers: Answers, table: pl.DataFrame, person:
 
 
 def _whose(person: str | None) -> dict[str, tuple[str, Rule]]:
-    """Return how the column is read that says whose records are, if there is one."""
     return {} if person is None else {"person": (person, ID)}
 
 
 def _read(
     reader: TableReader, column: str, answers: Answers, person: str | None
 ) -> tuple[Refused | None, npt.NDArray[np.bool_], pl.DataFrame]:
-    """Return all records, and which of them fit."""
     if answers.quarantine is None:
         table = reader.whole()
         return None, np.ones(table.height, dtype=np.bool_), table
@@ -221,7 +207,6 @@ def _read(
 
 
 def _too_many(refused: Refused | None, total: int) -> list[str]:
-    """Return a problem if more records do not fit than may be set aside."""
     if refused is None:
         return []
     return [f"{refused.count:,} of {total:,} records do not fit ({share(refused.count, total)}). {refused.limit}"]
@@ -232,7 +217,6 @@ class WrongRecords(DataError):  # noqa: N818 - what is the case
 
 
 def refuse_all(where: str, problems: Sequence[str]) -> None:
-    """Raise one error with all problems of a column, if there are any."""
     if not problems:
         return
     message = f"{where}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{where}:", *problems])
@@ -242,10 +226,7 @@ def refuse_all(where: str, problems: Sequence[str]) -> None:
 def wrong_answers(
     reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
 ) -> list[str]:
-    """Return sentences on the problems of a column's records: how many of `total` records, and the first records.
-
-    If categories have names, the advice on records without a category names the keys `more`.
-    """
+    """Return sentences on the problems of a column's records: how many of `total` records, and the first records."""
     faults, problems = reader.faults[name], []
     if faults.counts[UNSEEN]:
         named = answers.labels and answers.coding.grid is None
@@ -326,9 +307,6 @@ class Batch:
 class ColumnBatches:
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
-    `answers` defines the meaning of the values. The text of the columns `ids` and `person`, if given, is read, too.
-    `called` maps a source to its name in messages; no message contains a value. CSV files have the form `form`.
-
     After the first record that does not fit, no more records are yielded; at the end of all files, `WrongRecords` is
     raised with their number. With `answers.quarantine`, a limited number of them is set aside (`refused`) instead.
     """
@@ -364,7 +342,6 @@ class ColumnBatches:
         return sum(part.count() for part in self._reader.parts)
 
     def check(self) -> None:
-        """Read all records only to check them."""
         for _ in self:
             pass
 
@@ -398,7 +375,6 @@ class ColumnBatches:
             self._refuse(nameless, total)
 
     def _refuse(self, nameless: Mapping[str, Faults], total: int) -> None:
-        """Raise an error that lists all problems of the records."""
         parts = self._reader.parts
         of = parts[0].name if len(parts) == 1 else f"{len(parts):,} files"
         where, problems = f"column {self._column!r} of {of}", []

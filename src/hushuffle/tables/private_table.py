@@ -50,10 +50,6 @@ def load_table(
     `source`, `base_folder` and `form` (of CSV files) are as in `load_column`. `missing="drop"` omits every record in
     which a column is missing.
 
-    Raises:
-        DataError: the data cannot be read or do not fit; the message contains no value.
-        MissingDependencyError: statsmodels is not installed.
-
     >>> table = load_table("statsmodels:fair", categories={"religious": [1, 2, 3, 4]}, numbers=["educ"])
     >>> table.n, table.groups["religious"][:3].tolist(), table.numbers["educ"][:3].tolist()
     (6366, [2, 0, 0], [17.0, 14.0, 16.0])

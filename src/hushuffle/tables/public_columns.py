@@ -23,11 +23,7 @@ _MOST_LABELS: Final = 100
 
 
 class Where(TypedDict, total=False):
-    """Which records are people, and how to read them.
-
-    `kept`, shape (records,), marks the records that are people, as `Column.kept`; None: all. `base_folder` is the start
-    of relative paths. CSV files have the form `form`.
-    """
+    """`kept`, shape (records,), marks the records that are people, as `Column.kept`; None: all."""
 
     kept: Mask | None
     base_folder: Path | None
@@ -106,8 +102,8 @@ def load_edges(
 ) -> npt.NDArray[np.int64]:
     """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.
 
-    Edges of records that are not marked in `kept` are omitted. `names`, shape (records,), are the distinct names of the
-    records in the file; None: the file numbers the records from 0.
+    Edges of records outside `kept` are omitted. `names`, shape (records,), are distinct; None: records are numbered
+    from 0.
     """
     records = n if kept is None else kept.size
     people = np.full(records, -1, dtype=np.int64)
@@ -133,7 +129,7 @@ def _ends(part: Part) -> npt.NDArray[np.str_]:
     schema = part.schema()
     if len(schema) < 2:
         fail(f"{part.name} must have two columns: the two people of each edge.")
-    # Nobody has asked for their names, and without a line of names they are a record: messages call them by number.
+    # The user did not request these names, and they may be a record: messages give the column's number.
     for number, dtype in zip((1, 2), schema.dtypes(), strict=False):
         check_type(part, f"column {number}", TEXT, dtype)
     table = part.collect(*(TEXT.read(name, schema[name]) for name in schema.names()[:2]))
@@ -149,7 +145,6 @@ def _texts(source: str, column: str, *, n: int, **where: Unpack[Where]) -> pl.Se
 
 
 def _read(source: str, columns: Sequence[str], rule: Rule, *, n: int, **where: Unpack[Where]) -> pl.DataFrame:
-    """Return the columns of the people."""
     wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
     file = open_source(source, base_folder=where.get("base_folder") or Path(), form=where.get("form"))
     table, people = TableReader(file, wanted).whole(), where.get("kept")
@@ -159,7 +154,7 @@ def _read(source: str, columns: Sequence[str], rule: Rule, *, n: int, **where: U
 
 
 def _refuse(source: str, columns: Sequence[str], rule: Rule, table: pl.DataFrame, what: str, mask: Mask | None) -> None:
-    """Say how many people lack a value, and which records they are, counted in the file."""
+    """Raise an error with the number of people without a value, and their record numbers in the file."""
     wrong = np.logical_or.reduce([rule.marks(column) < 0 for column in table.iter_columns()])
     marks = np.zeros(wrong.size if mask is None else mask.size, dtype=np.int8)
     marks[slice(None) if mask is None else mask] = np.where(wrong, MISSING, 0)

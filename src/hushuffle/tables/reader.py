@@ -25,7 +25,6 @@ _SHOWN: Final = 5
 
 
 def nulls(values: pl.Series) -> Marks:
-    """Mark nulls as missing."""
     return np.where(values.is_null().to_numpy(), MISSING, 0)
 
 
@@ -74,15 +73,11 @@ def _as_text(column: str, _: pl.DataType) -> pl.Expr:
 
 
 def _plain(dtype: pl.DataType) -> bool:
-    """Return whether values of a type are text, numbers or booleans."""
     return bool(_kind(dtype))
 
 
 NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=_plain)
-"""Reads finite numbers: a missing value becomes null, and text that is not a number becomes NaN.
-
-NaN and infinity are marked as unseen.
-"""
+"""Finite numbers: a missing value is null; text that is no number is NaN. NaN and infinity are marked as unseen."""
 
 TEXT: Final = Rule(read=_text, takes=_plain)
 """Reads text and numbers, as text; a missing value becomes null."""
@@ -95,7 +90,6 @@ ID: Final = Rule(
     takes=lambda dtype: dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum),
     must="Ids must be text or integers.",
 )
-"""Reads the person of a record, as text."""
 
 
 def coded(coding: Coding) -> Rule:
@@ -120,7 +114,6 @@ def labelled(tidying: Tidying) -> Rule:
 
 
 def given(expression: pl.Expr) -> Rule:
-    """Return the rule that computes a column of a public data set by `expression`."""
     return Rule(read=lambda _column, _dtype: expression)
 
 
@@ -143,11 +136,7 @@ class Faults:
                 shown += (rows[: _SHOWN - len(shown)] + start + 1).tolist()
 
     def refuse(self, mark: int, where: str, sentence: str, *, name_file: bool = False) -> None:
-        """Raise `DataError` with the text `where` + `sentence` if a record has this mark.
-
-        `sentence` may contain {count}, {first} and {numbers}, the numbers of the first records; with `name_file`,
-        {numbers} also names their file.
-        """
+        """`sentence` may contain {count}, {first} and {numbers} (the first records, with their file if `name_file`)."""
         count = self.counts[mark]
         if not count:
             return
@@ -156,7 +145,6 @@ class Faults:
         fail(f"{where}{sentence.format(count=f'{count:,}', first=f'{rows[0]:,}', numbers=numbers)}")
 
     def place(self, mark: int, *, name_file: bool = False) -> str:
-        """Return words for the first records with this mark: lines of a CSV file, or record numbers in others."""
         count = self.counts[mark]
         part, rows = self.first[mark]
         lines = None if part is None else part.lines(rows)
@@ -177,10 +165,7 @@ class Block:
 
 
 class TableReader:
-    """Reads columns of several tables; `columns` maps each result name to a column in the tables and its rule.
-
-    Records without a value are counted in `faults`; the caller refuses or omits them.
-    """
+    """Records without a value are counted in `faults`; the caller refuses or omits them."""
 
     def __init__(self, parts: Sequence[Part], columns: Mapping[str, tuple[str, Rule]]) -> None:
         self.parts, self._columns = tuple(parts), columns

@@ -25,7 +25,6 @@ class Reading:
     def of(
         cls, column: str, dtype: pl.DataType, *, numeric: bool, tidying: Tidying | None = None, dates: bool = False
     ) -> Reading:
-        """Return the readings of a column of text, numbers or booleans; with `dates`, also of a column of dates."""
         raw = pl.col(column)
         if dtype.is_float():
             whole = raw.cast(pl.Int64, strict=False)

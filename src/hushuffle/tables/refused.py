@@ -38,10 +38,7 @@ class _Taken:
 
 
 class Refused:
-    """The records that are set aside because of one `column`: at most `percent` per cent of all records.
-
-    This class stores record numbers and reasons, but no value.
-    """
+    """At most `percent` per cent of all records may be refused; only their numbers and the reasons are stored."""
 
     def __init__(self, column: str, answers: Answers, *, percent: float) -> None:
         self._column, self._answers, self._percent = column, answers, percent
@@ -82,7 +79,6 @@ class Refused:
 
     @property
     def limit(self) -> str:
-        """Return a sentence on the share of records that may be set aside."""
         return f'bad_rows = "quarantine" sets aside at most {self._percent:g} % of the records (bad_rows_at_most).'
 
     def lines(self) -> Iterator[RefusedLine]:
@@ -93,7 +89,6 @@ class Refused:
             yield from (RefusedLine(taken.part.name, number, self._column, taken.reason) for number in numbers)
 
     def warning(self, total: int) -> Warned:
-        """Return a warning with the number of records that are set aside, and the reasons."""
         reasons: dict[str, int] = {}
         for taken in self._taken:
             reasons[taken.reason] = reasons.get(taken.reason, 0) + taken.records.size

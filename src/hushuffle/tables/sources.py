@@ -57,10 +57,11 @@ _SEPARATORS: Final = {";": '";"', "\t": '"\\t"', "|": '"|"', ",": '","'}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A file or table: its `name` in messages, `frame` with all its columns, and `path` if it is a file.
+    """A file or table; `irregular` are records with a wrong number of fields, which are blank in `frame` (see
+    `tolerant`).
 
-    `form` is the form of a CSV file (None: UTF-8, and messages name no key `encoding`). `irregular` are records with a
-    wrong number of fields, which are blank in `frame` (see `tolerant`).
+    `form` is the form of a CSV file (None: UTF-8, and messages name no key `encoding`). `path` is None if it is no
+    file.
     """
 
     name: str
@@ -75,7 +76,6 @@ class Part:
         return self.path is None or self.path.suffix == ".parquet"
 
     def dtypes(self, *columns: str) -> list[pl.DataType]:
-        """Return the types of `columns`."""
         schema = self.schema()
         for column in columns:
             if column not in schema:
@@ -85,7 +85,6 @@ class Part:
         return [schema[column] for column in columns]
 
     def schema(self) -> pl.Schema:
-        """Return all columns with their types."""
         if self._apart:
             return self._whole(self.frame.head(0)).schema
         with self.plainly():
@@ -95,7 +94,6 @@ class Part:
         return schema
 
     def collect(self, *wanted: pl.Expr) -> pl.DataFrame:
-        """Return the results of the `wanted` expressions; the file is read in chunks."""
         return self._looked(self._whole(self._looking(wanted)))
 
     def batches(self, *wanted: pl.Expr, rows: int) -> Iterator[pl.DataFrame]:
@@ -133,8 +131,7 @@ class Part:
     def _looking(self, wanted: Sequence[pl.Expr]) -> pl.LazyFrame:
         """Return a query of `wanted` that looks at every field of a CSV file.
 
-        Only then a row with too many fields, whose values may stand in the wrong columns, is noticed. A row may have
-        too few if its last field is missing, and another one is not.
+        Without that look, a row with too many fields, whose values may stand in the wrong columns, is not noticed.
         """
         short = pl.last().is_null() & pl.any_horizontal(pl.all().is_not_null())
         return self.frame.select(*wanted, *(() if self.typed else (short.alias(_LOOKED),)))
@@ -217,7 +214,6 @@ class Part:
 
     @property
     def _separated(self) -> str:
-        """Say what separates the fields of this file."""
         assert self.path is not None
         return separator_name(self._form.separator_of(self.path))
 
@@ -260,10 +256,7 @@ def type_name(dtype: pl.DataType) -> str:
 
 
 def open_source(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
-    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted.
-
-    CSV files have the given `form`; without one they are UTF-8, and messages name no key of a specification.
-    """
+    """Return the parts of `source`: "statsmodels:NAME", a CSV or Parquet file, or a glob of them, sorted."""
     scheme = _SCHEME.fullmatch(source)
     if scheme is None:
         return tuple(_file(path, name, form) for path, name in _paths(source, base_folder))
@@ -309,10 +302,9 @@ def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) 
 def open_all(
     sources: Sequence[str], *, base_folder: Path, called: Mapping[str, str], form: CsvForm | None = None
 ) -> Iterator[Part]:
-    """Open files, folders, globs and bundled data sets, and yield a part for each file or data set.
+    """Yield a part for each file or data set; a file that is given twice is an error.
 
-    `called` maps a source to the name that messages use for its parts; without an entry a part keeps its own name. A
-    file that is given twice is an error.
+    `called` maps a source to the name that messages use for its parts; without an entry a part keeps its own name.
     """
     seen: set[Path] = set()
     for source in sources:
@@ -327,7 +319,6 @@ def open_all(
 
 
 def files_of(sources: Sequence[str], *, base_folder: Path = Path()) -> dict[Path, str]:
-    """Return the files that `sources` name (see `open_all`), with their names in messages."""
     parts = tuple(open_all(sources, base_folder=base_folder, called={}))
     if any(part.path is None for part in parts):
         fail("Batches consist of files that arrive, so a bundled data set is not possible.")
@@ -374,10 +365,10 @@ def _file(path: Path, name: str, form: CsvForm | None) -> Part:
 
 
 def _scanned(path: Path, form: CsvForm) -> pl.LazyFrame:
-    """Return a query of all columns of a CSV file as text: what a field means is for the categories to say."""
+    """Return a query of all columns as text: the categories decide what a field means."""
     separator = form.separator_of(path)
     if not form.decoded:
-        # Given names, the file is opened here and now, whose errors are for `plainly` to say: only where it helps.
+        # The file is opened here, not inside of `plainly`, so this is done only where it helps.
         names = _unquoted if _quotes_in_names(path) else None
         return pl.scan_csv(path, infer_schema=False, glob=False, separator=separator, with_column_names=names)
     return _decoded(path, form)
@@ -403,7 +394,6 @@ def _decoded(path: Path, form: CsvForm, *, blank: Records | None = None) -> pl.L
 
 
 def _frames(path: Path, encoding: str, separator: str, *, blank: Records | None = None) -> Iterator[pl.DataFrame]:
-    """Yield blocks of whole records of a file."""
     header, records = b"", 0
     for block in pieces(text_blocks(path, encoding)):
         piece = block
@@ -434,12 +424,12 @@ def _blanked(text: bytes, ends: Records, places: Records) -> bytes:
 
 
 def _unquoted(names: list[str]) -> list[str]:
-    """Return names of columns as they are meant: a quotation mark inside of quotation marks is written twice."""
+    """A quotation mark inside of quotation marks is written twice."""
     return [name.replace('""', '"') for name in names]
 
 
 def _quotes_in_names(path: Path) -> bool:
-    """Return whether the line of names holds a quotation mark that is written twice; False if it cannot be read."""
+    """Return whether the line of names has a quotation mark that is written twice; False if it cannot be read."""
     try:
         start = next(text_blocks(path, UTF8), b"").lstrip(b"\xef\xbb\xbf\r\n")
     except (OSError, EOFError, zlib.error, UnicodeError):
@@ -468,7 +458,7 @@ def _bundled(name: str, source: str) -> Part:
 
 
 def _refuse_other_encodings(part: Part) -> None:
-    """Raise `DataError` if a file is not of the encoding that it is said to have; read in blocks."""
+    """Raise `DataError` if a file does not have its declared encoding; the file is read in blocks."""
     assert part.path is not None
     try:
         for _ in text_blocks(part.path, part.form.encoding if part.form else UTF8):
@@ -491,5 +481,5 @@ def _refuse_other_encodings(part: Part) -> None:
 
 
 def _unreadable(message: str, path: Path | None) -> NoReturn:
-    # What the reader said may quote the data: it is not chained.
+    # The reader's message may quote the data, so it is not chained.
     raise UnreadableFile(message, path) from None

@@ -174,7 +174,7 @@ def test_a_scrambler_with_a_random_number() -> None:
     assert scrambler == hs.Scrambler(dummies=hs.DummyLaw.of({0: 0.25, 7: 0.5, 30: 0.25}))
     assert repr(scrambler) == "Scrambler(dummies=DummyLaw.of({0: 0.25, 7: 0.5, 30: 0.25}))"
     assert scrambler.describe() == (
-        "a scrambler adds a number of dummies drawn from a law of its own with mean 11, and releases all "
+        "a scrambler adds a number of dummies drawn from a given distribution with mean 11, and releases all "
         "reports in a uniformly random order"
     )
     assert scrambler.with_dummies(30) == hs.Scrambler(dummies=30)

@@ -85,7 +85,7 @@ def test_damaged_identities_are_refused_without_showing_the_key(change: dict[str
 
 def test_a_key_of_somebody_else_is_refused() -> None:
     good, other = identity("source-1"), identity("source-2")
-    with pytest.raises(DataError, match="not a pair"):
+    with pytest.raises(DataError, match="do not belong together"):
         Identity(name="source-1", certificate=good.certificate, authority=good.authority, key=other.key).server()
 
 
@@ -101,7 +101,7 @@ def test_identities_from_files_and_the_environment(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("SOURCE_KEY", good.key)
     assert read_identity("source-1", key="env:SOURCE_KEY", address="127.0.0.9", **files).address == "127.0.0.9"
     key.chmod(0o644)
-    with pytest.raises(DataError, match="everybody on this machine can read it"):
+    with pytest.raises(DataError, match="all users of this machine can read it"):
         read_identity("source-1", key=str(key), **files)
     files["certificate"].write_bytes(b"\xff")
     with pytest.raises(DataError, match="cannot be read: not text"):

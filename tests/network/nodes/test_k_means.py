@@ -485,7 +485,7 @@ def test_a_released_centroid_is_the_same_after_a_new_start(tmp_path: Path) -> No
         (tmp_path / "file").write_text("")  # where it cannot be kept, nothing is released
         with pytest.raises(DataError, match=r"file/.* cannot be read"):
             bounded(released(one, told, tmp_path / "file"))
-        with pytest.raises(DataError, match=r"cannot store its release: .* Nothing was released"):
+        with pytest.raises(DataError, match=r"cannot store its noisy numbers, .* Nothing was released"):
             bounded(released(one, told, tmp_path / "third", lost=2))
         assert len(told) == 6
 

@@ -68,7 +68,7 @@ def test_noisy_results_are_the_same_after_a_new_start(tmp_path: Path) -> None:
         assert told[0] == told[1]
         bounded(released(one, told, tmp_path / "another"))
         assert told[2] != told[0]
-        with pytest.raises(DataError, match=r"cannot store its release: .* Nothing was released"):
+        with pytest.raises(DataError, match=r"cannot store its noisy numbers, .* Nothing was released"):
             bounded(released(one, told, tmp_path / "third", keeps=False))
         assert len(told) == 3
         numbers = ToldCodec(one.document).unpack((1, 0), told[0]).numbers

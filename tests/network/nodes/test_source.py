@@ -305,7 +305,7 @@ def test_state_of_another_document_is_refused(tmp_path: Path) -> None:
         other = RunDocument.model_validate_json(one.document.text.replace('"people": 3', '"people": 4'))
         assert (other.run, other.digest == one.document.digest) == (one.document.run, False)
         one.document = other
-        fails(one, tmp_path, "was written for another document of the same run: nothing was sent for it")
+        fails(one, tmp_path, "was written for another document of the same run: nothing was sent")
         assert kept.exists()
 
 

@@ -323,9 +323,9 @@ def test_a_batch_of_somebody_else_is_refused(tmp_path: Path) -> None:
     ("counts", "why"),
     [
         ((8, 8, 12), "got 8 messages, sent 12, and should add 3 dummies"),
-        ((9, 9, 12), "reports 9 sources behind 9 messages"),
-        ((4, 4, 7), "reports 4 sources behind 4 messages"),
-        ((9, 8, 12), "reports 8 sources behind 9 messages"),
+        ((9, 9, 12), "reports 9 sources for 9 messages"),
+        ((4, 4, 7), "reports 4 sources for 4 messages"),
+        ((9, 8, 12), "reports 8 sources for 9 messages"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int], why: str, tmp_path: Path) -> None:

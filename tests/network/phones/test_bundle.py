@@ -191,7 +191,7 @@ def test_a_service_whose_place_is_taken_or_whose_keys_are_open_says_so(
     prepare_task(parse_plan(PLAN), folder / "hosts.toml", out=folder / "task", bundle=True)
     (folder / "task" / "result" / "result.keys").chmod(0o644)
     assert main(["node", "start", str(folder / "task" / "result" / "result.toml")]) == Exit.FAILED
-    assert "everybody on this machine can read it" in capsys.readouterr().err
+    assert "all users of this machine can read it" in capsys.readouterr().err
     relay = folder / "task" / "relay" / "relay.toml"
     relay.write_text(relay.read_text().replace("127.0.0.1:8080", "192.0.2.1:1"))
     assert main(["node", "start", str(relay)]) == Exit.FAILED

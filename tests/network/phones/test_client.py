@@ -153,7 +153,7 @@ def test_a_moment_that_is_none_is_not_said() -> None:
 def test_a_second_answer_is_refused(tmp_path: Path) -> None:
     world = services(KEY)
     Phone(world.task, tmp_path, ANSWERS, send=world.send)
-    with pytest.raises(PhoneError, match="another answer was given") as caught:
+    with pytest.raises(PhoneError, match="the stored answers for this task differ") as caught:
         Phone(world.task, tmp_path, ANSWERS | {"age": 34}, send=world.send)
     assert "34" not in str(caught.value)
     assert world.seen == []
@@ -185,7 +185,7 @@ def test_of_two_answers_given_at_once_one_is_kept(tmp_path: Path, monkeypatch: p
         real(path, answers)
 
     monkeypatch.setattr(client, "keep", keep)
-    with pytest.raises(PhoneError, match="another answer was given"):
+    with pytest.raises(PhoneError, match="the stored answers for this task differ"):
         Phone(world.task, tmp_path, ANSWERS | {"age": 34}, send=world.send)
     assert [path.name for path in tmp_path.glob("[0-9a-f]*.json")] == [f"{world.task.id.hex()}.json"]
 
@@ -251,7 +251,7 @@ def test_a_message_is_worth_nothing_in_another_task(tmp_path: Path) -> None:
     with pytest.raises(PhoneError, match="not sealed for this key and purpose"):
         world.opened(2, onion)
     resealed = client.onion_of(other.task, part, token, bytes(32))
-    with pytest.raises(DataError, match="token is not valid here"):
+    with pytest.raises(DataError, match="token is not valid for this task"):
         other.opened(1, resealed)
     request, _ = client.request_of(other.task, part, onion, bytes(354), bytes(32))
     assert other.task.id.hex() in decode_request(world.gateway.open(request)[0]).path

@@ -96,7 +96,8 @@ def test_what_a_phone_says_when_it_cannot_go_on(folder: Path, world: Services) -
     other = run(folder, *SEND)
     assert (other.returncode, other.stderr) == (
         1,
-        "another answer was given for this task before: only that one is sent. Send it again unchanged.\n",
+        "the stored answers for this task differ from these: only the stored answers are sent. "
+        "Give the same answers again.\n",
     )
     (folder / "answers.json").write_text("[3]")
     assert run(folder, *SEND).stderr == "a file or an answer does not have the required form.\n"
@@ -113,7 +114,7 @@ def test_the_owner_s_limits(folder: Path, world: Services) -> None:
     """Of a file; a copied folder goes on only if the owner says that it was moved."""
     given = folder / "limits.json"
     for text, why in (
-        ('{"max_epsilon": 0.5}', "above max_epsilon = 0.5: this phone takes no part"),
+        ('{"max_epsilon": 0.5}', "above max_epsilon = 0.5: this phone does not take part"),
         ('{"max_epsilonn": 9}', "invalid names or values: max_epsilonn"),
         ('{"recompute": true}', "is not the document of a task"),
     ):

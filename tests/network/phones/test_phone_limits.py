@@ -48,11 +48,11 @@ def spent(asked: Services) -> dict[str, Any]:
 LITTLE = [
     (Limits(max_epsilon=0.79), "epsilon is up to 0.8 at delta = 1e-06, above max_epsilon = 0.79"),
     (Limits(max_delta=9e-7), "above max_delta = 9e-07"),
-    (Limits(min_batch=4), "a batch may be of 3 people, min_batch is 4"),
+    (Limits(min_batch=4), "a batch may have 3 people, but min_batch is 4"),
     (Limits(max_epsilon_with={"issuer": 1.59}), "up to 1.6 if the issuer work against it"),
     (Limits(max_epsilon_with={"scramblers": 2.7}), "up to 2.70805 if the scramblers work against it"),
-    (Limits(scramblers=("00" * 32,)), "no scrambler of its chain"),
-    (Limits(collectors=()), "not a trusted collector"),
+    (Limits(scramblers=("00" * 32,)), "no scrambler of the task"),
+    (Limits(collectors=()), "not in the limit collectors"),
 ]
 
 
@@ -102,7 +102,7 @@ def test_a_task_within_all_limits_is_answered(tmp_path: Path) -> None:
 )
 def test_a_task_that_says_nothing_gets_nothing(figures: Any, tmp_path: Path) -> None:
     asked = world(figures=figures)
-    with pytest.raises(PhoneError, match="no epsilon that it keeps"):
+    with pytest.raises(PhoneError, match="no valid epsilon"):
         Phone(asked.task, tmp_path, ANSWERS, send=asked.send)
 
 
@@ -132,7 +132,7 @@ def test_documents_of_no_form_are_one_clear_error(changes: dict[str, Any], tmp_p
     asked = world()
     steps = {"steps": [json.loads(asked.content)["steps"][0] | {"min_batch": math.nan}]}
     content = json.dumps(json.loads(asked.content) | (changes or steps)).encode()
-    with pytest.raises(PhoneError, match=r"no task document of version 2|no epsilon that it keeps|min_batch is 3"):
+    with pytest.raises(PhoneError, match=r"no task document of version 2|no valid epsilon|min_batch is 3"):
         Phone(Task(content), tmp_path, ANSWERS, limits=Limits(min_batch=3), send=asked.send)
     assert asked.seen == []
 
@@ -145,7 +145,9 @@ def test_the_defaults_hold_without_a_file(tmp_path: Path) -> None:
         asked = world(figures={"epsilon": 5, "delta": 1e-6}, people=number)
         Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send(CODE)
     asked = world(figures={"epsilon": 0.01, "delta": 1e-6})
-    with pytest.raises(PhoneError, match="spent are epsilon 10 and delta 2e-06, budget is 10"):
+    with pytest.raises(
+        PhoneError, match="earlier tasks spent epsilon 10 and delta 2e-06, and the limits for all tasks are budget = 10"
+    ):
         Phone(asked.task, tmp_path, ANSWERS, send=asked.send).send(CODE)
     assert asked.seen == []
 
@@ -213,7 +215,7 @@ def test_a_document_that_changes_after_consent_is_another_task(tmp_path: Path) -
         Task(changed.content, first.task.id)
     Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1.0), send=first.send).send(CODE)
     phone = Phone(changed.task, tmp_path, ANSWERS, limits=Limits(budget=1.0), send=changed.send)
-    with pytest.raises(PhoneError, match=r"it would spend epsilon 0\.8"):
+    with pytest.raises(PhoneError, match=r"the task would spend epsilon 0\.8"):
         phone.send(CODE)
     assert changed.seen == []
     Phone(changed.task, tmp_path, limits=Limits(budget=1.6), send=changed.send).send(CODE)
@@ -298,7 +300,7 @@ def test_a_total_or_a_state_that_is_gone_sends_nothing(tmp_path: Path) -> None:
     Phone(second.task, tmp_path, ANSWERS, send=second.send).send(CODE)
     (tmp_path / "total.json").unlink()
     for task, answers in ((first.task, ANSWERS), (second.task, None)):
-        with pytest.raises(PhoneError, match="the spent privacy is unknown"):
+        with pytest.raises(PhoneError, match="the total privacy loss is unknown"):
             Phone(task, tmp_path, answers, send=second.send).send(CODE)
 
 
@@ -382,7 +384,7 @@ def test_a_clock_that_is_set_back_gives_nothing_back(tmp_path: Path, monkeypatch
     first, second = world(), world(people=11)
     Phone(first.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=first.send).send(CODE)
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    with pytest.raises(PhoneError, match="it would spend"):
+    with pytest.raises(PhoneError, match="the task would spend"):
         Phone(second.task, tmp_path, ANSWERS, limits=Limits(budget=1), send=second.send).send(CODE)
     assert not any(hasattr(module, name) for module in (client, limits) for name in ("time", "datetime"))
 
@@ -392,7 +394,7 @@ def test_sums_are_those_of_the_figures_as_they_are_written(tmp_path: Path) -> No
         total = Total(str(tmp_path))
         for number in range(3):
             total.spend(str(number), {}, (0.1, 0.0), Limits(budget=0.3))
-        with pytest.raises(PhoneError, match=r"spent are epsilon 0\.3 "):
+        with pytest.raises(PhoneError, match=r"earlier tasks spent epsilon 0\.3 "):
             total.spend("3", {}, (1e-4, 0.0), Limits(budget=0.3))
 
 
@@ -419,11 +421,11 @@ def test_the_figures_are_those_of_the_plan_rounded_up() -> None:
 @pytest.mark.parametrize("lie", [{"epsilon": 0.1}, {"issuer": 0.1}, {"delta": 1e-9}, {"epsilon": 4.15}])
 def test_a_figure_that_is_too_small_is_refused_by_everybody_who_computes(lie: dict[str, float]) -> None:
     data = changed(drawn(), **lie)
-    with pytest.raises(DataError, match="more than its stated figures"):
+    with pytest.raises(DataError, match="more than the figures in the document"):
         check_task(parse_task(data))
     document = json.loads(data)
     check_limits(Limits(), document, data)
-    with pytest.raises(PhoneError, match="more than its stated figures"):
+    with pytest.raises(PhoneError, match="more than the figures in the document"):
         check_limits(Limits(recompute=True), document, data)
 
 
@@ -431,14 +433,14 @@ def test_figures_that_cannot_be_computed_again_are_not_believed(monkeypatch: pyt
     document = drawn()
     check_limits(Limits(recompute=True), json.loads(document.content), document.content)
     monkeypatch.setitem(sys.modules, "hushuffle.network.phones.promise", None)
-    with pytest.raises(PhoneError, match="without hushuffle"):
+    with pytest.raises(PhoneError, match="needs hushuffle"):
         check_limits(Limits(recompute=True), json.loads(document.content), document.content)
 
 
 def test_a_plan_without_a_promise_says_so() -> None:
     document = drawn(plan_text().replace("sigma = 0.3", "sigma = 0.0"))
     assert document.figures.epsilon is None
-    with pytest.raises(PhoneError, match="no epsilon that it keeps"):
+    with pytest.raises(PhoneError, match="no valid epsilon"):
         check_limits(Limits(), json.loads(document.content))
 
 

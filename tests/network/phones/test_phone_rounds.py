@@ -262,14 +262,14 @@ def test_each_iteration_is_answered_once_one_after_the_other(tmp_path: Path) -> 
     with pytest.raises(PhoneError, match="does not follow from the iteration that this phone answered"):
         spend(tmp_path, late)
     spend(tmp_path, three)
-    with pytest.raises(PhoneError, match="or a later one"):
+    with pytest.raises(PhoneError, match="or a later iteration"):
         spend(tmp_path, late)
 
 
 def test_a_phone_that_missed_an_iteration_pays_for_all_and_goes_on(tmp_path: Path) -> None:
     one, two, three, *_ = chain()
     spend(tmp_path, two, budget=1.0)
-    with pytest.raises(PhoneError, match="or a later one"):
+    with pytest.raises(PhoneError, match="or a later iteration"):
         spend(tmp_path, one, budget=1.0)
     spend(tmp_path, three, budget=1.0)
     with alone(str(tmp_path)):
@@ -375,7 +375,7 @@ def test_what_is_not_the_next_iteration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TryAgainError):
         phone.following()
     for _ in range(2):
-        with pytest.raises(PhoneError, match="not the next iteration"):
+        with pytest.raises(PhoneError, match="did not answer with the next iteration"):
             phone.following()
     assert phone.following() == two.content
 
@@ -408,7 +408,7 @@ def test_another_question_does_not_get_the_answers_of_the_first(about: dict[str,
 
     with pytest.raises(TryAgainError):
         phone(one.content, {"x": 3.0, "y": 0.5}).send(CODE)
-    with pytest.raises(PhoneError, match="not the next iteration"):
+    with pytest.raises(PhoneError, match="did not answer with the next iteration"):
         phone(one.content).following()
     sent.clear()
     with pytest.raises(

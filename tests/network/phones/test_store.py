@@ -95,7 +95,7 @@ def test_a_full_disk_is_said_and_nothing_is_kept(tmp_path: Path) -> None:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"no database, and long enough to be looked at " * 100)
-    with pytest.raises(DataError, match="it is no such database"):
+    with pytest.raises(DataError, match="the file is not a SQLite database"):
         Store(tmp_path / "text", service="a")
     Store(tmp_path / "a.sqlite", service="a").close()
     with pytest.raises(DataError, match="for another service than b"):
@@ -104,7 +104,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other") as db:
         db.execute("CREATE TABLE x (y)")
     db.close()
-    with pytest.raises(DataError, match="it is no such database"):
+    with pytest.raises(DataError, match="the file is not a SQLite database"):
         Store(tmp_path / "other", service="a")
     if os.geteuid():
         (tmp_path / "closed").mkdir(mode=0o500)

@@ -162,19 +162,19 @@ def test_a_document_that_does_not_keep_its_plan_is_refused(change: dict[str, Any
 
 
 def test_a_chain_of_another_length_is_refused() -> None:
-    with pytest.raises(DataError, match="its plan has a chain of 2 scramblers, the document one of 1"):
+    with pytest.raises(DataError, match="the plan has a chain of 2 scramblers, but the document has 1"):
         draw_task(parse_plan(plan_text()), 24, services(2, chain=1))
 
 
 def test_other_columns_or_ways_to_ask_are_refused() -> None:
     document = drawn()
     for change in ({"per_person": "one"}, {"values": ()}, {"columns": document.model_dump()["columns"][::-1]}):
-        with pytest.raises(DataError, match="differ from its plan"):
+        with pytest.raises(DataError, match="differ from the plan"):
             check_task(changed(document, change))
 
 
 def test_a_plan_that_misses_its_own_epsilon_is_refused() -> None:
-    with pytest.raises(DataError, match=r"above its own targets.epsilon = 0\.01"):
+    with pytest.raises(DataError, match=r"above targets.epsilon = 0\.01"):
         drawn(plan_text().replace("delta = 1e-6", "delta = 1e-6\nepsilon = 0.01"))
 
 

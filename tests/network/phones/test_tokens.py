@@ -121,14 +121,14 @@ def test_tokens_that_are_not_valid() -> None:
         (token, other),
         (bytes(354), CHALLENGE),
     ):
-        with pytest.raises(DataError, match="not valid here"):
+        with pytest.raises(DataError, match="not valid for this task"):
             verifier.nonce(wrong, challenge)
-    with pytest.raises(DataError, match="not valid here"):
+    with pytest.raises(DataError, match="not valid for this task"):
         Verifier(stranger.spki).nonce(token, CHALLENGE)
     for position in range(0, 354, 7):
         damaged = bytearray(token)
         damaged[position] ^= 1
-        with pytest.raises(DataError, match="not valid here"):
+        with pytest.raises(DataError, match="not valid for this task"):
             verifier.nonce(bytes(damaged), CHALLENGE)
 
 

@@ -47,7 +47,7 @@ def test_converges_to_the_divergence_of_normal_laws(
 
 
 def test_repeated_scores_are_refused_with_advice() -> None:
-    message = r"of 3 genuine scores, 2 have at least 1 others, and 1 at least 1 impostor scores, at distance 0"
+    message = r"Of 3 genuine scores, 2 have at least 1 others, and 1 at least 1 impostor scores, at distance 0"
     with pytest.raises(NumericalError, match=message) as caught:
         pse.knn_divergence([7, 7, 8], [8, 9, 3])
     assert "resolution=h" in str(caught.value)

@@ -19,8 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Chain:
-    """One user's Markov model, the places never visited lumped together: the weight of a move to any value y is
-    `base[x]` from a visited x and `elsewhere` from any other, plus `moves[x, y]` between visited places."""
+    """A user's Markov model: a move to y weighs `base[x]` from a visited x, else `elsewhere`, plus `moves[x, y]`."""
 
     places: npt.NDArray[np.int64]
     first: Floats
@@ -67,7 +66,7 @@ def report_scores(
     if reports.k != profiles.k:
         _checks.reject("reports", f"reports over the same {profiles.k} values as the profiles", reports.k)
     if bool(np.any(reports.lengths == 0)):
-        _checks.reject("reports", "at least one report for each person", "<a person without>")
+        _checks.reject("reports", "at least one report for each person", "<a person without reports>")
     seen = _Seen.of(reports, believed=not noise_known)
     scores = np.empty((reports.n, profiles.n))
     for user in range(profiles.n):
@@ -132,7 +131,6 @@ def _chain(profiles: MarkovProfiles, user: int, *, normalised: bool) -> _Chain:
 
 
 def _row(table: scipy.sparse.csr_array, i: int) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the stored entries of row i, and their columns."""
     stored = slice(int(table.indptr[i]), int(table.indptr[i + 1]))
     return table.data[stored], table.indices[stored].astype(np.int64)
 

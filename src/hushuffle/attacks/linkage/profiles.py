@@ -86,7 +86,6 @@ def moves_of(traces: Traces) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int6
 
 
 def refuse_empty(traces: Traces) -> None:
-    """Raise `InvalidInputError` unless every trace has an event."""
     if bool(np.any(traces.lengths == 0)):
         missing = int(np.count_nonzero(traces.lengths == 0))
         hint = "Exclude users without events: traces.select(traces.lengths > 0)."
@@ -96,7 +95,6 @@ def refuse_empty(traces: Traces) -> None:
 def _counts(
     rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], *, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
-    """Return how often each (row, column) occurs, sorted within rows."""
     table = scipy.sparse.coo_array((np.ones(rows.size), (rows, columns)), shape=shape).tocsr()
     table.sum_duplicates()
     return table

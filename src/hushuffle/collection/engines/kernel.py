@@ -18,8 +18,6 @@ _BLOCK = 1 << 16  # records per step, so that the working arrays stay in the pro
 
 
 class AnyKernel(Protocol):
-    """The interface that an engine requires of a kernel."""
-
     @property
     def key(self) -> bytes | None:
         """The secret key, at least 32 bytes; None: fresh randomness."""
@@ -50,14 +48,10 @@ class AnyKernel(Protocol):
 class Kernel:
     """Randomizes blocks of records. A kernel holds no random generator, so it can be sent to other machines.
 
-    Args:
-        randomizer: the local randomizer of every client.
-        grid: the grid for stochastic rounding, if values are numbers (positions on the grid); else None.
-        key: at least 32 secret bytes, or None. With a key, the randomness of a record depends on (key, record, round)
-            alone, so that an engine that executes a record twice repeats its report.
-        round: the round of the key: a new number is needed whenever values may have changed.
-        memoised: with a key, whether the randomness depends on the value and not on the round, so that each value of a
-            record has one permanent report.
+    `grid`: for stochastic rounding, if values are positions on a grid of numbers. With a `key` (at least 32 secret
+    bytes), the randomness of a record depends on (key, record, `round`) alone, so that an engine that executes a record
+    twice repeats its report; values that may have changed need a new round. `memoised`: the randomness depends on the
+    value and not on the round, so that each value of a record has one permanent report.
 
     >>> import hushuffle as hs
     >>> kernel = Kernel(randomizer=hs.RandomizedResponse(k=100, epsilon=2.0), key=bytes(32))  # a secret key, really
@@ -84,13 +78,7 @@ class Kernel:
         records: npt.NDArray[np.uint64] | None = None,
         rng: Randomness | None = None,
     ) -> Packed:
-        """Return one report for each value 0..k-1, shape (n,), in the order of `values`.
-
-        Args:
-            values: codes of the values, or positions on the grid, shape (n,).
-            records: if there is a key, a distinct number for each record, shape (n,).
-            rng: the random generator if there is no key; `secure()` by default.
-        """
+        """Return one report for each value or position on the grid; with a key, every record has a distinct number."""
         if (self.key is None) != (records is None):
             _checks.reject("records", "set if and only if a key is used", "<the other>")
         source = secure() if rng is None else rng

@@ -31,21 +31,14 @@ LARGEST: Final = 1 << 23
 class ExternalShuffle:
     """Takes reports in any order, and yields them once in a uniformly random order.
 
-    Every report goes to one of `buckets` buckets, uniformly and independently. Then each bucket is shuffled
-    uniformly, and the buckets are read one after the other. A bucket that is too large is first divided again.
+    Every report goes to one of `buckets` buckets, uniformly and independently. Then each bucket is shuffled uniformly,
+    and the buckets are read one after the other. A bucket with more than `largest` reports is first divided again.
+    Reports are written into the private `folder` only if they exceed `memory` bytes.
 
-    All orders are equally likely. An order of the n reports results exactly if, for some sizes n_1 + ... + n_B = n
-    of the buckets, the first n_1 reports of the order are those in the first bucket and so on (probability B**-n,
-    whatever the order), and every bucket is left in that order (probability 1 / (n_1! ... n_B!)). The sum over the
-    sizes is the same number for every order.
-
-    Args:
-        dtype: the type of a report.
-        folder: an empty, private folder; reports are written into it only if they do not fit into `memory`.
-        rng: a sequential random generator.
-        memory: maximum size of the reports in memory, in bytes.
-        largest: maximum number of reports that are shuffled in memory at a time.
-        buckets: number of buckets, 2 to 256.
+    All orders are equally likely. An order of the n reports results exactly if, for some sizes n_1 + ... + n_B = n of
+    the buckets, the first n_1 reports of the order are those in the first bucket and so on (probability B**-n, whatever
+    the order), and every bucket is left in that order (probability 1 / (n_1! ... n_B!)). The sum over the sizes is the
+    same number for every order.
 
     Source: Rao 1961 (on paper, with tables of random digits).
 
@@ -75,11 +68,9 @@ class ExternalShuffle:
 
     @property
     def size(self) -> int:
-        """Number of reports taken so far."""
         return int(self._sizes.sum())
 
     def add(self, reports: Packed) -> None:
-        """Take further reports, shape (n,)."""
         buckets = self._rng.integers(self._sizes.size, reports.size).astype(np.uint8)  # this type is sorted fast
         grouped = reports[np.argsort(buckets, kind="stable")]
         sizes = np.bincount(buckets, minlength=self._sizes.size)
@@ -90,7 +81,6 @@ class ExternalShuffle:
         self._buckets.make_room()
 
     def blocks(self) -> Iterator[Packed]:
-        """Yield all reports in a uniformly random order, in blocks."""
         for bucket, size in enumerate(self._sizes):
             if size > self._largest:
                 yield from self._nested(bucket)
@@ -117,11 +107,7 @@ _RELEASED: Final = 1 << 18
 class LocalCollection:
     """A collection on this machine: `add` takes blocks of records, `blocks` yields shuffled reports and dummies.
 
-    Args:
-        kernel: randomizes the records; with a key, records need numbers.
-        folder: a private, empty folder for reports that do not fit into `memory` bytes.
-        rng: the randomness of the shuffle and, without a key, of the reports; `secure()` unless given.
-        sampler: the shuffler, if it keeps only a sample of the reports.
+    With a key in the kernel, records need numbers. `sampler` is the shuffler, if it keeps only a sample of the reports.
 
     >>> import tempfile
     >>> from hushuffle import RandomizedResponse, Scrambler
@@ -148,7 +134,6 @@ class LocalCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the values (codes, shape (n,)) of further people, and add their reports to the collection."""
         reports = self._kernel.reports(values, records=records, rng=self._rng)
         self._shuffle.add(reports if self._sampler is None else self._kept(self._sampler, reports, records))
         self.people += values.size
@@ -161,9 +146,8 @@ class LocalCollection:
         return sampler.thinned(reports, rng=coins)
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield all reports, and the dummies of `shuffler`, in a uniformly random order; can be called once.
-
-        `dummy_key`: with a keyed kernel, a key for this batch only, so that a repeated batch has the same dummies.
+        """This method can be called once. `dummy_key` is for this batch only, so that a repetition has the same
+        dummies.
         """
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         dummies, placed = shuffler.dummies, shuffler.placed
@@ -177,13 +161,9 @@ class LocalCollection:
 
 
 class OrderedCollection:
-    """A collection whose reports are released in an order near a public order; all packed reports stay in memory.
+    """A collection whose reports are released in an order near a public order; the kernel must have no key.
 
     A release takes the memory of all reports and about 50 bytes per person.
-
-    Args:
-        kernel: randomizes the records; it must have no key.
-        rng: the randomness of the shuffle and of the reports; `secure()` unless given.
 
     >>> from hushuffle import MallowsShuffle, RandomizedResponse
     >>> engine = OrderedCollection(Kernel(randomizer=RandomizedResponse(k=3, epsilon=1.0)))
@@ -199,15 +179,11 @@ class OrderedCollection:
         self.people = 0
 
     def add(self, values: npt.NDArray[np.int64], records: npt.NDArray[np.uint64] | None = None) -> None:
-        """Randomize the values (codes, shape (n,)) of further people, and store their reports in this order."""
         self._held.append(self._kernel.reports(values, records=records, rng=self._rng))
         self.people += values.size
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield all reports in the order that the shuffler draws; can be called once.
-
-        The shuffler adds no dummies, so there is no `dummy_key`.
-        """
+        """This method can be called once. The shuffler adds no dummies, so there is no `dummy_key`."""
         assert dummy_key is None
         assert not shuffler.dummies
         whole = np.concatenate(self._held)

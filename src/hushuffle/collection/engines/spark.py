@@ -87,7 +87,7 @@ def _subset(size: int, count: int, rng: Randomness) -> npt.NDArray[np.int64]:
 
 
 Progress = Callable[[int, int], None]
-"""A function that shows progress: it takes the number of records on this machine, and the number of all records."""
+"""It takes the number of records on this machine, and the number of all records."""
 
 _BUCKET: Final = 1 << 25  # approximate bytes of rows that are sorted together
 
@@ -96,16 +96,9 @@ class SparkCollection:
     """A collection with Spark: call `run`, check the counts, then read shuffled reports from `blocks`.
 
     A record is numbered by its id or, if the `reader` has no ids, by its position in the scan: file or part, then row.
-    So without ids, `frame` must be the files as they were read; only columns may be left out.
-
-    Args:
-        frame: rows with the column "value" and, if `reader` takes ids, "id".
-        reader: turns rows into codes and ids.
-        kernel: randomizes the records; it must have a key, since tasks may be executed twice.
-        folder: a private folder for the reports, and for tags of the ledger.
-        mechanism: with ids, the `mechanism` of `record_tags.Tags`.
-        size: the amount to read, in the unit of `reader`, and the approximate number of records; counted by default.
-        rng: the randomness of the positions of dummies, and of the dummies if there is no key.
+    So without ids, `frame` must be the files as they were read; only columns may be left out. The `kernel` must have a
+    key, since tasks may be executed twice. `size` is the amount to read, in the unit of `reader`, and the approximate
+    number of records. `rng` places the dummies, and draws them if there is no key.
     """
 
     def __init__(
@@ -154,15 +147,12 @@ class SparkCollection:
             fail("The table has changed while it was read: nothing was released. Run the collection again.")
 
     def entries(self) -> Entries:
-        """Return the ledger's entries of the records, which must have ids; can be called only once."""
+        """This method can be called only once."""
         assert self._sorter is not None
         return self._sorter.entries()
 
     def blocks(self, shuffler: Shuffler, dummy_key: bytes | None = None) -> Iterator[Packed]:
-        """Yield all reports and the dummies of a shuffler in a uniformly random order.
-
-        `dummy_key`: a key for this batch only, so that a repetition has the same dummies; None: fresh dummies.
-        """
+        """Yield reports and dummies in a uniformly random order; a repeated batch needs the same `dummy_key`."""
         assert shuffler.reveals in (Reveals.MULTISET, Reveals.SUMS)
         assert isinstance(self._kernel, Kernel)
         kernel, placed = replace(self._kernel, key=dummy_key), shuffler.placed
@@ -177,13 +167,11 @@ class SparkCollection:
             yield from interleaved((self.people, reports), (shuffler.dummies, drawn), rng=self._rng)
 
     def packed(self) -> Iterator[Packed]:
-        """Yield all reports, in a random order, in blocks."""
         with self._file.open("rb") as file:
             while (block := np.fromfile(file, dtype=self._kernel.layout.dtype, count=_BLOCK)).size:
                 yield block
 
     def _shuffled(self, buckets: int) -> DataFrame:
-        """Return the packed reports in the order of their random places."""
         task = replace(self._task, buckets=buckets)
         with without_advice():
             rows = self._frame.mapInArrow(task, SENT)
@@ -191,7 +179,6 @@ class SparkCollection:
 
 
 def count_reports(frame: DataFrame, randomizer: Mechanism) -> tuple[int, Histogram]:
-    """Return the number of reports in `frame` and the support of each value, added up over partitions."""
     readout(randomizer, for_what="An estimate of frequencies")  # the function either returns or refuses
     layout = randomizer.layout
     size, counts = 0, np.zeros(randomizer.counted, dtype=np.int64)

@@ -35,10 +35,7 @@ _HERE: Final = {
 
 @contextmanager
 def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Yield a session on the cluster `master`, such as "local[2]" for this machine, and stop it at the end.
-
-    An existing session is reused and not stopped. Spark's `settings` take precedence over those of hushuffle.
-    """
+    """Yield a new session, and stop it at the end; an existing session is reused and not stopped."""
     check_installed()
     from pyspark.errors import PySparkException  # noqa: PLC0415 - heavy
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -67,7 +64,6 @@ def started(master: str, *, settings: Mapping[str, str] | None = None) -> Iterat
 
 
 def check_installed() -> None:
-    """Raise an error if the packages of the extra `spark` are not installed."""
     absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if absent:
         message = f"The Spark engine needs {', '.join(absent)}. Install it with: {_EXTRA}"

@@ -41,11 +41,10 @@ Result = TypeVar("Result")
 NAMELESS: Final = -4
 TWICE: Final = -5
 MARKS: Final = (MISSING, UNSEEN, OVERLAP, NAMELESS, TWICE)
-"""Reasons why a record has no report. NAMELESS: it has no id. TWICE: another record has the same id."""
+"""NAMELESS: the record has no id. TWICE: another record has the same id."""
 
 VALUE: Final = "value"
 ID: Final = "id"
-"""The names of the columns in a table of records."""
 
 BUCKET: Final = "bucket"
 SENT: Final = f"{BUCKET} int, places binary, reports binary, tags binary, counts binary"
@@ -66,16 +65,12 @@ _COUNTED: Final = 1 << 20  # reports counted at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """Turns a batch of rows into codes (or negative marks) and ids; `ColumnBatches` does the same with parts of a file.
-
-    The private column is called "value"; the column of ids, if there are `ids`, is called "id".
-    """
+    """Turns rows into codes (or negative marks) and ids, from the columns "value" and "id"."""
 
     answers: Answers
     ids: bool = False
 
     def read(self, batch: pa.RecordBatch) -> Iterator[tuple[Integers, pl.Series | None]]:
-        """Yield codes 0..k-1 or marks, shape (n,), and ids as text, shape (n,)."""
         frame = table_of(batch)
         read = coded(self.answers.coding).read(VALUE, frame.schema[VALUE])
         codes = frame.select(read).to_series()
@@ -85,7 +80,6 @@ class Reader:
         yield self._settled(codes, ids)
 
     def size(self, batch: pa.RecordBatch) -> int:
-        """Return the size of `batch` in the unit of the whole table: rows."""
         return int(batch.num_rows)
 
     def _settled(self, marks: pl.Series, ids: pl.Series | None) -> tuple[Integers, pl.Series | None]:
@@ -102,11 +96,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvReader(Reader):
-    """Reads complete CSV files in the workers; each row is a file, with its name ("path") and its bytes ("content").
-
-    `columns` are the names of the private column and, if there are ids, of the column of ids. `names` gives the name of
-    each file in messages.
-    """
+    """Reads complete CSV files in the workers; each row is a file, with its name ("path") and its bytes ("content")."""
 
     columns: Mapping[str, str]
     form: CsvForm | None = None
@@ -121,7 +111,6 @@ class CsvReader(Reader):
                     yield self._settled(block.frame[VALUE], block.frame[ID] if self.ids else None)
 
     def size(self, batch: pa.RecordBatch) -> int:
-        """Return the size of the files in `batch`, in bytes."""
         return sum(map(len, batch.column("content").to_pylist()))
 
 
@@ -175,7 +164,6 @@ class Randomize:
         held.counts += np.array([0, codes.size, *(np.count_nonzero(codes == mark) for mark in MARKS)])
 
     def places(self, records: Words) -> tuple[Integers, Words]:
-        """Return the bucket of each record, and its place inside the bucket, each of shape (n,)."""
         blocks = np.zeros((records.size, 2), dtype="<u8")
         blocks[:, 0] = records
         # ECB on blocks that never repeat is a pseudorandom permutation of them.
@@ -186,7 +174,6 @@ class Randomize:
         return buckets.astype(np.int64), second
 
     def tags(self) -> Tags:
-        """Return the object that computes the tags of records."""
         assert self.mechanism is not None
         kernel, mechanism = self.kernel, self.mechanism
         return Tags(key=self._key, round_number=kernel.round, mechanism=mechanism, memoised=kernel.memoised)
@@ -210,7 +197,6 @@ class _Held:
         self.counts, self.size = no_counts(), 0
 
     def add(self, buckets: Integers, columns: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add rows to these buckets; the columns have shape (n, ...)."""
         order = np.argsort(buckets.astype(np.min_scalar_type(self._buckets)), kind="stable")
         sizes = np.bincount(buckets, minlength=self._buckets)
         ends = np.cumsum(sizes).tolist()
@@ -275,10 +261,7 @@ class Pack:
 
 
 def _order(places: Words, tags: Words) -> tuple[Integers, int]:
-    """Return the order in which places ascend, and the number of omitted records: equal ids share a place.
-
-    `tags` are the tags of the records, if the records have ids.
-    """
+    """Return the order in which places ascend, and the number of omitted records: equal ids share a place."""
     low = np.uint64(max(places.size - 1, 0).bit_length())
     numbers = np.uint64((1 << int(low)) - 1)
     # Sorting single words orders the highest bits of the places together with the row numbers below them.
@@ -298,10 +281,7 @@ def _order(places: Words, tags: Words) -> tuple[Integers, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Counts reports; returns one row per partition: the number of reports, and how many of them support each value.
-
-    Counts of several partitions can be added. A partition without a row has no reports.
-    """
+    """Returns one row per partition: the number of reports, and each value's support; no reports give no row."""
 
     counter: Mechanism
     layout: ReportLayout
@@ -343,7 +323,6 @@ class Count:
 
 
 def no_counts() -> Integers:
-    """Return counts that are all zero: rows read, records, and records with each of `MARKS`."""
     return np.zeros(2 + len(MARKS), dtype=np.int64)
 
 
@@ -368,7 +347,6 @@ def quietly(work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kw
 
 
 def table_of(batch: pa.RecordBatch) -> pl.DataFrame:
-    """Return the rows of a batch as a Polars table."""
     frame = pl.from_arrow(batch)
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -86,12 +86,10 @@ class BinaryHashes(HashFamily):
 
     @property
     def places(self) -> int:
-        """Number of bits of a value."""
         return (self.k - 1).bit_length()
 
     @property
     def bits(self) -> int:
-        """Number of bits of a bucket."""
         return self.g.bit_length() - 1
 
     @property

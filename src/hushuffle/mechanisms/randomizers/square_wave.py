@@ -159,7 +159,6 @@ class Waves(ReportLaw):
 
     @property
     def places(self) -> int:
-        """Number of different reports."""
         return self.bins + self.near - 1
 
     @property

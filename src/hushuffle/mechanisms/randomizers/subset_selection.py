@@ -81,7 +81,6 @@ class SetReports(Mechanism):
         return self._completed(self._first_values(values, rng)[0], rng)
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        """Return `count` uniformly random sets of values."""
         return self._completed(rng.integers(self.inputs, _checks.integer("count", count, low=0)), rng)
 
     def _first_values(self, values: npt.ArrayLike, rng: Randomness) -> tuple[Integers, Flags]:
@@ -263,7 +262,6 @@ class Sets(ReportLaw):
 
     @property
     def gamma(self) -> Fraction:
-        """The weight of the blanket."""
         return self.beside * self.k / self.w
 
     @property

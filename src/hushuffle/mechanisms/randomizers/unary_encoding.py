@@ -90,7 +90,7 @@ class UnaryEncoding(Mechanism):
 
     def __post_init__(self) -> None:
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
-        epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf means no other bits.")
+        epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint="math.inf sets no other bits.")
         if self.encoding not in get_args(Encoding):
             _checks.reject("encoding", "symmetric or optimized", self.encoding)
         threshold = _threshold(epsilon / 2 if self.encoding == "symmetric" else epsilon)
@@ -174,7 +174,6 @@ class UnaryEncoding(Mechanism):
 
     @property
     def _masks(self) -> list[int]:
-        """All bits of each column."""
         whole, left = divmod(self.k, _WORD)
         return [(1 << _WORD) - 1] * whole + [(1 << left) - 1] * (left > 0)
 
@@ -220,7 +219,6 @@ class OneHotReports(OneHot, ReportLaw):
 
     @property
     def gamma(self) -> Fraction:
-        """The weight of the blanket."""
         return (1 - self.kept) / (1 - self.raised)
 
     @property
@@ -250,11 +248,7 @@ class OneHotReports(OneHot, ReportLaw):
         return np.array([own[x] * np.delete(others, x, axis=0).prod(axis=0) for x in range(bits.shape[0])])
 
     def _every_report(self) -> Flags:
-        """Return the bits of every report, shape (k, 2**k).
-
-        Raises:
-            UnsupportedProtocolError: there are too many reports.
-        """
+        """Return the bits of every report, shape (k, 2**k); refuse too many reports."""
         if self.k << self.k > LARGEST_MATRIX:
             unsupported(f"Unary encoding of {self.k:,} values: a matrix would have {self.k:,} * 2**{self.k:,} entries.")
         return (np.arange(1 << self.k) >> np.arange(self.k)[:, None] & 1).astype(np.bool_)

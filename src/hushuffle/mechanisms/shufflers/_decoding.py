@@ -82,7 +82,6 @@ def _merge(items: Integers, gaps: Integers, size: int) -> None:
 
 @cache
 def accelerator() -> Callable[..., None] | None:
-    """Return the compiled `_walk`, or None if Numba is not installed."""
     if importlib.util.find_spec("numba") is None:
         return None
     numba: Any = importlib.import_module("numba")

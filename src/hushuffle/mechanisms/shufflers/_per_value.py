@@ -78,11 +78,7 @@ class PerValue(Shuffler):
         return np.concatenate([reports, placed])
 
     def known(self, number: int | None) -> int:
-        """Return `number`, which is the protocol's number of people or of values, after checking that it is present.
-
-        Raises:
-            UnsupportedProtocolError: the shuffler belongs to no protocol.
-        """
+        """Return `number`, n or k of the protocol; refuse a shuffler without a protocol."""
         if number is None:
             _checks.unsupported(
                 "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."

@@ -204,7 +204,6 @@ class Shuffler(_checks.ByName, ABC):
         return messages[rng.permutation(messages.shape[0])]
 
     def _with(self, **known: object) -> Self:
-        """Return a copy with attributes set that are not constructor arguments."""
         shuffler = object.__new__(type(self))
         for name, value in {**vars(self), **known}.items():
             object.__setattr__(shuffler, name, value)

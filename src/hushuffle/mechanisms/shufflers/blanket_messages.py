@@ -203,5 +203,5 @@ def secret_messages(honest: float) -> dict[str, str]:
 def too_many_people(kind: str, n: int) -> Iterator[Problem]:
     """Yield the problem of more people than the distribution of their messages is exact for."""
     if n > LARGEST:
-        rule, hint = f"must be another for over {LARGEST:,} people", "A scrambler works for any number."
+        rule, hint = f"must be another kind for more than {LARGEST:,} people", "A scrambler works for any n."
         yield Problem(key="shuffler.kind", rule=rule, value=f'"{kind}"', hint=hint)

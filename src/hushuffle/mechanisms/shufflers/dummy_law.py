@@ -105,7 +105,7 @@ class DummyLaw:
         wanted = _checks.positive("mean", mean)
         share = Fraction(wanted) / (1 + Fraction(wanted))
         weights = _until_faint(lambda weight, _: weight * share.numerator // share.denominator, 0, LARGEST)
-        words = "from a geometric law"
+        words = "from a geometric distribution"
         return cls._made(f"geometric(mean={wanted!r})", words, range(len(weights)), weights)
 
     @classmethod
@@ -155,7 +155,7 @@ class DummyLaw:
         weights = [int(shares[number] * denominator / total) for number in numbers]
         listed = ", ".join(f"{number}: {float(shares[number])!r}" for number in numbers[:_SHOWN])
         more = "" if len(numbers) <= _SHOWN else f", ... {len(numbers)} numbers"
-        return cls._made(f"of({{{listed}{more}}})", "from a law of its own", numbers, weights, named=not more)
+        return cls._made(f"of({{{listed}{more}}})", "from a given distribution", numbers, weights, named=not more)
 
     @classmethod
     def _made(

@@ -25,13 +25,11 @@ from hushuffle.randomness import Randomness, secure
 class ComputeNode(Node):
     """A compute node, which is the target of messages in one step, or in every step of a query with iterations.
 
-    A batch counts once all of its messages have arrived. If a scrambler fails, its messages are dropped, and its batch
-    is lost. If the connection of a source breaks, its messages are dropped, and count when the source sends all of them
-    again.
+    A batch counts once all of its messages have arrived; if its scrambler fails, it is lost. The messages of a source
+    whose connection breaks count when the source sends all of them again.
 
-    `rng`: the randomness of the noise; by default `secure()`.
-    `state`: a private folder for arrived batches, sealed, and, with iterations or noise, for released numbers. So a
-    restarted node releases the same numbers with the same noise.
+    `state`: a private folder for arrived batches, sealed, and for released numbers, so that a restarted node releases
+    the same numbers with the same noise.
     """
 
     def __init__(
@@ -109,15 +107,13 @@ class ComputeNode(Node):
             self._batches.remove()
 
     async def _take(self, connection: Connection) -> Control:
-        """Accept the batch of one scrambler, or the messages of one source, and return the answer."""
         ends = list[Control]()
         messages, keep = self._messages(connection, ends), partial(self._keep_batch, self._batches)
         return await take_batch(messages, ends, connection.peer, self._intakes, self._journal, keep=keep)
 
     def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
-        """Add the records of a batch whose messages have all arrived."""
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)
 
     async def _keep_released(self, contents: list[bytes]) -> None:
         if not await self.keep(self._released, [b"".join(contents)]) and self._task.noisy:
-            fail(f"{self.name} cannot store its release: a retry would draw new noise. Nothing was released.")
+            fail(f"{self.name} cannot store its noisy numbers, and a retry would draw new noise. Nothing was released.")

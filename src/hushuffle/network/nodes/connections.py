@@ -105,7 +105,6 @@ class Connection:
             raise _lost(self.peer, Reason.TRUNCATED) from None
 
     async def answer(self) -> Control:
-        """Return the control frame with which the peer answers."""
         try:
             frame = await self.receive()
         except DataError:
@@ -122,21 +121,16 @@ class Connection:
                 await self._writer.wait_closed()
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self._writer.transport.abort()
 
 
 class Pauses:
-    """Increasing waiting times between retries.
-
-    The waiting times are public and independent of all data: they only spread the retries of thousands of nodes.
-    """
+    """Increasing waiting times between retries, which are public and independent of all data."""
 
     def __init__(self) -> None:
         self._next = _FIRST_PAUSE
 
     async def wait(self, most: float) -> None:
-        """Wait until the next retry, but at most `most` seconds."""
         await asyncio.sleep(min(self._next * random.uniform(0.5, 1.5), most))  # noqa: S311
         self._next = min(2 * self._next, _LONGEST_PAUSE)
 
@@ -153,8 +147,7 @@ async def connect(
 ) -> Connection:
     """Return a connection to the node `name`; retry until the event loop's time is `until`, or until `stop` is set.
 
-    No data are sent to a peer with a wrong certificate; the connection is retried, since the peer may be an interceptor
-    that is absent at the next try.
+    A peer with a wrong certificate gets no data; it is retried, since an interceptor may be absent at the next try.
     """
     loop, context, pauses = asyncio.get_running_loop(), identity.client(), Pauses()
     local = None if identity.address is None else (identity.address, 0)
@@ -182,7 +175,7 @@ async def connect(
 _WORDS: Final = {
     Reason.SLOW: "was too slow",
     Reason.MALFORMED: "does not speak this protocol",
-    Reason.OTHER_RUN: "holds another document than this run's",
+    Reason.OTHER_RUN: "has another document of the run: all nodes need exactly the same file",
 }
 
 
@@ -192,11 +185,8 @@ def _lost(peer: str, reason: Reason) -> ConnectionLostError:
 
 
 def _refused(peer: str, error: ssl.SSLError) -> ConnectionLostError:
-    """Return the error for a TLS failure after the handshake: in TLS 1.3 the peer refuses a certificate only then.
-
-    Any other failure, such as a damaged record, can be retried.
-    """
+    """Return the error for a TLS failure after the handshake: in TLS 1.3 the peer refuses a certificate only then."""
     why = (error.reason or "an error").replace("_", " ").lower()
     if "certificate" not in why and "unknown ca" not in why:
         return _lost(peer, Reason.TRUNCATED)
-    return ConnectionLostError(f"{peer} refuses our certificate ({why}).", reason=Reason.CERTIFICATE)
+    return ConnectionLostError(f"{peer} refuses the certificate of this node ({why}).", reason=Reason.CERTIFICATE)

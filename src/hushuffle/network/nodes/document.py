@@ -50,16 +50,12 @@ class DocumentPart(BaseModel):
 
 
 class Server(DocumentPart):
-    """The address and public seal key of a node that listens for connections."""
-
     address: Annotated[str, Field(pattern=r"^.+:[0-9]{1,5}$")]
-    """Host and port."""
     seal: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     """Public seal key of the node, if messages are sealed for it."""
 
     @property
     def place(self) -> tuple[str, int]:
-        """Host and port."""
         host, _, port = self.address.rpartition(":")
         return host.strip("[]"), int(port)
 
@@ -84,24 +80,17 @@ class Step(DocumentPart):
     dummies: Annotated[int, Field(ge=0)] = 0
     capped: bool = False
     min_batch: Annotated[int, Field(ge=1)] = 1
-    """Fewest sources with which a scrambler releases a batch; the guarantee is computed for this number.
-
-    All places of one holder count once.
-    """
+    """Fewest sources of a released batch, for which the guarantee holds; all places of a holder count once."""
     only_on_purpose: bool = False
-    """Whether a redirected message that reaches its own target by chance carries no data either (see
-    `TargetSampling.sample`).
-    """
+    """Whether a redirected message that reaches its own target carries no data either (see `TargetSampling.sample`)."""
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]
 
     @property
     def scrambled(self) -> bool:
-        """Whether the messages go through scramblers."""
         return self.batches[0].scrambler is not None
 
     @property
     def traffic(self) -> Traffic:
-        """The parameters that hide the targets of messages."""
         return Traffic(
             sigma=self.sigma,
             convention=self.convention,
@@ -113,31 +102,26 @@ class Step(DocumentPart):
 
     @property
     def sampling(self) -> TargetSampling:
-        """The distribution of the target of a message."""
         return self.traffic.sampling(len(self.computes))
 
     @property
     def sources(self) -> int:
-        """The number of sources."""
         return sum(len(batch.holders) for batch in self.batches)
 
 
 class RunDocument(DocumentPart):
-    """The document of one run of a plan: the plan, its steps, and the participants with names and keys.
+    """The document of one run of a plan, independent of all data, with the same bytes at every node.
 
-    Every node has the same bytes. Their digest is part of every seal, so a message of one run, plan, roster or step is
-    invalid in another. The document is independent of all data.
+    Its digest is part of every seal, so a message of one run, plan, roster or step is invalid in another.
     """
 
     schema_version: Literal[2] = 2
     run: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
-    """A unique number of the run, in hexadecimal digits."""
     plan: str
     """The specification of the plan in TOML, with all defaults written out."""
     people: Annotated[int, Field(ge=1)]
     """The total number of people, including people without a place in any step."""
     query: AnyTask
-    """The computation of the query, in the form that nodes use."""
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     result: Name
     servers: dict[Name, Server]
@@ -197,7 +181,6 @@ class RunDocument(DocumentPart):
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the document, 32 bytes."""
         return hashlib.sha256(self.text.encode()).digest()
 
     @cached_property
@@ -208,7 +191,6 @@ class RunDocument(DocumentPart):
 
     @cached_property
     def layout(self) -> Layout:
-        """The layout of frames: their size, and the digest that each peer sends first."""
         return Layout(size=self.message, digest=self.digest)
 
     @cached_property
@@ -223,14 +205,10 @@ class RunDocument(DocumentPart):
         return dt.datetime.fromisoformat(self.start).timestamp()
 
     def starting(self, moment: dt.datetime) -> RunDocument:
-        """Return a copy of this document with another start."""
         return RunDocument.model_validate({**self.model_dump(), "start": utc_text(moment)})
 
     def deadline(self, number: int) -> float:
-        """Return the deadline for the sources of a step, in seconds after the start.
-
-        Stages are sequential, and each stage has enough time for its slowest node.
-        """
+        """Return the deadline for the sources of a step, in seconds after the start; stages are sequential."""
         before = number - 1 if self.query.rounds else 0
         return before * (self.collect + RESULT_PATIENCE * self.patience) + self.collect
 
@@ -248,7 +226,6 @@ class RunDocument(DocumentPart):
         return Seals(digest=self.digest, step=step, size=self.layout.sealed)
 
     def seal_key(self, name: str) -> PublicSealKey:
-        """Return the public seal key of a compute node or the result."""
         seal = self.servers[name].seal
         assert seal is not None
         return PublicSealKey.of(seal)
@@ -285,7 +262,6 @@ class RunDocument(DocumentPart):
 
 
 def read_document(path: Path) -> RunDocument:
-    """Return the document in a file."""
     text = text_in(path)
     try:
         document = RunDocument.model_validate_json(text)
@@ -342,5 +318,4 @@ def _check_traffic(step: Step) -> None:
 
 
 def refuse_field(rule: str) -> NoReturn:
-    """Raise `ValueError(rule)`: a field of a document breaks a rule."""
     raise ValueError(rule)

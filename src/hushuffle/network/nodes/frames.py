@@ -23,8 +23,6 @@ SMALLEST, LARGEST = 256, 16_384
 
 
 class Kind(enum.IntEnum):
-    """The type of a frame."""
-
     MESSAGE = 1
     END = 2
     """All messages were sent; numbers = (messages on this connection, sources of these messages)."""
@@ -42,8 +40,6 @@ class Kind(enum.IntEnum):
 
 
 class Reason(enum.IntEnum):
-    """Reasons why a message is rejected, or a batch is abandoned."""
-
     NONE = 0
     CERTIFICATE = 1
     """The certificate is missing, not from the authority, expired, or not yet valid."""
@@ -77,7 +73,6 @@ class Reason(enum.IntEnum):
 
     @property
     def words(self) -> str:
-        """The reason in one or two words."""
         return self.name.lower().replace("_", " ")
 
 
@@ -93,8 +88,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A short frame that controls the transfer of messages."""
-
     kind: Kind
     step: int = 0
     reason: Reason = Reason.NONE
@@ -108,8 +101,8 @@ Frame: TypeAlias = Message | Control
 class Layout:
     """The layout of the frames of one run: every message has `size` bytes, including header and seal.
 
-    `digest`: SHA-256 of the run's document, 32 bytes. Each peer sends the digest first. A node with any other document
-    is rejected, for example a node of an earlier run on the same hosts.
+    `digest`: SHA-256 of the run's document, which each peer sends first. A node with any other document is rejected,
+    for example a node of an earlier run on the same hosts.
 
     >>> Layout(size=1024).sealed, len(Layout(size=1024).pack(Control(kind=Kind.END)))
     (1008, 64)
@@ -133,7 +126,6 @@ class Layout:
         return self.size - _HEAD.size
 
     def pack(self, frame: Frame) -> bytes:
-        """Return the bytes of a frame."""
         if isinstance(frame, Message):
             if len(frame.sealed) != self.sealed:
                 _checks.reject("sealed", f"of {self.sealed} bytes", f"<{len(frame.sealed)} bytes>")
@@ -149,7 +141,6 @@ class Layout:
         return self.sealed if kind == Kind.MESSAGE else _REST.size
 
     def unpack(self, head: bytes, rest: bytes) -> Frame:
-        """Return the frame with these first `HEAD` bytes and these remaining bytes."""
         _version, kind, step, slot, target = _HEAD.unpack(head)
         if kind == Kind.MESSAGE:
             return Message(step, slot, target, rest)

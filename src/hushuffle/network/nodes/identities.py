@@ -34,10 +34,7 @@ _SKEW: Final = dt.timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """One node's name, certificate, authority certificate and private key; the last three are PEM text.
-
-    `address`: the local address from which the node sends; None for any address.
-    """
+    """One node's identity, as PEM texts; `address`: the local address from which the node sends, None for any."""
 
     name: str
     certificate: str
@@ -63,7 +60,10 @@ class Identity:
             with _as_file(self.certificate + self.key) as path:
                 context.load_cert_chain(path)
         except (ssl.SSLError, OSError, ValueError, TypeError):  # the last: text that is not ASCII
-            fail(f"the certificate or key of {self.name} cannot be used: damaged, or not a pair.")
+            fail(
+                f"the certificate or key of {self.name} cannot be used: a file is damaged, or the two do not belong "
+                "together."
+            )
         return context
 
 
@@ -79,10 +79,7 @@ def read_identity(name: str, *, certificate: Path, authority: Path, key: str, ad
 
 
 def peer_name(connection: Any) -> str:
-    """Return the name in the certificate of a TLS peer; "" if the certificate has no name.
-
-    `connection`: asyncio's "ssl_object"; the handshake has already checked the certificate.
-    """
+    """Return the name in the certificate of a TLS peer, which the handshake has checked; "" if it has no name."""
     names: tuple[tuple[str, str], ...] = (connection.getpeercert() or {}).get("subjectAltName", ())
     return next((value for kind, value in names if kind == "DNS"), "")
 
@@ -116,7 +113,6 @@ class Authority:
 
     @classmethod
     def read(cls, *, certificate: str, key: str, days: float = 30.0) -> Authority:
-        """Return the existing authority with this certificate and key, as PEM texts."""
         authority = cls(days=days)
         try:
             loaded, own = load_pem_private_key(key.encode(), None), x509.load_pem_x509_certificate(certificate.encode())
@@ -130,12 +126,10 @@ class Authority:
 
     @property
     def certificate(self) -> str:
-        """The authority's own certificate, as PEM text."""
         return self._certificate.public_bytes(Encoding.PEM).decode()
 
     @property
     def key(self) -> str:
-        """The authority's private key, as PEM text."""
         return _pem(self._key)
 
     def issue(self, name: str, *, address: str | None = None, shift: dt.timedelta | None = None) -> Identity:

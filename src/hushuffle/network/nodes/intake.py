@@ -18,20 +18,16 @@ from hushuffle.network.nodes.tally import Counts
 
 Arrived: TypeAlias = dict[bytes, tuple[bytes, bool] | None]
 """The messages of one connection, by the one-time keys of their seals. A value is a record, and whether it counts (a
-dummy does not); None marks an unreadable message: its source is at fault, and its scrambler cannot detect the fault.
+dummy does not); None marks an unreadable message, a fault of its source that its scrambler cannot detect.
 """
 
 
 class Intake:
-    """The batches of one step that arrive at one target.
+    """The batches of one step that arrive at one target. All numbers include dummies, and count complete batches only.
 
-    `sources` and `messages` count the sources and the distinct messages, including dummies, of all complete batches;
-    `counts` has both numbers for each batch. `all_ended` is set when no further message is expected.
-
-    `check`: a function that raises DataError for content that is not a record of this target.
-    `merge`: a function that receives the records of a complete batch, and for each record whether it counts.
-    `sample`: a record of this target. A dummy is processed as if it had this record, so that the response time of the
-    target does not depend on the number of messages with data.
+    `check` raises DataError for content that is not a record of this target. `merge` receives the records of a complete
+    batch, and for each record whether it counts. A dummy is processed as the record `sample`, so that the response time
+    of the target does not depend on the number of messages with data.
     """
 
     def __init__(
@@ -65,12 +61,10 @@ class Intake:
 
     @property
     def senders(self) -> frozenset[str]:
-        """The names of the nodes that may send."""
         return frozenset(self._senders)
 
     @property
     def counts(self) -> Counts:
-        """The number of sources and the number of messages of each batch at this target."""
         if not self._step.scrambled:
             return ((self.sources, self.messages),)
         return tuple(self._came.get(batch.scrambler or "", (0, 0)) for batch in self._step.batches)
@@ -153,10 +147,7 @@ class Intake:
         return Control(Kind.ACCEPTED, self._number)
 
     def _possible(self, peer: str, sources: int, count: int) -> bool:
-        """Return whether a sender can have sent so many messages to this target from so many sources.
-
-        The result checks the number over all targets together.
-        """
+        """Return whether a sender can have sent so many messages here; the result checks the sum over all targets."""
         if not self._step.scrambled:
             return sources == count
         return self._step.min_batch <= sources <= self._senders[peer] and count <= sources + self._step.dummies
@@ -173,12 +164,8 @@ async def take_batch(
 ) -> Control:
     """Accept the messages of one sender for one step, and return the control frame that answers the sender.
 
-    `messages`: the messages of one connection.
-    `ends`: receives the frame that ends the messages, after the last message.
-    `intakes`: one or more intakes, by the number of the step.
-    `journal`: counts refusals, and answers health queries.
-    `keep`: a function that receives the sender, the frame that ends its batch, and the sealed messages, before the
-    batch counts.
+    `ends` receives the frame that ends the messages. `keep` receives the sender, this frame and the sealed messages
+    before the batch counts.
     """
     arrived, count, intake, sealed = Arrived(), 0, next(iter(intakes.values())), list[bytes]()
     try:

@@ -40,11 +40,9 @@ class Journal:
     facts: dict[str, int] = field(default_factory=dict)
 
     def reject(self, reason: Reason, count: int = 1) -> None:
-        """Count refusals with this reason."""
         self.rejected[reason] += count
 
     def refuse(self, step: int, reason: Reason) -> Control:
-        """Count a refusal, and return the answer to the sender."""
         self.reject(reason)
         return Control(Kind.REFUSED, step, reason)
 
@@ -62,7 +60,6 @@ class Journal:
                 self.event("resumed", messages=resumed)
 
     def enter(self, state: str, **facts: Any) -> None:
-        """Change the node's state, and write the new state to the log."""
         self.state = state
         self.event(state, **facts)
 
@@ -75,20 +72,17 @@ class Journal:
                 self.out.flush()
 
     def health(self) -> Control:
-        """Return the answer to a health query."""
         state = _STATES.index(self.state) if self.state in _STATES else 0
         numbers = (state, self.accepted, self.rejected.total(), self.sent, self.repeated)
         return Control(Kind.HEALTH, numbers=numbers)
 
     @staticmethod
     def read(answer: Control) -> dict[str, Any]:
-        """Return the content of an answer to a health query."""
         state, accepted, rejected, sent, repeated = (*answer.numbers, 0, 0, 0, 0, 0)[:5]
         name = _STATES[state] if state < len(_STATES) else "unknown"
         return {"state": name, "accepted": accepted, "rejected": rejected, "sent": sent, "repeated": repeated}
 
     def counters(self) -> dict[str, Any]:
-        """Return all counters, for a status file or a report."""
         return {
             "state": self.state,
             "accepted": self.accepted,

@@ -59,13 +59,12 @@ async def listen(
 ) -> None:
     """Accept connections until cancelled, and pass each connection with a valid certificate to `handler`.
 
-    A peer without a certificate of the authority, or with a certificate that is expired or not yet valid, is rejected
-    and counted. An error within a connection ends this connection, is counted by its reason, and is reported to the
-    peer.
+    A peer without a valid certificate of the authority is rejected and counted. An error ends only its own connection,
+    is counted by its reason, and is reported to the peer.
 
-    No peer can occupy all connections. A silent stranger costs little more than an open file. Its connection is closed
-    if further peers arrive: first those of the same address as the new peer, the longest silent ones first. If a member
-    without a connection arrives, a member with several connections loses one of them.
+    No peer can occupy all connections. A silent stranger is closed if further peers arrive: first those of the new
+    peer's address, the longest silent ones first. If a member without a connection arrives, a member with several
+    connections loses one of them.
     """
     loop = asyncio.get_running_loop()
     where.setblocking(False)  # noqa: FBT003 - the signature of `setblocking`
@@ -229,7 +228,7 @@ class _Members:
 
 
 def _busy(connection: Connection) -> ConnectionLostError:
-    message = f"{connection.peer} has too many connections, or there is no place for it."
+    message = f"{connection.peer} has too many connections, or this node has no room for another one."
     return ConnectionLostError(message, reason=Reason.BUSY)
 
 
@@ -245,10 +244,7 @@ async def _roomy(strangers: _Strangers, accepted: socket.socket, address: str) -
 
 
 async def _next(where: socket.socket) -> tuple[socket.socket, str]:
-    """Return the next connection, and the address from which it comes.
-
-    `loop.sock_accept` would lose a connection that arrives while it is cancelled, and warn about it.
-    """
+    """Return the next connection and its address; a cancelled `loop.sock_accept` would lose a connection."""
     while True:
         with suppress(BlockingIOError):
             accepted, place = where.accept()
@@ -306,7 +302,6 @@ async def _accepted(
 
 
 def _failed(error: OSError) -> Reason:
-    """Return the reason why a peer was not admitted."""
     if isinstance(error, ConnectionAbortedError | TimeoutError):  # asyncio raises the first for a slow handshake
         return Reason.SLOW
     return Reason.TRUNCATED if isinstance(error, ConnectionResetError) else Reason.CERTIFICATE  # TLS errors, too

@@ -27,10 +27,7 @@ _OF_EACH: Final = 8
 
 
 class Places:
-    """Limits on the connections that the nodes of one process open at a time: a small number to each other node.
-
-    Each node has its own limit, so waiting for a failed or slow node delays no connection to another node.
-    """
+    """Limits on the connections of one process, one for each other node: a slow node delays no other node."""
 
     def __init__(self) -> None:
         self._free: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _OF_EACH))
@@ -38,17 +35,11 @@ class Places:
         """Limits concurrent work before sending: sealing, and waiting for the disk."""
 
     def of(self, name: str) -> asyncio.Semaphore:
-        """Return the semaphore that limits connections to a node."""
         return self._free[name]
 
 
 class Node:
-    """One node of a run.
-
-    `where`: a listening socket, if other nodes connect to this node.
-    `peers`: the nodes that may connect. The node itself may connect to query its own health.
-    `state`: a private folder for data that must survive a kill; None stores no data.
-    """
+    """One node of a run; `state`: a private folder for data that must survive a kill, None to store no data."""
 
     def __init__(
         self,
@@ -67,17 +58,14 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The node's name in the run's document."""
         return self._identity.name
 
     @property
     def document(self) -> RunDocument:
-        """The run's document."""
         return self._document
 
     @property
     def journal(self) -> Journal:
-        """The node's counters and log."""
         return self._journal
 
     def stop(self) -> None:
@@ -149,7 +137,6 @@ class Node:
         return None if path is None else Spool(path)
 
     def kept_at(self, what: str) -> Path | None:
-        """Return the path of a file of this node and run that survives a kill; None without a state folder."""
         return None if self._state is None else self._state / f"{self._document.digest.hex()}-{self.name}{what}"
 
     async def keep(self, spool: Spool | None, records: Sequence[bytes]) -> bool:
@@ -211,12 +198,10 @@ class Node:
     async def _deliver(
         self, name: str, messages: list[Message], *, sources: int, until: float, places: Places | None = None
     ) -> Control:
-        """Send messages to a node until it answers; every try sends the same messages.
+        """Send messages of one step to a node until it answers; every try sends the same messages.
 
-        `messages`: the messages, all of one step.
-        `sources`: the number of sources of these messages.
-        `until`: the event loop's time at which retries end.
-        `places`: the connection limits that all nodes of this process share; each try takes one place and returns it.
+        `sources`: the number of sources of these messages. `until`: the event loop's time at which retries end.
+        `places`: the connection limits that all nodes of this process share.
         """
         loop, pauses = asyncio.get_running_loop(), Pauses()
         place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of(name)
@@ -230,7 +215,6 @@ class Node:
             await pauses.wait(max(until - loop.time(), 0.0))
 
     async def _delivered(self, name: str, messages: list[Message], sources: int) -> Control:
-        """Send messages to a node once, and return its answer."""
         connection = await self._connect(name, until=asyncio.get_running_loop().time())
         try:
             for message in messages:
@@ -240,13 +224,12 @@ class Node:
         finally:
             await connection.close()
         if answer.reason is Reason.BUSY:
-            error = f"{name} has no place for {self.name} now."
+            error = f"{name} has no free connection for {self.name} now."
             raise ConnectionLostError(error, reason=Reason.BUSY)
         return answer
 
 
 def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: bool) -> None:
-    """Raise an error if a node has no part in a run, or if its seal key differs from that in the document."""
     if not part or key.public.text != document.servers[identity.name].seal:
         fail(f"{identity.name} does not have this role in the run, or its seal key differs from the document.")
 

@@ -43,7 +43,6 @@ class Trace:
     _bytes: array[int] = field(default_factory=lambda: array("l"))
 
     def add(self, sender: str, receiver: str, size: int) -> None:
-        """Record one TLS record."""
         names = self._names
         self._senders.append(names.setdefault(sender, len(names)))
         self._receivers.append(names.setdefault(receiver, len(names)))
@@ -72,7 +71,6 @@ class Trace:
         return cells.group_by("sender", "receiver").agg(pl.len().alias("messages")).sort("sender", "receiver")
 
     def write(self, path: Path) -> None:
-        """Write the trace as Parquet."""
         whole = BytesIO()
         self.table().write_parquet(whole)
         try:
@@ -117,11 +115,7 @@ class _Records:
 
 
 class Recorder:
-    """Forwards connections to nodes, and records what an observer of the traffic sees.
-
-    `trace`: receives the TLS records.
-    `routes`: listening sockets, each with host and port of the node behind it.
-    """
+    """Forwards connections and records their TLS records; `routes`: sockets, each with the node's host and port."""
 
     def __init__(self, trace: Trace, routes: list[tuple[socket.socket, tuple[str, int]]]) -> None:
         self._trace, self._routes = trace, routes

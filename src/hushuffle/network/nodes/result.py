@@ -32,7 +32,6 @@ class RunFailedError(HushuffleError):
 
 
 def run_failed(message: str) -> NoReturn:
-    """Raise `RunFailedError(message)`."""
     raise RunFailedError(message)
 
 
@@ -40,9 +39,8 @@ def run_failed(message: str) -> NoReturn:
 class StepResult:
     """The result of one step; `combined` joins the numbers that the compute nodes computed from arrived records.
 
-    `planned`: expected sources. `sources`, `messages`: the sources and messages, including dummies, of complete
-    batches. `lost_batches`: the number of batches that did not arrive. `people`: the number of people of the query,
-    including people without a place in this step. `only_on_purpose`: as in `Step`.
+    `planned`: expected sources. `sources`, `messages`: those of complete batches, dummies included. `people`: those of
+    the query, including people without a place in this step.
     """
 
     name: str
@@ -56,7 +54,6 @@ class StepResult:
     only_on_purpose: bool = False
 
     def scale(self) -> float:
-        """Return the factor that scales counts and sums over arrived records to estimates for all people."""
         return scale_of(self.people, self.sources, self.sampling, only_on_purpose=self.only_on_purpose)
 
 
@@ -67,8 +64,6 @@ def scale_of(people: int, sources: int, sampling: TargetSampling, *, only_on_pur
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunResult:
-    """The results of all steps of a run."""
-
     run: str
     people: int
     steps: tuple[StepResult, ...]
@@ -77,8 +72,7 @@ class RunResult:
 class ResultNode(Node):
     """The node that combines all numbers. This node sees sums over groups of records, but no single record.
 
-    `state`: a private folder for the compute nodes' reports, sealed, in case the node is killed or the result cannot be
-    written.
+    `state`: a private folder for the compute nodes' reports, sealed, in case the node is killed.
     """
 
     def __init__(
@@ -104,7 +98,6 @@ class ResultNode(Node):
         self._kept_parts = KeptParts(self, self._codec.all_messages)
 
     async def run(self) -> RunResult:
-        """Wait for the reports of all compute nodes, and return the result."""
         document = self._document
         self._journal.enter("gathering", nodes=len(self._nodes))
         seals = document.seals(RESULT)
@@ -132,7 +125,7 @@ class ResultNode(Node):
         seals, contents, sealed, ends = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
         async for message in self._messages(connection, ends):
             if len(contents) == self._most:
-                error = f"{connection.peer} sends more messages than a part of the result has."
+                error = f"{connection.peer} sends more messages than a report has."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             try:
                 contents.append(seals.open(message.sealed, self._key, target=self.name) or b"")
@@ -158,7 +151,6 @@ class ResultNode(Node):
         self._kept_parts.remove()
 
     def _keep(self, peer: str, statement: Told) -> Control:
-        """Record the report of a compute node, and return the answer."""
         parts = self._parts.get(statement.step)
         if parts is None:
             return self._journal.refuse(RESULT, Reason.STEP)
@@ -222,11 +214,7 @@ class ResultNode(Node):
 
 
 class KeptParts:
-    """The compute nodes' reports, sealed, in the result's private folder, which reserves space for all reports.
-
-    `node`: the result node.
-    `messages`: the expected number of messages.
-    """
+    """The compute nodes' reports, sealed, in the result's private folder, which reserves space for all `messages`."""
 
     def __init__(self, node: Node, messages: int) -> None:
         self._node, self._sealed = node, node.document.layout.sealed
@@ -251,7 +239,6 @@ class KeptParts:
         return await self._node.keep(self._spool, [record])
 
     def remove(self) -> None:
-        """Remove all stored reports and the reserved space."""
         if self._spool is not None:
             self._spool.remove()
         if self._room is not None:

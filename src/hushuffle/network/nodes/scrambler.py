@@ -27,11 +27,7 @@ _TOGETHER: Final = 16
 
 
 class Gathering:
-    """A batch that is being gathered: the message of each source, and whether further messages are accepted.
-
-    `batch`: the batch, which lists the node that may send for each source.
-    `targets`: the number of targets.
-    """
+    """A batch that is being gathered, until it is `closed`: at most one message of each source."""
 
     def __init__(self, number: int, batch: Batch, targets: int) -> None:
         self.number, self.batch, self.targets = number, batch, targets
@@ -75,15 +71,12 @@ class Gathering:
 class ScramblerNode(Node):
     """The scrambler of one or more batches.
 
-    A batch is released when all of its sources have sent, or after `document.collect` seconds; with fewer than
-    `min_batch` sources it is never released. All sources of one node count once. A batch is released only once:
-    messages that are lost during a release stay lost, and are counted. Before the release, a batch is in memory (about
-    1,350 bytes for a message of 1,024 bytes) and, sealed, in `state`; afterwards it is deleted.
+    A batch is released once, when all of its sources have sent, or after `document.collect` seconds; with fewer than
+    `min_batch` sources it is never released. All sources of one node count once. Messages that are lost during a
+    release stay lost, and are counted.
 
-    `state`: a private folder for arrived messages and the list of released batches, which survives a kill. After a
-        restart, unreleased messages are still available, and no batch is released a second time, which would reveal the
-        dummies. None stores the state only in this object.
-    `rng`: the randomness of the order and of the dummies; by default `secure()`.
+    `state`: a private folder for arrived messages, sealed, and the list of released batches. After a restart, no batch
+    is released a second time, which would reveal the dummies. None stores the state only in this object.
     """
 
     def __init__(
@@ -118,7 +111,6 @@ class ScramblerNode(Node):
         self._journal.enter("done")
 
     def _restore(self, number: int) -> None:
-        """Restore the messages of a batch that arrived before this node was stopped."""
         spool, gathering, layout = self._spools[number], self._gatherings[number], self._document.layout
         if spool is None:
             return
@@ -169,7 +161,7 @@ class ScramblerNode(Node):
         async for message in self._messages(connection, end):
             count += 1
             if count > most:
-                error = f"{connection.peer} sends more messages than it has places."
+                error = f"{connection.peer} sends more messages than it has places in batches."
                 raise ConnectionLostError(error, reason=Reason.MALFORMED)
             reason = self._put(connection.peer, message)
             problem, taken = problem or reason, taken + (reason is Reason.NONE)
@@ -178,7 +170,6 @@ class ScramblerNode(Node):
         return problem, taken
 
     def _put(self, peer: str, message: Message) -> Reason:
-        """Put a message into its batch, and count it; return NONE or the reason of refusal."""
         gathering = self._gatherings.get(message.step)
         if gathering is None:
             reason = Reason.STEP
@@ -254,10 +245,9 @@ class ScramblerNode(Node):
                 await connection.close()
 
     async def _release(self, gathering: Gathering) -> None:
-        """Send the batch and its dummies in uniformly random order, over connections to all targets.
+        """Send the batch and its dummies in uniformly random order, once all targets are connected.
 
-        Nothing is sent before all targets are connected. If a target is missing, there is no result, and the other
-        targets would learn their messages without any use.
+        If a target is missing, there is no result, and the other targets would learn their messages without any use.
         """
         step = self._document.step(gathering.number)
         slots = list(gathering.messages)

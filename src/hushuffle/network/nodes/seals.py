@@ -31,9 +31,7 @@ class Seals:
     Messages are sealed with HPKE in base mode (X25519, HKDF-SHA256, AES-256-GCM). HPKE's `info` contains run, plan,
     step and target, and the key is derived from it: a text sealed for another run, plan, step or target does not open.
 
-    `digest`: SHA-256 of the run's document (its number, plan, roster and keys), 32 bytes.
-    `step`: the number of the step.
-    `size`: the number of bytes of every sealed text.
+    `digest`: SHA-256 of the run's document, 32 bytes. `size`: the number of bytes of every sealed text.
 
     Source: RFC 9180 (Barnes, Bhargavan, Lipp, Wood 2022), sections 5.1 and 8.1.
 
@@ -86,13 +84,10 @@ class Seals:
 
 @dataclass(frozen=True, kw_only=True)
 class PublicSealKey:
-    """The public key for sealing messages to a node."""
-
     key: X25519PublicKey
 
     @property
     def text(self) -> str:
-        """The 32 bytes of the key in hexadecimal digits."""
         return self.key.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
     @classmethod
@@ -106,8 +101,6 @@ class PublicSealKey:
 
 @dataclass(frozen=True, kw_only=True)
 class SealKey:
-    """The secret key for opening messages sealed to a node."""
-
     key: X25519PrivateKey
 
     def __repr__(self) -> str:
@@ -115,7 +108,6 @@ class SealKey:
 
     @property
     def public(self) -> PublicSealKey:
-        """The public key that belongs to this secret key."""
         return PublicSealKey(key=self.key.public_key())
 
     @property
@@ -125,12 +117,10 @@ class SealKey:
 
     @classmethod
     def generate(cls) -> SealKey:
-        """Return a new key."""
         return cls(key=X25519PrivateKey.generate())
 
     @classmethod
     def of(cls, text: str) -> SealKey:
-        """Return the key that `text` gives in 64 hexadecimal digits."""
         try:
             return cls(key=X25519PrivateKey.from_private_bytes(bytes.fromhex(text.strip())))
         except ValueError:

@@ -72,19 +72,15 @@ def entries_of(
 
 
 def coins(key: bytes, *, run: str, step: int, records: Sequence[int]) -> KeyedRandomness:
-    """Return the randomness of records in one step of one run; every call returns the same randomness.
+    """Return the randomness of distinct `records` in one step, the same at every call; `run` is `RunDocument.drawn`.
 
     `key`: at least 32 secret bytes.
-    `run`: the purpose of the randomness, `RunDocument.drawn`; every run has another purpose.
-    `records`: the numbers of the records, which must be distinct.
     """
     return keyed(key=derived(key, f"run {run}"), records=np.asarray(records, dtype=np.uint64), round=step)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """Messages for one node, in the order of sending."""
-
     to: str
     messages: tuple[Message, ...]
 
@@ -110,15 +106,12 @@ def deliveries(document: RunDocument, entries: Sequence[Entry], key: bytes) -> l
 
 
 class SourceNode(Node):
-    """A node that sends the records of one or more people.
+    """A node that sends the records of one or more people: those of all places of `document.places[identity.name]`.
 
-    Before the first byte of a step is sent, all messages of the step are written to `state`. After a restart or a
-    broken connection, the node sends the same bytes: no observer ever sees a second, differently randomized message for
-    the same record.
+    Before the first byte of a step is sent, all messages of the step are written to the private folder `state`. After
+    a restart or a broken connection, the node sends the same bytes: no observer ever sees a second, differently
+    randomized message for the same record.
 
-    `people`: the records with their places; together these are all places of `document.places[identity.name]`.
-    `key`: the secret bytes from which the node's randomness is derived.
-    `state`: a private folder for the messages.
     `places`: the connection limits of the process, if many nodes share a process.
     """
 
@@ -141,11 +134,7 @@ class SourceNode(Node):
         self._places = places or Places()
 
     async def run(self) -> None:
-        """Send all messages, stage by stage, each until it is accepted or refused, or until time is over.
-
-        Raises:
-            NotDeliveredError: no message was accepted.
-        """
+        """Send all messages, stage by stage, each until it is accepted or refused, or until time is over."""
         document, state = self._document, self._document.query.start
         for stage in document.stages:
             number = stage[0]
@@ -191,7 +180,7 @@ class SourceNode(Node):
             error = f"the {lost} of step {number} could not be fetched ({end.reason.words})."
             raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
         if len(shown) != size:
-            fail(f"the answer of the result is not the {lost} of this plan.")
+            fail(f"the result node sent values that are not the {lost} of this plan.")
         return query.known(np.frombuffer(shown, dtype="<f8"))
 
     async def _settle(self, path: Path, entries: Sequence[Entry], until: float) -> None:
@@ -248,7 +237,10 @@ def _read(path: Path, document: RunDocument) -> list[Delivery] | None:
     except OSError as error:
         fail(f"{path} cannot be read: {cause(error)}.")
     if bytes(data[:32]) != document.digest:
-        fail(f"{path} was written for another document of the same run: nothing was sent for it.")
+        fail(
+            f"{path} was written for another document of the same run: nothing was sent. "
+            "Use the document of the first start."
+        )
     deliveries, place, size = [], 32, document.layout.size
     while place < len(data):
         to = bytes(data[place : place + _NAME]).decode("ascii", errors="replace").rstrip()
@@ -275,4 +267,4 @@ def _message(document: RunDocument, frame: bytes, path: Path) -> Message:
 
 
 def _damaged(path: Path) -> NoReturn:
-    fail(f"{path} is damaged: nothing was sent. Remove it only if none of its messages was ever sent.")
+    fail(f"{path} is damaged: nothing was sent. Remove the file only if none of its messages was ever sent.")

@@ -20,12 +20,9 @@ _BATCH: Final = struct.Struct("<64sII")  # sender, number (such as the step's), 
 
 
 class Spool:
-    """Records in a file that only its owner can read.
+    """Records in a file that only its owner can read; records appended at the same time share one flush to the disk.
 
-    Records that are appended at the same time share one flush to the disk. A record that was incomplete when the
-    process ended is dropped when the file is read.
-
-    `path`: the file; it is created, with its folder, for the first record.
+    A record that was incomplete when the process ended is dropped when the file is read.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -83,7 +80,6 @@ class Spool:
             done.set_result(problem)
 
     def remove(self) -> None:
-        """Remove the file, if there is one."""
         self._path.unlink(missing_ok=True)
 
 
@@ -127,11 +123,7 @@ def unpack_batch(record: bytes, size: int) -> tuple[str, int, int, list[bytes]]:
 
 
 class Room:
-    """Disk space that is reserved for a later write.
-
-    `path`: a file that occupies the space.
-    `size`: the number of bytes.
-    """
+    """Disk space that the file `path` reserves for a later write, `size` bytes."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path = path
@@ -147,7 +139,6 @@ class Room:
             fail(f"{path.parent} has no room for the {size:,} bytes that will be written there: {error.strerror}.")
 
     def give(self) -> None:
-        """Free the reserved space."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 

@@ -32,12 +32,10 @@ def counts_size(step: Step) -> int:
 
 
 def pack_counts(counts: Counts) -> bytes:
-    """Return the encoded counts."""
     return np.array(counts, dtype="<u8").tobytes()
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """Return the counts from their encoding."""
     return tuple((sources, messages) for sources, messages in np.frombuffer(data, dtype="<u8").reshape(-1, 2).tolist())
 
 
@@ -69,7 +67,6 @@ class ToldCodec:
         return counts_size(self._document.step(1 if self._task.rounds else step))
 
     def messages(self, step: int) -> int:
-        """Return how many messages the report of one node takes in a step."""
         return -(-self.size(step) // self.room)
 
     @property
@@ -78,19 +75,17 @@ class ToldCodec:
         return sum(len(step.computes) * self.messages(number) for number, step in enumerate(self._document.steps, 1))
 
     def pack(self, told: Told) -> list[bytes]:
-        """Return the contents of the messages that carry one node's report."""
         head = _HEAD.pack(told.step) if self._first else b""
         return self.cut(told.step, head + pack_counts(told.counts) + told.numbers.astype("<f8").tobytes())
 
     def cut(self, step: int, whole: bytes) -> list[bytes]:
-        """Return a node's encoded report in pieces that fit into one message each."""
         whole = whole.ljust(self.size(step), b"\0")
         return [whole[start : start + self.room] for start in range(0, len(whole), self.room)]
 
     def unpack(self, place: tuple[int, int], contents: Sequence[bytes]) -> Told:
         """Return the report of a node; `place`: (step, node), of the first step in a query with iterations.
 
-        If the report names a step that the run does not have, its numbers are not decoded.
+        The numbers of a report for a step outside the run are not decoded.
         """
         (step, node), whole = place, b"".join(contents)
         if len(whole) != self.size(step):
@@ -157,4 +152,4 @@ def _sources(step: Step, batch: Batch, pairs: Sequence[tuple[int, int]]) -> int:
 
 
 def _fail(step: Step, why: str) -> NoReturn:
-    fail(f"{step.name!r}: {why}. Messages may have been selected: nothing was published.")
+    fail(f"{step.name!r}: {why}. A scrambler may have selected messages, so nothing was published.")

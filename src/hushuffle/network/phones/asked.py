@@ -20,11 +20,7 @@ from hushuffle.tables.conditions import parse_condition
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A plan's query in the form for phones.
-
-    `sets`: for each step, its columns and the number of groups of each column; `task`: the computation that merges
-    records at targets.
-    """
+    """A plan's query in the form for phones; `sets`: for each step, its columns and their numbers of groups."""
 
     columns: tuple[Column, ...]
     values: tuple[Value, ...] = ()
@@ -34,13 +30,7 @@ class Asked:
 
 
 def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -> Asked:
-    """Return a plan's query in the form for phones.
-
-    `centroids`: the start centroids of a k-means iteration; by default those of the plan.
-
-    Raises:
-        UnsupportedProtocolError: phones cannot answer the query; the message says why.
-    """
+    """Return a plan's query in the form for phones; `centroids`: of a k-means iteration, by default the plan's."""
     if isinstance(query, HistogramQuery):
         grid = query.task()
         columns = _columns({name: column.conditions() for name, column in query.columns.items()})
@@ -49,7 +39,7 @@ def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -
     if isinstance(query, KMeansQuery):
         return _points(query, query.task().initial if centroids is None else centroids)
     if not isinstance(query, AggregateQuery):
-        refuse_task(f'phones do not answer queries of the kind "{query.kind}"')
+        refuse_task(f'phones do not answer queries with kind = "{query.kind}"')
     task, ranges = query.task(), query.ranges or {}
     return Asked(
         columns=_columns(query.categories()),

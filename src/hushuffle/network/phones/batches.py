@@ -46,7 +46,6 @@ class Link(DocumentPart):
 
     @staticmethod
     def text(task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int) -> bytes:
-        """Return the bytes that the scrambler signs."""
         fields = {"task": task.hex(), "step": step, "batch": batch, "name": name}
         return _LINK + canonical({**fields, "came": came, "sources": sources, "sent": sent})
 
@@ -54,7 +53,6 @@ class Link(DocumentPart):
     def signed(
         cls, key: Ed25519PrivateKey, task: bytes, step: int, batch: int, name: str, came: int, sources: int, sent: int
     ) -> Link:
-        """Return one scrambler's counts with its signature."""
         signature = key.sign(cls.text(task, step, batch, name, came, sources, sent)).hex()
         return cls(name=name, came=came, sources=sources, sent=sent, signature=signature)
 
@@ -82,7 +80,6 @@ class Came(DocumentPart):
         return _CAME + canonical(self.model_dump(exclude={"signature"}))
 
     def signed(self, key: Ed25519PrivateKey) -> Came:
-        """Return a copy of this state with a signature."""
         return self.model_copy(update={"signature": key.sign(self._text).hex()})
 
     def by(self, place: Place, task: bytes, step: int, nonce: str) -> bool:
@@ -120,7 +117,6 @@ class Head(DocumentPart):
 
 
 def signed_by(place: Place, text: bytes, signature: bytes) -> bool:
-    """Return whether a signature of a text is valid under the key of a service."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(place.sign)).verify(signature, text)
     except (InvalidSignature, ValueError):
@@ -145,7 +141,6 @@ def head_of(
     trail: tuple[Link, ...] = (),
     closed: bool = False,
 ) -> Head:
-    """Return the head of a batch with these messages."""
     digest = hashlib.sha256(b"".join(messages)).hexdigest()
     size = len(messages[0]) if messages else 0
     return Head(
@@ -163,11 +158,7 @@ def head_of(
 
 
 def rest_of_head(first: bytes) -> int:
-    """Return how many bytes of head and signature follow the first `FIRST` bytes of a body.
-
-    Raises:
-        DataError: the stated length exceeds the largest length of a head.
-    """
+    """Return how many bytes of head and signature follow the first `FIRST` bytes of a body."""
     length = _LENGTH.unpack(first)[0] if len(first) == FIRST else _MOST_HEAD + 1
     if length > _MOST_HEAD:
         _no_batch()
@@ -175,11 +166,7 @@ def rest_of_head(first: bytes) -> int:
 
 
 def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], receiver: str) -> Head:
-    """Return the head at the start of a body; refuse a head that its sender did not sign for this receiver.
-
-    Raises:
-        DataError: the head is malformed, of another task, for another receiver, or not signed.
-    """
+    """Return the head at the start of a body; refuse a head that its sender did not sign for this receiver."""
     end = FIRST + rest_of_head(start[:FIRST])
     text, signature = start[FIRST : end - _SIGNED], start[end - _SIGNED : end]
     try:
@@ -197,13 +184,7 @@ def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], r
 
 
 def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
-    """Return the messages of a body, after checking them against its head.
-
-    `size`: bytes of each message; None takes the size in the head.
-
-    Raises:
-        DataError: the messages do not match the head.
-    """
+    """Return the messages of a body, checked against its head; `size`: bytes of each, None for the size in the head."""
     rest = body[FIRST + rest_of_head(body[:FIRST]) :]
     size = head.size if size is None else size
     sized = head.messages == 0 or head.size == size > 0
@@ -213,7 +194,7 @@ def messages_of(body: bytes, head: Head, *, size: int | None) -> list[bytes]:
 
 
 def _no_batch() -> NoReturn:
-    fail("the request holds no batch of messages, or it is damaged.")
+    fail("the request contains no batch of messages, or is damaged.")
 
 
 def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
@@ -222,7 +203,6 @@ def receipt(body: bytes, key: Ed25519PrivateKey) -> bytes:
 
 
 def receipted(body: bytes, signature: bytes, receiver: Place) -> bool:
-    """Return whether a receiver's signature confirms that it has stored a batch."""
     return signed_by(receiver, _RECEIPT + hashlib.sha256(body).digest(), signature[:_SIGNED])
 
 
@@ -233,11 +213,7 @@ def lost_answer(body: bytes, lost: Sequence[int], key: Ed25519PrivateKey) -> byt
 
 
 def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
-    """Return the batches that the result declares lost, from its answer to a target's request `body`.
-
-    Raises:
-        DataError: the list of lost batches is not signed by the result.
-    """
+    """Return the batches that the result declares lost, in its signed answer to a target's request `body`."""
     signature, text = answer[_SIGNED : 2 * _SIGNED], answer[2 * _SIGNED :]
     lost: frozenset[int] | None = None
     if signed_by(result, _LOST + hashlib.sha256(body).digest() + text, signature):
@@ -249,13 +225,7 @@ def lost_in(answer: bytes, body: bytes, result: Place) -> frozenset[int]:
 
 
 def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
-    """Refuse a batch whose counts do not add up; the message names the scramblers whose counts differ.
-
-    `hops`: the number of scramblers that the batch has passed.
-
-    Raises:
-        DataError: a count is missing, not signed, or not possible.
-    """
+    """Refuse a batch, after `hops` scramblers, whose counts do not add up; the message names the scramblers."""
     step, chain = task.step(head.step), task.chain[:hops]
     if len(head.trail) != hops:
         fail(f"a batch passed {hops} scramblers, but has the counts of {len(head.trail)}.")
@@ -265,7 +235,7 @@ def check_trail(task: TaskDocument, head: Head, *, hops: int) -> None:
             fail(f"the counts of {place.name} lack its signature.")
         first = before is None
         if not step.min_batch <= link.sources <= step.batch or (first and link.came != link.sources):
-            fail(f"{place.name} reports {link.sources:,} sources behind {link.came:,} messages.")
+            fail(f"{place.name} reports {link.sources:,} sources for {link.came:,} messages.")
         if before is not None and (link.came, link.sources) != (before.sent, before.sources):
             fail(
                 f"between {before.name} and {place.name}: {before.sent:,} messages of {before.sources:,} sources were "

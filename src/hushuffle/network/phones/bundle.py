@@ -57,8 +57,6 @@ _WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedTask:
-    """The document of a task, its id, and the command that starts each service."""
-
     document: Path
     id: str
     start: str
@@ -70,18 +68,10 @@ class PreparedTask:
 def prepare_task(
     specification: PlanSpecification, hosts: Path, *, out: Path, start: dt.datetime | None = None, bundle: bool = False
 ) -> PreparedTask:
-    """Write a task's document and the settings of its services into a new folder.
+    """Write a task's document and the settings of its services into a new or empty folder; no data are read.
 
-    Args:
-        specification: the specification of the plan; no data are read.
-        hosts: a TOML file with the fields of `PhoneHosts`.
-        out: a folder that does not exist, or is empty.
-        start: the moment from which all times are counted; by default 15 minutes from now.
-        bundle: if true, write one folder for each service, to be copied to its host. A folder has the secret keys of
-            its own service only, if the folder of keys has them. If false, write all settings into `out`, without keys.
-
-    Raises:
-        SpecificationError, DataError, UnsupportedProtocolError: an input is invalid; nothing was written.
+    `start`: the moment from which all times are counted; by default 15 minutes from now. `bundle`: write one
+    folder for each service, with the secret keys of this service only; by default all settings are in `out`, no keys.
     """
     wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=_WORDS)
     steps, chain = questions(specification, wanted.people), chain_of(specification)
@@ -127,7 +117,7 @@ def _promise(document: TaskDocument) -> Iterator[str]:
     figures = document.figures
     at, words = f"at delta = {figures.delta:g}", "one scrambler of the chain is honest"
     if figures.epsilon is None:
-        yield "It promises no epsilon, so phones refuse it."
+        yield "The task states no epsilon, so phones refuse the task."
     else:
         yield f"Epsilon for one person: at most {figures.epsilon:g} {at}, where {words}."
     if figures.issuer is not None:
@@ -141,10 +131,7 @@ def _promise(document: TaskDocument) -> Iterator[str]:
 
 
 def settings_of(name: str, *, listen: str, gateway: str, tls: Path | None = None) -> dict[str, Any]:
-    """Return the settings of a service; its tasks and keys are expected in the folder of the settings.
-
-    `tls`: a folder with certificates; a service whose certificate is in this folder ends TLS itself.
-    """
+    """Return the settings of a service beside its tasks and keys; it ends TLS if `tls` has its certificate."""
     role = RELAY if name == RELAY else role_named(name)
     table: dict[str, Any] = {"role": role, "name": name, "listen": listen}
     if tls is not None and (tls / f"{name}.pem").exists():
@@ -165,10 +152,9 @@ def write_service(
     keys: Path | None = None,
     tls: Path | None = None,
 ) -> Path:
-    """Write the folder of one service, and return the path of its settings.
+    """Write the folder of one service, with copies of this service's files only; return the path of its settings.
 
-    `keys`: a folder with NAME.keys and, for the issuer, codes.public. `tls`: a folder with NAME.pem and NAME.key. Only
-    the files of this service are copied.
+    `keys`: a folder with NAME.keys and, for the issuer, codes.public. `tls`: a folder with NAME.pem and NAME.key.
     """
     (folder / "tasks").mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)

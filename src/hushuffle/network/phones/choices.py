@@ -25,12 +25,10 @@ def below(high: int, draw: Draw) -> int:
 
 
 def choose(step: Mapping[str, Any], own: int | None, draw: Draw) -> tuple[int, bool]:
-    """Return the target of a message, and whether the message carries data.
+    """Return the target of a message, and whether the message carries data, as `hushuffle.TargetSampling` defines.
 
-    `own`: the target to which the answer belongs; None if there is no answer.
-
-    The distribution is that of `hushuffle.TargetSampling`. Without an answer, the target is uniform. This is the
-    average of the distributions of all answers, and reveals no more than any answer does.
+    `own`: the answer's target; None without an answer. The target is then uniform: this is the average of the
+    distributions of all answers, and reveals no more than any answer does.
     """
     targets = len(step["targets"])
     above, under = float(step["sigma"]).as_integer_ratio()

@@ -69,11 +69,7 @@ Send: TypeAlias = Callable[[str, bytes | None, Mapping[str, str]], tuple[int, by
 
 
 class Task:
-    """The document of a task; its digest is the task's `id`.
-
-    Raises:
-        PhoneError: the bytes are not a task document, or the document does not have the `expected` id.
-    """
+    """The document of a task; its digest is the task's `id`, which must be `expected` if that is given."""
 
     def __init__(self, data: bytes, expected: bytes | None = None) -> None:
         self.id, self.data = hashlib.sha256(data).digest(), data
@@ -106,7 +102,6 @@ class Task:
         return formats.token_challenge(self.document["issuer"]["name"], context, "")
 
     def path(self, what: str) -> str:
-        """Return the path of a URL for requests about this task; it follows the address of a service."""
         return f"/tasks/{self.id.hex()}/{what}"
 
 
@@ -132,9 +127,8 @@ def stream(secret: bytes, purpose: str) -> formats.Draw:
 
 
 class Part(NamedTuple):
-    """A phone's message in one step.
+    """A phone's message in step `number` to the step's target `target`; the record `content` is None for no data.
 
-    `number`: the step's number; `target`: the target's place in the step; `content`: the record, None for no data;
     `blinded`, `ticket`: the requests for a token and for a ticket.
     """
 
@@ -217,7 +211,6 @@ def kept(path: str) -> dict[str, Any] | None:
 
 
 def content_of(path: str) -> bytes:
-    """Return the content of a file."""
     with open(path, "rb") as file:  # noqa: PTH123 - without pathlib the client starts sooner
         return file.read()
 
@@ -304,12 +297,9 @@ class Phone:
     """One person's part in one task.
 
     The state file is written before the first byte is sent and determines all bytes that are sent, so a restarted phone
-    sends the same bytes. `answers`: by default those in the state file, or those of the previous iteration. `limits`:
-    the owner's limits. `state`: a folder, which also has the total privacy loss of its tasks. `moved`: the folder was
-    moved here, and the old folder no longer exists.
-
-    Raises:
-        PhoneError: the state file is missing, unusable, or has other answers; or the task exceeds the limits.
+    sends the same bytes. `answers`: by default those in the state file, or those of the previous iteration. `state`: a
+    folder, which also has the total privacy loss of its tasks. `moved`: the folder was moved here, and the old folder
+    no longer exists.
     """
 
     def __init__(
@@ -341,7 +331,10 @@ class Phone:
         if stored is None:
             refuse(f"{path} does not exist, so nothing was sent for this task. Send answers first.")
         if answers is not None and json.dumps(answers) != json.dumps(stored["answers"]):
-            refuse("another answer was given for this task before: only that one is sent. Send it again unchanged.")
+            refuse(
+                "the stored answers for this task differ from these: only the stored answers are sent. "
+                "Give the same answers again."
+            )
         self._secret = bytes.fromhex(stored["secret"])
         self.parts = parts_of(task, stored["answers"], self._secret)
 
@@ -358,14 +351,16 @@ class Phone:
     def _begin(self, answers: Answers) -> None:
         with owner.alone(self._folder):
             if owner.Total(self._folder, moved=self._moved).holds(self._task.id.hex()) and kept(self._path) is None:
-                refuse(f"{self._path} is missing, so what this task has sent is unknown: nothing was sent. Restore it.")
+                refuse(
+                    f"{self._path} is missing, so what this task has sent is unknown: nothing was sent. "
+                    "Restore the file from a backup."
+                )
             keep(self._path, answers)
 
     def send(self, code: str) -> None:
         """Get tokens and tickets with an invitation's code, and send all messages; retry after a TryAgainError.
 
-        The code itself is never sent: the issuer gets proofs. The cost is recorded once per task, before the first byte
-            is sent.
+        The code itself is never sent: the issuer gets proofs. The cost is recorded before the first byte is sent.
         """
         invitation, ask = formats.Invitation(code.strip()), self._asking()
         cost = owner.check_limits(self._limits, self._task.document, self._task.data)
@@ -391,7 +386,7 @@ class Phone:
                 raise TryAgainError(message)
             status, content = self._send(url, body, headers)
             if len(content) > _MOST:
-                refuse(f"an answer has more than {_MOST:,} bytes: nothing of it was used.")
+                refuse(f"an answer has more than {_MOST:,} bytes, so it was not used.")
             return status, content
 
         return ask
@@ -429,7 +424,7 @@ class Phone:
         status, content = self._asking()(url, None, {})
         task = Task(_good(408 if status == 404 else status, content, "the result", self._task.document))
         if not owner.follows(task.document, self._task.document, self._task.id.hex()):
-            refuse("the answer of the result is not the next iteration of this task.")
+            refuse("the result service did not answer with the next iteration of this task.")
         return content
 
 

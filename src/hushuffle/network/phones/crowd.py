@@ -60,10 +60,7 @@ def sendings(
     codes: Sequence[str],
     rng: Randomness,
 ) -> list[Sending]:
-    """Return the messages of phones. Targets are drawn as the task defines; redirected messages carry no data.
-
-    `rows`: the records, one row for each phone; `asked`: for each step, the numbers of the phones that answer it.
-    """
+    """Return the messages of phones with randomized targets; `asked`: for each step, the phones that answer it."""
     sendings = []
     for number, who in asked.items():
         step, own = document.step(number), promise.task.own(number, rows[who], promise.task.start)
@@ -78,10 +75,7 @@ def sendings(
 
 
 class Phones:
-    """Sends the messages of many phones concurrently.
-
-    `together`: how many messages are sent at a time; `reuse`: whether messages share connections.
-    """
+    """Sends the messages of many phones, `together` at a time; `reuse`: whether messages share connections."""
 
     def __init__(self, document: TaskDocument, *, together: int = 64, reuse: bool = True) -> None:
         self._document, self._together, self._kept = document, together, reuse
@@ -90,7 +84,6 @@ class Phones:
         self.crowd = Crowd()
 
     async def send(self, all_of_them: Sequence[Sending]) -> Crowd:
-        """Send all messages, and return the counts of accepted and refused messages."""
         waiting = iter(all_of_them)
         async with self._session() as session:
 
@@ -136,7 +129,6 @@ class Phones:
         return blinded.finalize(signed)
 
     async def ticket(self, session: ClientSession, sending: Sending) -> bytes:
-        """Return a ticket for a phone's message."""
         document, number = self._document, sending.step
         return await self._token(
             session, sending, "ticket", document.ticket_key(number), document.ticket_challenge(number)

@@ -72,7 +72,6 @@ def varint(value: int) -> bytes:
 
 
 def with_length(content: bytes) -> bytes:
-    """Return the content with its length in front."""
     return varint(len(content)) + content
 
 
@@ -88,20 +87,17 @@ class Reader:
         return self._at == len(self._data)
 
     def take(self, size: int) -> bytes:
-        """Return the next bytes."""
         if self._at + size > len(self._data):
             refuse("a binary HTTP message ends too early.")
         self._at += size
         return self._data[self._at - size : self._at]
 
     def number(self) -> int:
-        """Return the next integer of variable length."""
         first = self.take(1)[0]
         more = self.take((1 << (first >> 6)) - 1)
         return int.from_bytes(bytes([first & 63]) + more)
 
     def text(self) -> str:
-        """Return the next text, after its length."""
         return self.take(self.number()).decode("latin-1")
 
     def fields(self, *, known_length: bool) -> list[tuple[str, str]]:
@@ -226,7 +222,6 @@ class Keys:
         return self._aead.encrypt(self._nonce, plain, aad)
 
     def open(self, aad: bytes, sealed: bytes) -> bytes:
-        """Return the plain text of a sealed text."""
         try:
             return self._aead.decrypt(self._nonce, sealed, aad)
         except InvalidTag:
@@ -263,7 +258,6 @@ def hpke_seal(public: bytes, info: bytes, aad: bytes, plain: bytes, draw: Draw =
 
 
 def hpke_open(private: bytes, info: bytes, aad: bytes, sealed: bytes) -> bytes:
-    """Return the plain text of a message that `hpke_seal` sealed."""
     return receiver_keys(private, sealed[:ENC], info).open(aad, sealed[ENC:])
 
 
@@ -343,16 +337,12 @@ class Invitation:
         self.public = self._key.public_key().public_bytes_raw()
 
     def shown(self, task: bytes, step: int, kind: str, spki: bytes, request: bytes) -> tuple[str, str]:
-        """Return the header of a request for a token or ticket, with the proof.
-
-        `kind`: "token" or "ticket"; `spki`: the issuer's public key for the requested signature.
-        """
+        """Return the header with the proof for a request; `kind`: "token" or "ticket"; `spki`: the issuer's key."""
         proof = self._key.sign(_proved(task, step, kind, spki, request))
         return "authorization", f'Invitation name="{name_in(task, self.public).hex()}", proof="{proof.hex()}"'
 
 
 def name_in(task: bytes, public: bytes) -> bytes:
-    """Return the name that an invitation with this public key has in a task."""
     return hmac.digest(public, b"hushuffle name 2|" + task, "sha256")
 
 
@@ -389,7 +379,6 @@ def modulus(spki: bytes) -> int:
 
 
 def spki_of(number: int) -> bytes:
-    """Return the public key with this modulus in the encoding of RFC 9578."""
     return _SPKI + number.to_bytes(256) + _DER_EXPONENT
 
 

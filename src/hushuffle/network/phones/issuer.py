@@ -47,11 +47,7 @@ def make_codes(count: int) -> tuple[list[str], list[str]]:
 
 
 def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
-    """Write codes.txt (secret, to be handed out) and codes.public (with which the issuer can only check codes).
-
-    Raises:
-        DataError: the files exist already, or cannot be written.
-    """
+    """Write codes.txt (secret, to be handed out) and codes.public (with which the issuer can only check codes)."""
     secret, public = folder / "codes.txt", folder / CODES
     if secret.exists() or public.exists():
         fail(f"{folder} has codes already, which are never overwritten. Give another folder.")
@@ -66,11 +62,6 @@ def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
 
 
 def listed(path: Path) -> frozenset[bytes]:
-    """Return the public keys of the codes in a file.
-
-    Raises:
-        DataError: the file cannot be read, or has other content.
-    """
     try:
         lines = path.read_text("ascii").split()
     except OSError as error:
@@ -100,7 +91,7 @@ class Issuer(Service):
     """Signs one request for a token and one for a ticket for each code, step and task.
 
     A repeated request gets the same answer. If a person answers only one step of a task, a code is valid for one step.
-    The file `codes` of the settings lists the public keys of the invitations; the issuer never sees a code.
+    The issuer never sees a code, only the public keys of the invitations.
 
     Source: RFC 9578 (Celi, Davidson, Valdez, Wood 2024), section 6.
     """

@@ -51,11 +51,7 @@ class ServiceKeys:
 
     @classmethod
     def read(cls, where: str) -> Self:
-        """Return the keys in a file, or in an environment variable ("env:NAME").
-
-        Raises:
-            DataError: other users may read the file, or it does not contain the keys of a service.
-        """
+        """Return the keys in a file that other users cannot read, or in an environment variable ("env:NAME")."""
         try:
             table = json.loads(text_of_secret(where))
             return cls(
@@ -86,7 +82,6 @@ class ServiceKeys:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The public keys, for the author of a task."""
         seal, sign = self.seal.public_key(), self.sign.public_key()
         table: dict[str, Any] = {"seal": seal.public_bytes_raw().hex(), "sign": sign.public_bytes_raw().hex()}
         if self.tokens:
@@ -94,11 +89,7 @@ class ServiceKeys:
         return table
 
     def write(self, folder: Path, name: str) -> tuple[Path, Path]:
-        """Write NAME.keys, which only its owner can read, and NAME.public.json; existing files are never overwritten.
-
-        Raises:
-            DataError: the files exist already, or cannot be written.
-        """
+        """Write NAME.keys, which only its owner can read, and NAME.public.json; never overwrite a file."""
         secret, public = folder / f"{name}.keys", folder / f"{name}.public.json"
         for path in (secret, public):
             if path.exists():
@@ -123,10 +114,7 @@ def keys_of_steps(tokens: Sequence[str], first: int, steps: int) -> tuple[tuple[
 
 
 def role_named(name: str) -> Role:
-    """Return the role with which the name of a service starts.
-
-    Raises:
-        InvalidInputError: the name does not start with a role that has keys.
+    """Return the role with which the name of a service starts; refuse a name without a role that has keys.
 
     >>> role_named("target-1-2")
     'target'
@@ -139,11 +127,7 @@ def role_named(name: str) -> Role:
 
 
 def public_of(folder: Path, name: str) -> dict[str, Any]:
-    """Return the public keys of a service from NAME.public.json.
-
-    Raises:
-        DataError: the file cannot be read, or contains no public keys.
-    """
+    """Return the public keys of a service from NAME.public.json."""
     path = folder / f"{name}.public.json"
     try:
         table = json.loads(path.read_bytes())
@@ -157,5 +141,4 @@ def public_of(folder: Path, name: str) -> dict[str, Any]:
 
 
 def place_of(name: str, url: str, public: dict[str, Any]) -> Place:
-    """Return the entry of a service in the document of a task."""
     return Place(name=name, url=url, key=public["seal"], sign=public["sign"])

@@ -57,10 +57,7 @@ _ROLES: Final = ("issuer", "scramblers")
 
 
 def read_limits(data: bytes) -> Limits:
-    """Return the limits in a file.
-
-    Raises:
-        PhoneError: a name or a value is invalid; nothing was sent.
+    """Return the limits in a file; raise PhoneError for an invalid name or value.
 
     >>> read_limits(b'{"max_epsilon": 1, "budget": 3}')[:3]
     (1, 0.001, 3)
@@ -96,21 +93,20 @@ def _amount(value: Any) -> float | None:
 
 
 def _decline(why: str) -> NoReturn:
-    refuse(f"{why}: this phone takes no part, nothing was sent.")
+    refuse(f"{why}: this phone does not take part in the task, and nothing was sent.")
 
 
 def check_limits(limits: Limits, document: Mapping[str, Any], data: bytes = b"") -> tuple[float, float]:
     """Return the epsilon and delta that a task states; refuse a task that exceeds the owner's limits.
 
-    `data`: the bytes of the document, needed for `recompute`.
-
     The stated figures are correct if one scrambler of the chain is honest: it opens messages only after it has computed
     the same figures from the plan. The phone itself computes the privacy loss if all scramblers collude.
+    `data`: the bytes of the document, needed for `recompute`.
     """
     figures = document.get("figures") or {}
     epsilon, delta = (_amount(figures.get(name)) for name in ("epsilon", "delta"))
     if epsilon is None or delta is None or delta >= 1:
-        _decline("the task states no epsilon that it keeps")
+        _decline("the task states no valid epsilon and delta")
     words = f"epsilon is up to {epsilon:g} at delta = {delta:g}"
     if epsilon > limits.max_epsilon:
         _decline(f"{words}, above max_epsilon = {limits.max_epsilon:g}")
@@ -131,16 +127,16 @@ def _check_others(limits: Limits, document: Mapping[str, Any]) -> None:
     """Refuse a task whose batches are too small, or whose services the owner does not trust."""
     for step in document["steps"]:
         if not step["min_batch"] >= limits.min_batch:  # also true if min_batch is not a number
-            _decline(f"a batch may be of {step['min_batch']} people, min_batch is {limits.min_batch}")
+            _decline(f"a batch may have {step['min_batch']} people, but min_batch is {limits.min_batch}")
     chain = {one["key"] for one in document["chain"]}
     if limits.scramblers is not None and not chain & {*limits.scramblers}:
-        _decline("no scrambler of its chain is a trusted one")
+        _decline("no scrambler of the task is in the limit scramblers")
     if limits.collectors is not None and document["result"]["key"] not in limits.collectors:
-        _decline("its result is not a trusted collector")
+        _decline("the result of the task is not in the limit collectors")
     if limits.issuers is not None:
         keys = [binascii.a2b_base64(step[name]) for step in document["steps"] for name in ("token_key", "ticket_key")]
         if not {hashlib.sha256(key).hexdigest() for key in keys} <= {*limits.issuers}:
-            _decline("its keys for tokens and tickets are not those of the trusted issuers")
+            _decline("the task has keys for tokens or tickets that are not in the limit issuers")
 
 
 def local_epsilon(document: Mapping[str, Any]) -> float:
@@ -172,7 +168,7 @@ def _recompute(data: bytes) -> None:
         from hushuffle.network.phones.promise import check_task  # noqa: PLC0415
         from hushuffle.network.phones.task import parse_task  # noqa: PLC0415
     except ImportError:
-        _decline("its figures cannot be computed again without hushuffle (limit recompute)")
+        _decline("the limit recompute needs hushuffle, which is not installed")
     try:
         check_task(parse_task(data))
     except HushuffleError as error:
@@ -187,7 +183,7 @@ def _fixed(document: Mapping[str, Any]) -> str:
     (step,) = document["steps"]
     keys = [step.get("token_key"), step.get("ticket_key")]
     if not 0 < about["number"] <= about["rounds"] == len(about["keys"]) or about["keys"][about["number"] - 1] != keys:
-        _decline("its run has no keys for this iteration")
+        _decline("the run of the task has no keys for this iteration")
     same = {name: value for name, value in document.items() if name not in ("number", "start")}
     same["steps"] = {name: value for name, value in step.items() if name not in ("name", "token_key", "ticket_key")}
     same["round"] = {name: about.get(name) for name in ("rounds", "scaled", "norm", "radius", "keys")}
@@ -225,15 +221,11 @@ def alone(folder: str) -> Iterator[None]:
 
 
 def cannot_write(folder: str) -> NoReturn:
-    """Refuse to send, because the folder cannot be written."""
     refuse(f"{folder} cannot be written: nothing was sent.")
 
 
 def write_new(path: str, content: Callable[[os.stat_result], bytes]) -> str:
-    """Write a new file beside a path to the disk, readable by the owner only; return the new file's path.
-
-    `content`: a function from the new file's status to its content.
-    """
+    """Write a new file beside a path to the disk, readable by the owner only; `content` is given the file's status."""
     new = f"{path}.{os.urandom(8).hex()}.new"
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content(os.fstat(file.fileno())))
@@ -255,10 +247,7 @@ class Total:
 
     The file contains its inode and device number, and a random word that a second file also contains; it has no further
     hard link. A file without these properties is a copy or a restored older state, with which two phones could each
-    spend the remaining budget. `moved`: accept such a file.
-
-    Raises:
-        PhoneError: the file is missing although tasks were answered, is damaged, or is a copy.
+    spend the remaining budget: it is refused unless `moved`.
     """
 
     def __init__(self, folder: str, *, moved: bool = False) -> None:
@@ -273,7 +262,10 @@ class Total:
             self._nonce = str(content.get("nonce", ""))
         except FileNotFoundError:
             if any(len(name) == 69 and name.endswith(".json") for name in os.listdir(folder)):  # noqa: PTH208
-                refuse(f"{self._path} is missing, so the spent privacy is unknown: nothing was sent. Restore it.")
+                refuse(
+                    f"{self._path} is missing, so the total privacy loss is unknown: nothing was sent. "
+                    "Restore the file from a backup."
+                )
             self.runs = {}
             self.write()
             return
@@ -299,7 +291,6 @@ class Total:
             return []
 
     def sums(self) -> tuple[float, float]:
-        """Return the sum of epsilon and the sum of delta over all tasks."""
         pairs = [(float(one["epsilon"]), float(one["delta"])) for one in self.runs.values()]
         valid = all(isinstance(one["tasks"], list) and isinstance(one["fixed"], str) for one in self.runs.values())
         if not valid or any(_amount(figure) is None for pair in pairs for figure in pair):
@@ -311,8 +302,6 @@ class Total:
 
         The first iteration of a run that this phone answers costs as much as all iterations of the run together. The
         phone answers each iteration once, in order; only centroids, times and token keys may differ between iterations.
-
-        `task`: the document's id in hexadecimal digits; `cost`: the task's epsilon and delta.
         """
         about, fixed = document.get("round", _ONCE), _fixed(document)
         run, number = about.get("run", task), about["number"]
@@ -320,21 +309,23 @@ class Total:
             before = self.sums()
             whole = (before[0] + cost[0], before[1] + cost[1])
             if whole[0] > limits.budget * _SLACK or whole[1] > limits.max_delta * _SLACK:
-                spent = f"spent are epsilon {before[0]:g} and delta {before[1]:g}"
-                most = f"budget is {limits.budget:g} and max_delta {limits.max_delta:g} for all together"
-                _decline(f"it would spend epsilon {cost[0]:g} and delta {cost[1]:g}, {spent}, {most}")
+                spent = f"earlier tasks spent epsilon {before[0]:g} and delta {before[1]:g}"
+                most = (
+                    f"and the limits for all tasks are budget = {limits.budget:g} and max_delta = {limits.max_delta:g}"
+                )
+                _decline(f"the task would spend epsilon {cost[0]:g} and delta {cost[1]:g}, {spent}, {most}")
             self.runs[run] = {"epsilon": cost[0], "delta": cost[1], "fixed": fixed, "tasks": []}
         tasks: list[str | None] = self.runs[run]["tasks"]
         again = tasks[number - 1 : number] == [task]
         if self.runs[run]["fixed"] != fixed:
-            _decline("it is no iteration of its run: more than the centroids has changed")
+            _decline("the task is not an iteration of its run, since more than the centroids has changed")
         if number <= len(tasks) and not again:
-            _decline("this phone answered another document of this iteration, or a later one")
+            _decline("this phone has answered another document of this iteration, or a later iteration")
         if again and not self._moved:
             return
         if not again:
             if tasks and len(tasks) == number - 1 and tasks[-1] != about["former"]:
-                _decline("it does not follow from the iteration that this phone answered")
+                _decline("the task does not follow from the iteration that this phone answered")
             tasks += [None] * (number - 1 - len(tasks)) + [task]
         self.write()
 
@@ -344,10 +335,9 @@ class Total:
         run = self.runs.get(about.get("run"), {"tasks": [], "fixed": None})
         last = run["tasks"][about["number"] - 2 : about["number"] - 1] if about["number"] > 1 else []
         if last != [about["former"]] or run["fixed"] != _fixed(document):
-            _decline("it does not follow from the iteration that this phone answered")
+            _decline("the task does not follow from the iteration that this phone answered")
 
     def holds(self, task: str) -> bool:
-        """Return whether a task is recorded."""
         return any(task in one["tasks"] for one in self.runs.values())
 
     def write(self) -> None:

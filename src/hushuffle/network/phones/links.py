@@ -53,20 +53,14 @@ class Certificate:
 
     @property
     def days(self) -> int:
-        """Whole days until the certificate expires."""
         return (self.until - dt.datetime.now(dt.UTC)).days
 
     def covers(self, host: str) -> bool:
-        """Return whether the certificate is valid for a host, by its name or by a wildcard for its domain."""
         return host in self.names or f"*.{host.partition('.')[2]}" in self.names
 
 
 def certificate_in(path: Path) -> Certificate:
-    """Return validity and names of the first certificate in a file.
-
-    Raises:
-        DataError: the file contains no certificate, or the certificate has expired.
-    """
+    """Return validity and names of the first certificate in a file; raise DataError if it has expired."""
     try:
         certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError, IndexError):

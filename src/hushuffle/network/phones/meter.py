@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any, Final, TextIO
 
 METRICS: Final = {
-    "hushuffle_requests_total": "Requests that were answered, by what became of them.",
-    "hushuffle_messages_total": "Messages that came and were kept.",
-    "hushuffle_repeated_total": "Messages and batches that came again and changed nothing.",
+    "hushuffle_requests_total": "Requests that were answered, by outcome.",
+    "hushuffle_messages_total": "Messages that arrived for the first time and were stored.",
+    "hushuffle_repeated_total": "Messages and batches that arrived again and changed nothing.",
     "hushuffle_unreached_total": "Attempts to reach another service that failed, by cause.",
     "hushuffle_refused_total": "Messages, batches, tokens and requests that were refused, by reason.",
-    "hushuffle_batches_total": "Batches, by what became of them: released, given_up, received, sent.",
-    "hushuffle_dummies_total": "Dummies that this scrambler has made.",
+    "hushuffle_batches_total": "Batches, by outcome: released, given_up, received, sent.",
+    "hushuffle_dummies_total": "Dummies that this scrambler has generated.",
     "hushuffle_tokens_total": "Tokens and tickets that this issuer has signed.",
     "hushuffle_tasks": "Tasks that this service takes part in.",
 }
@@ -51,11 +51,9 @@ class Meter:
         self._counts[name, label] += number
 
     def of(self, what: str, label: str = "") -> int:
-        """Return the value of a counter."""
         return self._counts[f"hushuffle_{what}_total", label]
 
     def event(self, what: str, **facts: Any) -> None:
-        """Write an event to the log, as one line of JSON."""
         if self._out is None:
             return
         line = {"time": round(time.time(), 3), "service": self._service, "role": self._role, "event": what, **facts}

@@ -1,6 +1,4 @@
-"""The gateway of Oblivious HTTP: opens requests that a relay forwarded, and seals the responses.
-
-It decodes the requests and encodes the responses as binary HTTP.
+"""The gateway of Oblivious HTTP: opens requests in binary HTTP that a relay forwarded, and seals the responses.
 
 Source: Thomson, Wood 2024, RFC 9458, sections 3.1, 4.3 and 4.4; Thomson, Wood 2022, RFC 9292.
 """
@@ -44,10 +42,6 @@ class GatewayKey:
 
     `number`: the id of the key in its configuration, 0 to 255; a new key gets another id.
 
-    Raises:
-        DataError: the secret is not 32 bytes.
-        InvalidInputError: the number is out of range.
-
     >>> from hushuffle.network.phones.formats import encapsulate
     >>> key = GatewayKey.generate()
     >>> message, open_response = encapsulate(key.config, b"a request")
@@ -66,7 +60,6 @@ class GatewayKey:
 
     @classmethod
     def generate(cls, number: int = 1) -> GatewayKey:
-        """Return a new key."""
         return cls(private=secrets.token_bytes(32), number=number)
 
     @classmethod
@@ -90,11 +83,7 @@ class GatewayKey:
         return key_config(public, self.number)
 
     def open(self, message: bytes, draw: Draw = secrets.token_bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
-        """Return the request in an encapsulated message, and a function that seals its response.
-
-        Raises:
-            DataError: the message is for another key or cipher suite, or is damaged.
-        """
+        """Return the request in an encapsulated message, and a function that seals its response."""
         header, enc, sealed = message[:_HEADER], message[_HEADER : _HEADER + ENC], message[_HEADER + ENC :]
         aead = int.from_bytes(header[5:])
         if header[:5] != self.number.to_bytes(1) + KEM.to_bytes(2) + KDF.to_bytes(2) or aead not in AES_KEYS:
@@ -125,10 +114,7 @@ class Request(NamedTuple):
 
 
 def decode_request(data: bytes) -> Request:
-    """Return the request in a binary HTTP message, of known or indeterminate length.
-
-    Raises:
-        DataError: the message is not a request, ends too early, or goes on after its end.
+    """Return the request in a binary HTTP message, of known or indeterminate length; no bytes may follow its end.
 
     >>> decode_request(bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f"))[:4]
     ('GET', 'https', 'example.com', '/')

@@ -57,7 +57,6 @@ class Onions:
         return message
 
     def message(self, target: int, token: bytes | None, record: bytes | None) -> bytes:
-        """Return a phone's message, sealed for the target and for all scramblers."""
         return self.wrap(target, self.inner(target, token, record))
 
     def dummies(self, count: int, *, hop: int, rng: Randomness) -> list[bytes]:
@@ -75,11 +74,7 @@ class Onions:
         return inside
 
     def taken(self, message: bytes, key: X25519PrivateKey, *, target: int) -> tuple[bytes, bytes | None]:
-        """Return token and record of a message at its target; the token of a dummy is all zeros.
-
-        Raises:
-            DataError: the message is not valid for this target.
-        """
+        """Return token and record of a message at its target; the token of a dummy is all zeros."""
         inside = self._targets[target].open(message, key) if len(message) == self.task.inner else None
         if inside is None:
             fail("a message was not sealed for this target in this step of this task, or is damaged.")
@@ -115,7 +110,6 @@ def target_of(message: bytes) -> int:
 
 
 def without_target(message: bytes) -> bytes:
-    """Return a message without the target's number, as its target receives it."""
     return message[_NUMBER.size :]
 
 

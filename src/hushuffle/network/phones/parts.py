@@ -62,12 +62,10 @@ class Part(DocumentPart):
 
     @property
     def floats(self) -> Floats:
-        """The numbers of the report, as an array."""
         return np.frombuffer(base64.b64decode(self.numbers), dtype="<f8").astype(np.float64)
 
 
 def sealed_part(document: TaskDocument, sender: str, content: Mapping[str, Any]) -> bytes:
-    """Return a target's report, sealed for the result."""
     key = X25519PublicKey.from_public_bytes(bytes.fromhex(document.result.key))
     return _SUITE.encrypt(canonical(content), key, info=_INFO + document.id + sender.encode())
 
@@ -76,11 +74,7 @@ Told = TypeVar("Told", Counts, Part)
 
 
 def opened_part(kind: type[Told], document: TaskDocument, sender: str, sealed: bytes, key: X25519PrivateKey) -> Told:
-    """Return the content of a target's sealed report.
-
-    Raises:
-        DataError: the report was not sealed for this result by this target, or its content is invalid.
-    """
+    """Return the content of a target's report; raise DataError unless this target sealed it for this result."""
     try:
         return kind.model_validate_json(_SUITE.decrypt(sealed, key, info=_INFO + document.id + sender.encode()))
     except (InvalidTag, ValueError, ValidationError):
@@ -110,20 +104,16 @@ class Reckoning:
 
     @property
     def lost(self) -> int:
-        """The number of lost batches."""
         return len(self.short) + self.missing
 
 
 def reckon(document: TaskDocument, number: int, parts: Sequence[Counts]) -> Reckoning:
-    """Return the counts of a step, over all of its targets and batches.
+    """Return the counts of a step, over all of its targets and batches; raise DataError if they do not add up.
 
     For each batch that arrived, the scramblers' counts must be signed and the same at every target. All targets
     together must have as many messages as the last scrambler has sent, and no more valid tokens than sources. A batch
     with fewer than `min_batch` valid tokens is lost: phones have sent messages without a token, or a scrambler has
     replaced messages.
-
-    Raises:
-        DataError: a check failed; the message names the services. Nothing is published then.
     """
     step = document.step(number)
     totals = {part.closed for part in parts} - {None}
@@ -175,23 +165,20 @@ def _batch(document: TaskDocument, number: int, batch: int, parts: Sequence[Coun
 
 
 def _fail(document: TaskDocument, number: int, why: str, more: str = "") -> NoReturn:
-    fail(f"{document.step(number).name!r}: {why}.{more} Messages may have been selected: nothing was published.")
+    fail(
+        f"{document.step(number).name!r}: {why}.{more} "
+        "A scrambler may have selected messages, so nothing was published."
+    )
 
 
 def missing_of(document: TaskDocument, told: Mapping[str, Any]) -> None:
-    """Raise DataError if the report of a target is missing."""
     for number, step in enumerate(document.steps, 1):
         missing = [one.name for one in step.targets if one.name not in told]
         if missing:
-            _fail(document, number, f"no report from {', '.join(missing[:5])}")
+            _fail(document, number, f"no report arrived from {', '.join(missing[:5])}")
 
 
 def reckoned(document: TaskDocument, counts: Mapping[str, Counts]) -> list[Reckoning]:
-    """Return the counts of each step.
-
-    Raises:
-        DataError: a target did not report, or the counts do not add up.
-    """
     missing_of(document, counts)
     return [
         reckon(document, number, [counts[one.name] for one in step.targets])
@@ -202,11 +189,7 @@ def reckoned(document: TaskDocument, counts: Mapping[str, Counts]) -> list[Recko
 def published(
     document: TaskDocument, promise: TaskPromise, counts: Mapping[str, Counts], parts: Mapping[str, Part]
 ) -> dict[str, Any]:
-    """Return the content of result.json: the fields that every run's result has, and the counts of each step.
-
-    Raises:
-        DataError: a target did not report, or the counts do not add up.
-    """
+    """Return the content of result.json: the fields that every run's result has, and the counts of each step."""
     query, answers, count = promise.task, list[dict[str, Any]](), len(document.chain)
     caution = "All messages passed only one scrambler, which knows the target of each message."
     if count > 1:

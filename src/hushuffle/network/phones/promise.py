@@ -44,9 +44,6 @@ def questions(
     """Return the fields of a plan's steps for `people` people, without services; in k-means, steps are iterations.
 
     A batch is released when `batch` sources have arrived; the expected people are divided evenly among the batches.
-
-    Raises:
-        UnsupportedProtocolError: phones cannot run the plan; the message says why.
     """
     answerable = asked_of(specification.query, centroids)
     plan = specification.plan(people)
@@ -76,7 +73,6 @@ def _hidden(plan: Plan, cluster: Cluster) -> dict[str, Any]:
 
 
 def chain_of(specification: PlanSpecification) -> int:
-    """Return the number of scramblers that a message passes."""
     return specification.traffic.scramblers or 1
 
 
@@ -95,16 +91,9 @@ def draw_task(
 ) -> TaskDocument:
     """Return the document of a new task for a plan; in k-means, the document of the first iteration.
 
-    Args:
-        specification: the specification of the plan; without [network], the defaults are used.
-        people: the expected number of participants; the guarantee depends on `min_batch` instead.
-        services: the services of the task.
-        start: the moment from which all times are counted; now by default.
-        centroids: the start centroids of k-means; by default those of the plan's public draw.
-
-    Raises:
-        UnsupportedProtocolError: phones cannot run the plan, or its messages are too small; the message says why.
-        DataError: the document would be larger than 20,000 bytes, or misses the plan's targets.
+    `people`: the expected number of participants; the guarantee depends on `min_batch` instead.
+    `start`: the moment from which all times are counted; now by default.
+    `centroids`: the start centroids of k-means; by default those of the plan's public draw.
     """
     steps, answerable = questions(specification, people, centroids), asked_of(specification.query, centroids)
     count = together(specification, len(steps))
@@ -172,49 +161,46 @@ class TaskPromise(Promise):
 
 
 def check_task(document: TaskDocument) -> TaskPromise:
-    """Return the plan in a document; refuse a document that does not match its plan.
+    """Return the plan in a document; refuse a document that differs from its plan, or misses `targets.epsilon`.
 
     Every service makes this check before it accepts messages: the guarantee holds for the text of the plan, whereas
-        phones follow the steps of the document.
-
-    Raises:
-        DataError: the document does not match its plan, or the plan misses its own `targets.epsilon`.
+    phones follow the steps of the document.
     """
     specification = parse_plan(document.plan, file="the plan in the task document")
     centroids = None if document.round is None else document.round.centroids
     steps, answerable = questions(specification, document.people, centroids), asked_of(specification.query, centroids)
     if together(specification, len(steps)) != len(document.steps):
-        _refuse(f"its plan has {len(steps)} steps, the document {len(document.steps)}")
+        _refuse(f"the plan has {len(steps)} steps, but the document has {len(document.steps)}")
     if document.round is not None:
         different = other_round(document.round, specification, answerable.task)
         if different:
-            _refuse(f"{', '.join(different)} of the iteration differ from its plan")
+            _refuse(f"{', '.join(different)} of the iteration differ from the plan")
         steps = steps[document.round.number - 1 :][:1]
     chain = chain_of(specification)
     if len(document.chain) != chain:
-        _refuse(f"its plan has a chain of {chain} scramblers, the document one of {len(document.chain)}")
+        _refuse(f"the plan has a chain of {chain} scramblers, but the document has {len(document.chain)}")
     for wanted, step in zip(steps, document.steps, strict=True):
         done = step.model_dump(exclude={"targets", "token_key", "ticket_key"})
         different = [name for name, value in done.items() if wanted[name] != value]
         if different or len(step.targets) != answerable.task.targets:
             names = ", ".join(different) or "targets"
-            _refuse(f"{names} of the step {step.name!r} differ from its plan")
+            _refuse(f"{names} of the step {step.name!r} differ from the plan")
     if (document.per_person, document.columns, document.values) != (
         answerable.per_person,
         answerable.columns,
         answerable.values,
     ):
-        _refuse("per_person, columns or values differ from its plan")
+        _refuse("per_person, columns or values differ from the plan")
     promise = TaskPromise(specification=specification, task=answerable.task, plan=specification.plan(document.people))
     figures, delta = document.figures, specification.targets.delta
     stated = [math.inf if one is None else one for one in (figures.epsilon, figures.issuer)]
     bounds = _figures(promise.plan, delta)
     if figures.delta != delta or any(one < figure for one, figure in zip(stated, bounds, strict=True)):
         words = f"epsilon is up to {bounds[0]:.4g}, and {bounds[1]:.4g} with the issuer's help, at delta = {delta:g}"
-        _refuse(f"{words}, more than its stated figures")
+        _refuse(f"{words}, more than the figures in the document")
     wanted_epsilon = specification.targets.epsilon
     if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
-        _refuse(f"{in_words(promise.guarantee)}, above its own targets.epsilon = {wanted_epsilon:g}")
+        _refuse(f"{in_words(promise.guarantee)}, above targets.epsilon = {wanted_epsilon:g}")
     return promise
 
 
@@ -228,4 +214,4 @@ def after(document: TaskDocument, result: Mapping[str, Any]) -> TaskDocument | N
 
 
 def _refuse(why: str) -> NoReturn:
-    fail(f"the task document does not match its plan: {why}. The service did nothing for it.")
+    fail(f"the task document does not match its plan: {why}. The service refused the task.")

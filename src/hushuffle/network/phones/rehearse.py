@@ -61,8 +61,7 @@ Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Callable[[str
 class PhoneRun:
     """The outcome of a rehearsal; in k-means, `document` is the first iteration's, and `result` has all iterations.
 
-    `result`: the publication; `counters`: the counters of each service, by name; `crowd`: the answers to phones;
-    `passed`: how many messages were looked up in the targets' lists, and how many of these are listed; `seconds`: time
+    `passed`: how many messages were looked up in the targets' lists, and how many of these are listed. `seconds`: time
     from the first message to the result.
     """
 
@@ -78,16 +77,12 @@ class PhoneRun:
 
     @property
     def answers(self) -> Sequence[Mapping[str, Any]]:
-        """The published answers of each step or iteration."""
         answers: Sequence[Mapping[str, Any]] = self.result["answers" if self.document.round is None else ITERATIONS]
         return answers
 
 
 class Rehearsal:
-    """The services of a task as processes of this machine.
-
-    `folder`: a private folder for the files of all services.
-    """
+    """The services of a task as processes of this machine, with all of their files in the private `folder`."""
 
     def __init__(
         self, specification: PlanSpecification, people: int, folder: Path, *, centroids: Centroids | None = None
@@ -125,7 +120,6 @@ class Rehearsal:
         (folder / ISSUER / CODES).write_text("\n".join(public) + "\n", encoding="ascii")
 
     def url(self, name: str) -> str:
-        """Return the address of a service."""
         return f"http://127.0.0.1:{self.sockets[name].getsockname()[1]}"
 
     async def start(self, name: str, group: int = 0) -> None:
@@ -141,12 +135,7 @@ class Rehearsal:
             )
 
     async def ready(self) -> None:
-        """Wait until all services answer.
-
-        Raises:
-            RunFailedError: a service has ended, or does not answer in time; the message names the service and the
-                reason.
-        """
+        """Wait until all services answer; raise RunFailedError if a service has ended, or is too late."""
         last = time.monotonic() + _READY * (1 + len(self.names) / 10)
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
             for name in self.names:
@@ -170,11 +159,7 @@ class Rehearsal:
         return lines[-1] if lines else "its log is empty"
 
     async def has(self, document: TaskDocument) -> None:
-        """Wait until all services take part in the task of a further iteration.
-
-        Raises:
-            RunFailedError: a service does not take part in time.
-        """
+        """Wait until all services take part in the task of a further iteration."""
         last, path = time.monotonic() + _READY, f"/tasks/{document.id.hex()}"
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
             for name in self.names:
@@ -188,11 +173,7 @@ class Rehearsal:
                     await asyncio.sleep(0 if there else 0.1)
 
     async def result(self, document: TaskDocument) -> Mapping[str, Any]:
-        """Wait until the result publishes a task, and return the publication.
-
-        Raises:
-            RunFailedError: the result publishes nothing in time.
-        """
+        """Wait until the result publishes a task, and return the publication."""
         url = f"{self.url('result')}/tasks/{document.id.hex()}/result"
         last = document.deadline + 4 * document.patience
         async with ClientSession() as session:
@@ -207,7 +188,6 @@ class Rehearsal:
         raise RunFailedError(message)
 
     async def counters(self) -> dict[str, dict[str, int]]:
-        """Return the counters of each service, by name."""
         counters = {}
         async with ClientSession() as session:
             for name in self.names:
@@ -216,7 +196,6 @@ class Rehearsal:
         return counters
 
     async def stop(self) -> None:
-        """Stop all services."""
         for process in self.running.values():
             if process.returncode is None:
                 process.send_signal(signal.SIGTERM)
@@ -229,7 +208,6 @@ class Rehearsal:
                 await process.wait()
 
     def close(self) -> None:
-        """Close all sockets."""
         for listener in self.sockets.values():
             listener.close()
 
@@ -259,20 +237,7 @@ def rehearse(
     interfere: Interference | None = None,
     progress: Progress | None = None,
 ) -> PhoneRun:
-    """Run a plan with phones and services on this machine, and write `task.json` and `result.json` into `out`.
-
-    Args:
-        specification: the specification of the plan.
-        out: a folder; created if it does not exist.
-        base_folder: the folder to which relative paths of data refer.
-        interfere: a test hook that runs beside the phones.
-        progress: a function that is called with the present activity and the completed share.
-
-    Raises:
-        UnsupportedProtocolError: phones cannot run the plan.
-        DataError: the data cannot be used, or `out` cannot be written.
-        RunFailedError: there is no result; the message says why.
-    """
+    """Run a plan with phones and services on this machine, and write `task.json` and `result.json` into `out`."""
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
     records = specification.query.records(base_folder)
@@ -372,7 +337,6 @@ class _Run:
         await interfere(self._rehearsal.running, again)
 
     async def _task(self, document: TaskDocument) -> Mapping[str, Any]:
-        """Send the phones' messages of one task, and return the task's result."""
         iteration, sent, phones = document.round, self._made(document), Phones(document)
         before, rounds = (0, 1) if iteration is None else (iteration.number - 1, iteration.rounds)
         sending = asyncio.create_task(phones.send(sent))

@@ -87,7 +87,6 @@ class Result(Service):
         return web.Response(body=answer, content_type="application/octet-stream")
 
     async def _take_part_of(self, request: web.Request) -> web.Response:
-        """Accept the numbers of a target."""
         task, _, body = await self._taken(request, PARTS)
         await self._settle(task)
         return web.Response(body=receipt(body, self.secret.sign), content_type="application/octet-stream")
@@ -124,7 +123,6 @@ class Result(Service):
         return task, head, body
 
     async def _told(self, task: Task, kind: str) -> dict[str, Any]:
-        """Return the stored reports of targets, by the name of the target."""
         document, query = task.document, "SELECT sender, body FROM part WHERE task = ? AND kind = ?"
         rows = await self.store.do(lambda db: db.execute(query, (document.id, kind)).fetchall())
         return {
@@ -143,12 +141,11 @@ class Result(Service):
         except DataError as error:
             await self._nothing(task, str(error))
         except (ValueError, ArithmeticError):
-            await self._nothing(task, "the report of a target is no result. Nothing was published.")
+            await self._nothing(task, "the numbers in a target's report are impossible. Nothing was published.")
         else:
             await self._publish(task, text, failed=False)
 
     async def _nothing(self, task: Task, why: str) -> None:
-        """Publish the reason why there is no result."""
         content = {"schema_version": 1, "run": task.document.id.hex(), "failed": why}
         if await self._publish(task, _json(content), failed=True):
             self.meter.event("nothing published", reason=why)
@@ -162,7 +159,6 @@ class Result(Service):
         return bool(new)
 
     def _write(self, task: Task, text: bytes) -> None:
-        """Write the result into its file atomically."""
         path = self._out / f"{task.document.id.hex()}.json"
         try:
             write_whole(path, text)

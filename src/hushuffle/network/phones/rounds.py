@@ -23,10 +23,7 @@ _NAMES: Final = 200
 
 
 def first_round(specification: PlanSpecification, task: Task, keys: Sequence[tuple[str, str]]) -> Round | None:
-    """Return the first iteration of a k-means query; None for a query without iterations.
-
-    `keys`: for each iteration, the issuer's keys for tokens and tickets.
-    """
+    """Return the first iteration of a k-means query, or None; `keys`: each iteration's keys for tokens and tickets."""
     if not isinstance(task, KMeans):
         return None
     return Round(number=1, keys=tuple(keys), **_fixed(specification, task))
@@ -66,9 +63,6 @@ def next_task(document: TaskDocument, result: Mapping[str, Any], *, steps: Seque
     """Return the document of the iteration after a published result; every service derives the same document.
 
     `steps`: the fields of the plan's steps, one for each iteration, as `promise.questions` returns them.
-
-    Raises:
-        DataError: no iteration can start from the result.
     """
     iteration = document.round
     assert iteration is not None

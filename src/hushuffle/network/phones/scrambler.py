@@ -222,7 +222,7 @@ class Scrambler(Service):
                 gathering.older = True
                 has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed
                 why = (
-                    f"{has}, but this scrambler knows {gathering.batches:,}: its state is older than its sent batches. "
+                    f"{has}, but this scrambler has recorded {gathering.batches:,} batches: its state is too old. "
                     "Nothing is sent for this step. Restore the newest state and start the scrambler again."
                 )
                 self.troubles[f"state of task {document.id.hex()}, step {number}"] = why

@@ -46,9 +46,6 @@ def run_service(configuration: Path) -> None:
     """Run the service that a TOML file describes; SIGTERM and SIGINT stop it, SIGHUP loads new tasks.
 
     A restarted service continues its tasks, even after it was killed.
-
-    Raises:
-        SpecificationError, DataError: the service cannot start; the message says why.
     """
     settings, folder = load_service(configuration), configuration.parent
     meter = Meter(settings.role, service=settings.name, out=sys.stderr)
@@ -198,11 +195,6 @@ class _Door(asyncio.Protocol):
 
 
 def listening(settings: ServiceSettings) -> socket.socket:
-    """Return the socket that a service listens on.
-
-    Raises:
-        DataError: the socket cannot be opened.
-    """
     where = settings.listen
     try:
         if where.startswith("fd:"):
@@ -215,11 +207,7 @@ def listening(settings: ServiceSettings) -> socket.socket:
 
 
 def about_certificate(service: Service) -> None:
-    """Log how many days the certificate of a service is still valid, and report its faults.
-
-    Raises:
-        DataError: the file contains no certificate, or the certificate has expired.
-    """
+    """Log how many days a service's certificate is still valid; raise DataError if it has expired."""
     settings = service.settings
     if settings.certificate is None:
         return
@@ -237,11 +225,7 @@ def about_certificate(service: Service) -> None:
 
 
 def tls(settings: ServiceSettings, folder: Path) -> ssl.SSLContext | None:
-    """Return the TLS context of a service that ends TLS itself; None if a proxy in front of the service ends TLS.
-
-    Raises:
-        DataError: the certificate or its key cannot be used.
-    """
+    """Return the TLS context of a service that ends TLS itself; None if a proxy in front of the service ends TLS."""
     if settings.certificate is None or settings.certificate_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -57,20 +57,12 @@ class Refused(Exception):  # noqa: N818 - an answer to a request, not a fault
 
 
 class Task:
-    """A task of a service: its document, and the plan that the document matches."""
-
     def __init__(self, document: TaskDocument, promise: TaskPromise) -> None:
         self.document, self.promise = document, promise
 
 
 class Service:
-    """One role: an HTTP application with persistent state.
-
-    Args:
-        settings: the settings of the service.
-        folder: the folder to which paths in the settings are relative.
-        meter: receives counters and log events.
-    """
+    """One role: an HTTP application with persistent state; paths in its settings are relative to `folder`."""
 
     role: ClassVar[str]
     stays: ClassVar[tuple[str, ...]] = ()
@@ -99,7 +91,6 @@ class Service:
 
     @property
     def secret(self) -> ServiceKeys:
-        """The secret keys of the service."""
         assert self.keys is not None
         return self.keys
 
@@ -112,7 +103,10 @@ class Service:
                 if document.id in self.tasks or document.id in self._over:
                     continue
                 if document.round is not None and document.round.later:
-                    fail("it is a later iteration, whose document the services derive from the previous result.")
+                    fail(
+                        "the document is a later iteration, which services derive from the previous result. "
+                        "Remove this file."
+                    )
                 new.append(self._take_part(document))
             except HushuffleError as error:
                 self.meter.event("task refused", file=path.name, reason=str(error))
@@ -121,7 +115,6 @@ class Service:
         return new
 
     def _take_part(self, document: TaskDocument) -> Task:
-        """Add a task to this service and return it; raise DataError if the service refuses the task."""
         task = Task(document, check_task(document))
         self.check(task)
         self.tasks[document.id] = task
@@ -139,10 +132,9 @@ class Service:
             or document.role(self.name) != self.role
             or (own.key, own.sign) != (public["seal"], public["sign"])
         ):
-            fail(f"{self.name} has no such part in this task, or the document names other keys than its own.")
+            fail(f"the document does not list {self.name} in this role, or lists keys that {self.name} does not have.")
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes of this role."""
         raise NotImplementedError
 
     async def begin(self, task: Task) -> None:
@@ -155,7 +147,6 @@ class Service:
         """Release this role's resources in addition to its database and connections."""
 
     def application(self) -> web.Application:
-        """Return the HTTP application."""
         app = web.Application(middlewares=[self._answered], client_max_size=1 << 40)  # `content` checks the size first
         app.add_routes(
             [
@@ -181,7 +172,6 @@ class Service:
         self.meter.event("ready", tasks=len(self.tasks))
 
     async def again(self) -> None:
-        """Read the folder of tasks again, and start new tasks."""
         for task in self.load():
             await self._begun(task)
 
@@ -195,9 +185,8 @@ class Service:
     async def _follow(self, task: Task) -> None:
         """Take part in the next iteration, if there is one, after the result of this iteration is published.
 
-        The next document is derived from this document and from the publication, so no message carries it. There is
-        only one next iteration, even if phones are shown another document; a restarted service derives the document
-        again.
+        The next document is derived from this document and from the publication. So there is only one next iteration,
+        even if phones are shown another document.
         """
         document = task.document
         if document.round is None or document.round.number == document.round.rounds:
@@ -283,7 +272,6 @@ class Service:
             self.meter.event("link fails", to=where, cause=why)
 
     def reached(self, url: str) -> None:
-        """Record that a link works."""
         if self.troubles.pop(_origin(url), None) is not None:
             self.meter.event("link works", to=_origin(url))
 
@@ -303,10 +291,7 @@ class Service:
             await asyncio.sleep(_AGAIN[any(_origin(url) in self.troubles for url in urls)])
 
     async def insist(self, task: Task, work: Callable[[], Awaitable[None]], *, longer: float = 0.0) -> None:
-        """Repeat a write until the disk accepts it; log each cause of failure once.
-
-        Retries end `longer` seconds after the task.
-        """
+        """Repeat a write until the disk accepts it, or until `longer` seconds after the task; log each cause once."""
         last, reason = task.document.deadline + FORGET * task.document.patience + longer, ""
         while True:
             try:
@@ -360,7 +345,6 @@ class Service:
         return web.Response(body=self.task(request).document.content, content_type="application/json")
 
     def task(self, request: web.Request) -> Task:
-        """Return the task that the path of a request names."""
         return self.known(request.match_info["task"])
 
     def known(self, number: str) -> Task:
@@ -399,10 +383,10 @@ class Service:
     async def batch(
         self, request: web.Request, document: TaskDocument, senders: Sequence[Place], most: int, word: str
     ) -> tuple[Head, bytes]:
-        """Return head and content of a request whose head one of the senders has signed.
+        """Return head and content of a request whose head one of the senders has signed; `most` bytes may follow it.
 
         The signature of the head is checked before the rest is read, so no other party can make this service store more
-        than a head. `most`: largest number of bytes after the head; `word`: the reason that a refusal states.
+        than a head. `word`: the reason that a refusal states.
         """
         if time.time() > document.deadline + FORGET * document.patience:
             raise Refused(410, "over")
@@ -434,10 +418,9 @@ class Service:
     async def deliver(
         self, session: ClientSession, receiver: Place, path: str, body: bytes, task: Task
     ) -> bytes | None:
-        """Send a body until its receiver has signed that it has stored the body.
+        """Send a body until its receiver has signed that it has stored the body; every try sends the same bytes.
 
-        Every try sends the same bytes, to this receiver only. Return the receiver's answer, which starts with its
-        signature; None if the receiver refuses, or if time is over.
+        Return the receiver's answer, which starts with its signature; None if the receiver refuses, or if time is over.
         """
         document, pause = task.document, _PAUSE[0]
         last = document.deadline + FORGET * document.patience

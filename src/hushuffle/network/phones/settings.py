@@ -76,9 +76,4 @@ _WORDS: Final = Vocabulary(sections={"": (ServiceSettings,)}, goes_with={})
 
 
 def load_service(path: Path) -> ServiceSettings:
-    """Return the settings in a TOML file.
-
-    Raises:
-        SpecificationError: lists every problem with key, rule, value and hint.
-    """
     return parsed(read_text(path), ServiceSettings, file=str(path), words=_WORDS)

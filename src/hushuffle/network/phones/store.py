@@ -65,19 +65,11 @@ T = TypeVar("T")
 
 
 class Store:
-    """The database of one service.
+    """The database of one service, in the file `path`; a database of another `service` is refused.
 
     Functions that are passed to `do` at the same time share one transaction. A result is returned only after the writes
     are on the disk (`synchronous = FULL`, a write-ahead log), so acknowledged data survive a kill and a loss of power.
     A failed function leaves no data. The process has exclusive access to the database.
-
-    Args:
-        path: the file; it is created, with its folder, if it does not exist.
-        service: the name of the service; a database of another service is refused.
-
-    Raises:
-        DataError: the database cannot be opened, is in use by another process, or belongs to another service or
-            version.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Store(Path(folder) / "a.sqlite", service="a") as store:
@@ -122,7 +114,8 @@ class Store:
         return db
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        fail(f"{self._path} cannot be used: {_WORDS.get(error.sqlite_errorcode & 0xFF, 'it is no such database')}.")
+        why = _WORDS.get(error.sqlite_errorcode & 0xFF, "the file is not a SQLite database")
+        fail(f"{self._path} cannot be used: {why}.")
 
     def __enter__(self) -> Self:
         return self
@@ -131,16 +124,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the database."""
         self._worker.submit(self._db.close).result()
         self._worker.shutdown()
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in a transaction, and return its result after the disk has its writes.
-
-        Raises:
-            DataError: the disk is full, or the database is no longer usable; nothing that `work` wrote was stored.
-        """
+        """Run `work` in a transaction, and return its result once the disk has its writes; an error leaves none."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
         if self._busy is None:
@@ -216,15 +204,7 @@ class SharedStore(Store):
     """A `Store` in a PostgreSQL database that several processes of one service share.
 
     One process writes at a time, so all processes see the same state: a code that one process has recorded as used is
-    used for all processes.
-
-    Args:
-        where: the connection string of libpq ("postgresql://host/name"), or env:NAME.
-        service: the name of the service; a database of another service is refused.
-
-    Raises:
-        DataError: the database cannot be reached, or belongs to another service or version.
-        MissingDependencyError: psycopg is not installed.
+    used for all processes. `where`: the connection string of libpq ("postgresql://host/name"), or env:NAME.
     """
 
     _db: Any

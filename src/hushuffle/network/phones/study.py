@@ -18,7 +18,6 @@ from hushuffle.questions.traffic import plan_guarantee
 
 
 def phone_study(specification: PlanSpecification, run: PhoneRun) -> Report:
-    """Return the report of a rehearsal with phones: answers compared with true values, the guarantee, and counters."""
     compared = specification.query.compared(run.answers, run.records)
     guarantee = plan_guarantee(run.plan, delta=specification.targets.delta)
     warnings = (*concerns(run.plan, guarantee), *_concerns(specification, run))
@@ -93,7 +92,10 @@ def _services(run: PhoneRun) -> Table:
 def _concerns(specification: PlanSpecification, run: PhoneRun) -> Iterator[Warned]:
     yield Warned(
         key="one-machine",
-        sentence="All services and phones ran on this machine, under keys that it generated: a rehearsal only.",
+        sentence=(
+            "All services and phones ran on this machine, with keys that this machine generated: "
+            "this run is only a rehearsal."
+        ),
         advice="To run services on several hosts, prepare a task with `hushuffle plan run --phones --hosts`.",
     )
     for caution in run.result.get("cautions", ()):

@@ -48,8 +48,6 @@ class Opened:
 
 
 class Inbox:
-    """Opens and checks the messages of one target in one task."""
-
     def __init__(self, task: Task, name: str) -> None:
         document = task.document
         self.task, self.name, self.query = task, name, task.promise.task
@@ -241,14 +239,12 @@ class Target(Service):
         self.meter.event("told" if delivered else "not told")
 
     async def _batches(self, request: web.Request) -> web.Response:
-        """Answer with the numbers of the batches that have arrived."""
         document = self.task(request).document
         query = "SELECT batch FROM passage WHERE task = ? ORDER BY batch"
         rows = await self.store.do(lambda db: db.execute(query, (document.id,)).fetchall())
         return web.json_response({"batches": [batch for (batch,) in rows]})
 
     async def _passage(self, request: web.Request) -> web.Response:
-        """Answer with the published list of a batch."""
         row = (self.task(request).document.id, int(request.match_info["batch"][:9]))
         query = "SELECT entries FROM passage WHERE task = ? AND batch = ?"
         stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
@@ -267,7 +263,6 @@ def entry_of(nonce: bytes) -> bytes:
 
 
 def _counts(db: sqlite3.Connection, inbox: Inbox) -> dict[str, Any]:
-    """Return the stored counts of all batches that have arrived."""
     row = (inbox.task.document.id, inbox.number)
     stored = db.execute("SELECT counts FROM counted WHERE task = ? AND step = ?", row).fetchone()
     return {"batches": [], "closed": None} if stored is None else dict(json.loads(stored[0]))
@@ -293,8 +288,7 @@ def _sealed(inbox: Inbox, content: dict[str, Any], sign: Ed25519PrivateKey) -> b
 def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey, lost: Collection[int]) -> bytes:
     """Return the report of the numbers over all batches that are not lost; noise is drawn once.
 
-    Raises:
-        DataError: too few people would remain. The task requires the share `least`, whatever the result declares lost.
+    It is refused below the share `least` of people, whatever the result declares lost.
     """
     document, query, number = inbox.task.document, inbox.query, inbox.number
 

@@ -52,8 +52,6 @@ class Place(DocumentPart):
 
 
 class Issuer(DocumentPart):
-    """The name and address of the issuer of tokens."""
-
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[a-z0-9.-]+$")]
     url: Url
 
@@ -83,8 +81,8 @@ class Value(DocumentPart):
 class Round(DocumentPart):
     """One iteration of a query with several iterations; each iteration is a task of its own.
 
-    The query and its protection are the same in all iterations. Only the token keys and the centroids differ; centroids
-    are computed from the result of the previous iteration."""
+    Only the token keys and the centroids differ; centroids are computed from the result of the previous iteration.
+    """
 
     number: Annotated[int, Field(ge=1)]
     rounds: Annotated[int, Field(ge=1)]
@@ -105,7 +103,6 @@ class Round(DocumentPart):
 
     @property
     def later(self) -> bool:
-        """Whether there is a previous iteration."""
         return self.number > 1
 
 
@@ -150,7 +147,6 @@ class Step(DocumentPart):
 
     @property
     def sampling(self) -> TargetSampling:
-        """The distribution of the target of a message."""
         return TargetSampling(targets=len(self.targets), sigma=self.sigma, convention=self.convention)
 
     @property
@@ -168,7 +164,6 @@ class TaskDocument(DocumentPart):
 
     version: Literal[2] = 2
     number: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")] = Field(default_factory=lambda: secrets.token_hex(16))
-    """A unique number of the task, in hexadecimal digits."""
     plan: str
     """The specification of the plan in TOML, with all defaults written out."""
     figures: Figures
@@ -234,7 +229,6 @@ class TaskDocument(DocumentPart):
 
     @cached_property
     def id(self) -> bytes:
-        """SHA-256 of the document's bytes, 32 bytes."""
         return hashlib.sha256(self.content).digest()
 
     @property
@@ -275,7 +269,6 @@ class TaskDocument(DocumentPart):
         return key_config(bytes.fromhex(self.chain[0].key))
 
     def info(self, step: int, name: str) -> bytes:
-        """Return HPKE's `info` for messages to a scrambler or target in a step."""
         return b"hushuffle onion 1|" + self.id + _NUMBER.pack(step) + name.encode()
 
     def request(self, step: int, content: bytes, ticket: bytes) -> bytes:
@@ -295,7 +288,6 @@ class TaskDocument(DocumentPart):
         return hashlib.sha256(b"hushuffle token 1|" + self.id + _NUMBER.pack(step) + name.encode()).digest()
 
     def ticket_challenge(self, step: int) -> bytes:
-        """Return the challenge of a step's tickets."""
         name = self.chain[0].name.encode()
         context = hashlib.sha256(b"hushuffle ticket 1|" + self.id + _NUMBER.pack(step) + name).digest()
         return token_challenge(self.issuer.name, context, "")
@@ -329,7 +321,6 @@ class TaskDocument(DocumentPart):
         return base64.b64decode(self.step(number).token_key)
 
     def ticket_key(self, number: int) -> bytes:
-        """Return the issuer's public key for tickets of a step, in the encoding of RFC 9578."""
         return base64.b64decode(self.step(number).ticket_key)
 
 
@@ -358,11 +349,7 @@ def canonical(content: Mapping[str, Any]) -> bytes:
 
 
 def read_task(path: Path) -> TaskDocument:
-    """Return the document in a file; a changed document is another task, or invalid.
-
-    Raises:
-        DataError: the file cannot be read, is too large, or is not a task document in canonical form.
-    """
+    """Return the document in a file; a changed document is another task, or invalid."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST + 1)
@@ -386,7 +373,6 @@ def parse_task(data: bytes, *, called: str = "the task document") -> TaskDocumen
 
 
 def refuse_task(why: str) -> NoReturn:
-    """Raise UnsupportedProtocolError for a plan that phones cannot answer."""
     _checks.unsupported(f"phones cannot run this plan: {why}.")
 
 

@@ -42,11 +42,7 @@ _MASK: Final = 64
 
 
 def blind_sign(key: rsa.RSAPrivateNumbers, number: int) -> int:
-    """Return number**d modulo n, for a number below n (RFC 9474, section 4.3: BlindSign).
-
-    Raises:
-        DataError: the number is not below the modulus, or the signature was computed wrongly.
-    """
+    """Return number**d modulo n for a number below n (RFC 9474, section 4.3: BlindSign); refuse a wrong signature."""
     n, e = key.public_numbers.n, key.public_numbers.e
     if not 0 < number < n:
         fail("the number to sign must be below the modulus.")
@@ -89,16 +85,11 @@ class IssuerKey:
 
     @classmethod
     def generate(cls) -> IssuerKey:
-        """Return a new key."""
         return cls(numbers=rsa.generate_private_key(public_exponent=_EXPONENT, key_size=2048).private_numbers())
 
     @classmethod
     def of(cls, pem: str | bytes) -> IssuerKey:
-        """Return the key in PEM, as the property `pem` gives it.
-
-        Raises:
-            DataError: the text is not an RSA key with 2048 bits and exponent 65537.
-        """
+        """Return the key in PEM, as the property `pem` gives it: RSA with 2048 bits and exponent 65537."""
         try:
             key = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, None)
         except (ValueError, TypeError):
@@ -122,19 +113,11 @@ class IssuerKey:
         return spki_of(self.numbers.public_numbers.n)
 
     def sign(self, token_request: bytes) -> bytes:
-        """Return the blind signature, 256 bytes, for a request of 259 bytes (RFC 9578, section 6.2).
-
-        Raises:
-            DataError: the bytes are not a request for a token of this key.
-        """
+        """Return the blind signature, 256 bytes, for a request of 259 bytes (RFC 9578, section 6.2)."""
         return blind_sign(self.numbers, self.number(token_request)).to_bytes(256)
 
     def number(self, token_request: bytes) -> int:
-        """Return the number to sign from a request; this check comes before any other work on the request.
-
-        Raises:
-            DataError: the bytes are not a request for a token of this key.
-        """
+        """Return the number to sign from a request; this check comes before any other work on the request."""
         last = hashlib.sha256(self.spki).digest()[-1:]
         number = int.from_bytes(token_request[3:])
         right = len(token_request) == REQUEST and token_request[:3] == b"\x00\x02" + last
@@ -144,11 +127,7 @@ class IssuerKey:
 
 
 class Verifier:
-    """Checks tokens of one issuer; `spki`: the issuer's public key in the encoding of RFC 9578.
-
-    Raises:
-        DataError: `spki` is not the public key of an issuer.
-    """
+    """Checks tokens of one issuer; `spki`: the issuer's public key in the encoding of RFC 9578."""
 
     def __init__(self, spki: bytes) -> None:
         try:
@@ -158,13 +137,9 @@ class Verifier:
         self._spki = spki
 
     def nonce(self, token: bytes, challenge: bytes) -> bytes:
-        """Return the 32-byte nonce of a valid token for this challenge; the service must record the nonce as used.
-
-        Raises:
-            DataError: the token is not valid for this challenge.
-        """
+        """Return the 32-byte nonce of a valid token for this challenge; the service must record the nonce as used."""
         nonce, signed = token[2:34], token[: TOKEN - 256]
         expected = token_input(self._spki, challenge, nonce) if len(token) == TOKEN else b""
         if not hmac.compare_digest(signed, expected) or not pss_verify(self._modulus, signed, token[TOKEN - 256 :]):
-            fail("a token is not valid here.")
+            fail("a token is not valid for this task, step and service.")
         return nonce

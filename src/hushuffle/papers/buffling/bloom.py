@@ -33,7 +33,6 @@ _SETTINGS: Final = (
 
 
 def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
-    """Return figure 2: the largest signal-to-noise ratio grows with the skewness of the input."""
     request.tell("ratios", 0.1)
     grows = {(k, p): _grows([_largest(k, p, s).ratio for s in _SKEWS]) for k in publishers for p in _NOISES}
     k = 3 if 3 in publishers else publishers[0]
@@ -79,7 +78,6 @@ def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
 
 
 def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
-    """Return figure 3: heat maps of the signal-to-noise ratio of every change, with the place of the largest ratio."""
     request.tell("heat maps", 0.1)
     places = {(k, p): [s for s in _SKEWS if not _at_ends(k, p, s)] for k in publishers for p in _NOISES}
     elsewhere = [(k, p) for k, p in places if places[k, p]]
@@ -100,8 +98,11 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
                 "Observation 2",
                 "For three filters and a given input the change from 0...0 to 1...1 is the most visible one.",
                 len(held) == len(three),
-                f"It is, for every skewness tried with p = {', '.join(f'{p:g}' for p in held)}"
-                + "".join(f"; with p = {p:g} not at skewness {_listed(wrong)}" for p, wrong in three.items() if wrong)
+                "That change is the most visible one at every tested skewness with p = "
+                + ", ".join(f"{p:g}" for p in held)
+                + "".join(
+                    f"; with p = {p:g} it is not at skewness {_listed(wrong)}" for p, wrong in three.items() if wrong
+                )
                 + ".",
                 quote="Fixing the input logo-counts D as described above, the SNR is maximized at the incremental "
                 "change",
@@ -117,12 +118,12 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
             ),
         ),
         answers=(
-            "Not for every input, noise and number of filters: for skewed inputs between uniform and empty ones "
-            f"another change is more visible in {len(elsewhere)} of the {len(places)} combinations of filters and "
-            f"noise.{' It ends at 1...1 too, and starts elsewhere.' if from_others else ''}",
+            "The change from 0...0 to 1...1 is not always the most visible one. For skewed inputs between uniform and "
+            f"empty ones another change is more visible in {len(elsewhere)} of the {len(places)} combinations of "
+            f"filters and noise.{' That change also ends at 1...1, but starts elsewhere.' if from_others else ''}",
             *_shown_cost(costs),
             "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
-            "For privacy that is another question than for this ratio: see buffling/figure-3-worst-pairs.",
+            "Privacy is another question than this ratio: see buffling/figure-3-worst-pairs.",
         ),
         settings=_SETTINGS,
         tables=(_places_table(publishers),),
@@ -132,7 +133,6 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
 
 
 def figure_4(request: Request) -> Report:
-    """Return figure 4: the coefficients that detect the change from 0...0 to 1...1 best."""
     request.tell("coefficients", 0.1)
     k, p, skews = 3, 0.1, (0.0, 0.5, 0.9, 1.0)
     logos = range(1 << k)
@@ -157,9 +157,9 @@ def figure_4(request: Request) -> Report:
             ),
         ),
         answers=(
-            f"Not for a uniform input: there it is {_likeness(k, p, 0.0):.3f} at p = 0.1, and the coefficients of "
-            "0...0 and 1...1 are equal and opposite, by symmetry.",
-            "For empty filters they are (q/p)^(2|i| - k) plus a constant, |i| being the ones in i "
+            f"They do not for a uniform input: the correlation is {_likeness(k, p, 0.0):.3f} at p = 0.1, and the "
+            "coefficients of 0...0 and 1...1 are equal and opposite, by symmetry.",
+            "For empty filters the best coefficients are (q/p)^(2|i| - k) plus a constant, |i| being the ones in i "
             f"({'checked to nine digits' if off < _SAME else 'not found here'}): a factor of (q/p)^2 for each further "
             "one, which the pattern rounds to all or nothing.",
         ),
@@ -220,7 +220,6 @@ def _at_ends(k: int, p: float, s: float) -> bool:
 
 
 def _excess(k: int, p: float, s: float) -> float:
-    """Return the largest ratio divided by that of the change from 0...0 to 1...1."""
     table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
     return float(table.max() / table[0, -1])
 
@@ -230,8 +229,8 @@ def _shown_cost(costs: dict[tuple[int, float], float]) -> tuple[str, ...]:
         return ()
     (k, p), most = max(costs.items(), key=lambda item: item[1])
     return (
-        f"By little: the largest ratio is at most {number(most, up=True)} times that of 0...0 to 1...1 in these cases "
-        f"(reached by {k} filters with p = {p:g}).",
+        f"The difference is small: the largest ratio is at most {number(most, up=True)} times that of 0...0 to 1...1 "
+        f"in these cases (reached by {k} filters with p = {p:g}).",
     )
 
 

@@ -36,7 +36,6 @@ _STEPS: Final = 12
 def one_filter(
     request: Request, *, bits: int = _ONE[0], p: float = _ONE[1], delta: float = _ONE[2], draws: int = _DRAWS
 ) -> Report:
-    """Return part II: the simulated and the exact epsilon of one filter against its number of 1 bits."""
     fillings = sorted({round(share * (bits - 1)) for share in np.linspace(0, 1, 21)})
     exact, simulated, quantiles = [], [], []
     for done, ones in enumerate(fillings):
@@ -66,8 +65,9 @@ def one_filter(
                 "Part II, main function, step 3",
                 "Epsilon is the larger of the delta quantile of ln R(y) and the 1 - delta quantile of ln R(y').",
                 None if low else True,
-                f"As printed, it is below the exact epsilon for {len(low)} of {len(fillings)} numbers of ones in "
-                f"a filter. With a minus before the first quantile it is above, for {'all' if enough else 'not all'}.",
+                f"As printed, this epsilon is below the exact epsilon for {len(low)} of {len(fillings)} numbers of "
+                "ones in a filter. With a minus before the first quantile it is above the exact epsilon for "
+                f"{'all' if enough else 'not all'}.",
                 quote="Output the max of (1) δ quantile of $\\ln R(y_x)$ and (2) the",
                 reason="Our copy of the text has lost minus signs elsewhere, so that the original may have one here."
                 if low
@@ -83,8 +83,8 @@ def one_filter(
             ),
         ),
         answers=(
-            f"The corrected figure is {times} times the exact one: it "
-            "asks that the loss exceed epsilon with probability delta at most, which is sufficient, not necessary.",
+            f"The corrected epsilon is {times} times the exact epsilon: the loss may exceed it with probability "
+            "delta at most, a condition that is sufficient but not necessary.",
             f"The epsilon of a filter with one number of ones is no guarantee. Over all numbers, epsilon is "
             f"{said(whole)} at delta = {delta:g}.",
         ),
@@ -126,10 +126,7 @@ def one_filter(
 def several_filters(
     request: Request, *, filters: Sequence[int] = (1, 2, 4, 6), cases: Sequence[Case] = _CASES, draws: int = _DRAWS
 ) -> Report:
-    """Return part III: simulated and certified epsilons of several filters, and the flip probability p from each.
-
-    The epsilons of `cases` are compared at given p. For each number of `filters`, p is computed for epsilon = 1/2.
-    """
+    """Return part III: epsilons of `cases` at given p, and p at epsilon = 1/2 for each number of `filters`."""
     bits, delta = _MANY
     figures: list[tuple[Cell, ...]] = []
     noises: list[tuple[Cell, ...]] = []
@@ -171,8 +168,8 @@ def several_filters(
                 else "With the sign of the first quantile corrected, the simulated figure is nowhere below the "
                 f"certified lower bound, and above the upper one in {_of(safe)} settings.",
                 quote="Output the max of (1) δ quantile of $\\ln R(g)$ and (2)",
-                reason="The pair of datasets is not the worst one, and where there is little noise the quantiles do "
-                "not make up for it.",
+                reason="The pair of datasets is not the worst one, and with little noise the quantiles do "
+                "not compensate for this.",
             ),
             claim(
                 "Part III, estimate_flip_prob",
@@ -181,9 +178,9 @@ def several_filters(
                 f"At epsilon = {_TARGET:g} the p found meets the target by the document's definition, the quantiles, "
                 f"for {_of(met)} numbers of filters.",
                 quote="this function searches for the needed flipping probability in the",
-                reason="For (epsilon, delta)-differential privacy it is another search: it finds "
+                reason="For (epsilon, delta)-differential privacy this search has another target: it returns "
                 f"{number(min(growth), digits=3)} to {number(max(growth), digits=3)} times the p that suffices at this "
-                "target, and too little where that figure is too low.",
+                "target, and too small a p where the simulated epsilon is too low.",
             ),
         ),
         settings=(

@@ -46,7 +46,6 @@ def worst_pairs(
     noises: Sequence[float] = (0.1, 0.25, 0.4),
     epsilons: Sequence[float] = (0.5, 1.0),
 ) -> Report:
-    """Return a comparison of the paper's pair of datasets with the worst pair, by enumeration."""
     cases = [(p, epsilon, m) for p in noises for epsilon in epsilons for m in sizes]
     rows: list[tuple[Cell, ...]] = []
     misses: list[tuple[float, str]] = []
@@ -109,9 +108,7 @@ def worst_pairs(
 
 
 def every_pair(m: int, p: float, epsilon: float) -> Iterator[Pair]:
-    """Yield every pair of datasets of m columns of two bits that differ in one, with delta at `epsilon`.
-
-    delta = sum over counts of (P - e**epsilon P')_+, exact up to rounding.
+    """Yield every pair that differs in one column; delta = sum over counts of (P - e**epsilon P')_+ up to rounding.
 
     >>> worst = max(every_pair(3, 0.25, 1.0), key=lambda pair: pair.delta)
     >>> print(worst, round(worst.delta, 3))

@@ -19,7 +19,6 @@ _SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probabili
 
 
 def single(_request: Request) -> Report:
-    """Return table I: the channels of noise N, shuffle S, and reduced shuffle S^r."""
     noise, shuffle, reduced = qif.noise(_N, _K, _TRUTH), qif.shuffle(_N, _K), qif.reduced_shuffle(_N, _K)
     merged = qif.merge_proportional_columns(shuffle) == reduced
     return _study(
@@ -46,7 +45,6 @@ def single(_request: Request) -> Report:
 
 
 def combined(_request: Request) -> Report:
-    """Return table II: the channel NS, which equals SN."""
     first, second = qif.noise_then_shuffle(_N, _K, _TRUTH), qif.shuffle_then_noise(_N, _K, _TRUTH)
     finer = qif.refines(qif.noise(_N, _K, _TRUTH), first)
     return _study(
@@ -68,7 +66,6 @@ def combined(_request: Request) -> Report:
 
 
 def reduced_cascade(_request: Request) -> Report:
-    """Return table III: the channel NS^r."""
     channel = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     same = qif.equivalent(qif.noise_then_shuffle(_N, _K, _TRUTH), channel)
     return _study(
@@ -85,7 +82,6 @@ def reduced_cascade(_request: Request) -> Report:
 
 
 def reduced_noise(_request: Request) -> Report:
-    """Return table IV: the channel N^r."""
     reduced, cascade = qif.reduced_noise(_N, _K, _TRUTH), qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     ends = bool((reduced.matrix[0] == cascade.matrix[0]).all() and (reduced.matrix[-1] == cascade.matrix[-1]).all())
     return _study(
@@ -111,7 +107,6 @@ def reduced_noise(_request: Request) -> Report:
 
 
 def commuting(_request: Request) -> Report:
-    """Return table V: the channel NS^r, which equals S^r N^r."""
     direct = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     cascade = qif.reduced_shuffle(_N, _K).cascade(qif.reduced_noise(_N, _K, _TRUTH))
     same = qif.equivalent(qif.shuffle_then_noise(_N, _K, _TRUTH), cascade)
@@ -191,7 +186,6 @@ def _pattern(number: int, channel: Channel, entries: int, which: str, quote: str
 
 
 def _label(label: object) -> str:
-    """Return the label as printed: aab for a data set (three entries), a:2, b:1 for a histogram (two entries)."""
     assert isinstance(label, tuple)
     if len(label) == _N:
         return "".join("ab"[value] for value in label)

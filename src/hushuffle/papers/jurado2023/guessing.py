@@ -19,7 +19,6 @@ _RIGHT: Final = "probability of a right guess"
 
 
 def against_people(request: Request) -> Report:
-    """Return figure 2: the uninformed adversary's success rate against the number of people, for two values."""
     small, many = range(1, 51), sizes(1, 10**6, 4)
     request.tell("lines", 0.1)
     charts = (
@@ -67,16 +66,16 @@ def against_people(request: Request) -> Report:
             ),
             claim(
                 "Figure 2",
-                "The lines fall in steps: 2m and 2m + 1 people give the same figure.",
+                "The lines fall in steps: 2m and 2m + 1 people give the same success rate.",
                 pairs,
-                "The same for every p and m up to 24.",
+                "This holds for every p and for m up to 24.",
                 quote="every two consecutive values of … have the same vulnerability because of the floor function",
             ),
             claim(
                 "Theorem 4, Figure 2",
                 "Adding noise to the shuffle, or the shuffle to noise, never helps the adversary.",
                 never_worse,
-                "True for every p and up to 50 people.",
+                "This holds for every p and up to 50 people.",
                 quote=SHUFFLE.quote,
                 repeats=SHUFFLE.study,
             ),
@@ -93,7 +92,6 @@ def against_people(request: Request) -> Report:
 
 
 def strong_against_composition(request: Request) -> Report:
-    """Return figure 3: the strong adversary's success rate against the other 200 people's values, for two values."""
     truths, held = (1.0, 0.99, 0.9, 0.8, 0.7, 0.6), list(range(0, _OTHERS + 1, 5))
     figures: dict[float, list[Bound]] = {}
     for place, p in enumerate(truths):
@@ -138,16 +136,16 @@ def strong_against_composition(request: Request) -> Report:
                 "section V",
                 "The values of the other people change the vulnerability only marginally.",
                 spread[0.8] < 0.001,
-                f"They change it by {number(spread[0.8])} at p = 0.8, the paper's example.",
+                f"The other values change the success rate by {number(spread[0.8])} at p = 0.8, the paper's example.",
                 quote="Changing the prior distribution affects the ABO vulnerability, but only marginally.",
-                reason=f"Not in general: at p = 0.99 from {number(min(b.upper for b in figures[0.99]))} to "
-                f"{number(max(b.upper for b in figures[0.99]))}.",
+                reason="The change can be larger: at p = 0.99 the success rate goes from "
+                f"{number(min(b.upper for b in figures[0.99]))} to {number(max(b.upper for b in figures[0.99]))}.",
             ),
         ),
         answers=(
-            "The figure is 1/2 + (p - 1/2) times the largest probability of any count among the others' reports. The "
-            "variance of that count is 200 p(1 - p) whatever they say: only its shape differs, and that shows when the "
-            "variance is small.",
+            "The success rate is 1/2 + (p - 1/2) times the largest probability of any count among the others' reports. "
+            "The variance of that count is 200 p(1 - p) for all values of these people. Only its shape differs, which "
+            "matters when the variance is small.",
         ),
         settings=(
             ("people", "201"),
@@ -173,7 +171,6 @@ def strong_against_composition(request: Request) -> Report:
 
 
 def more_values(request: Request) -> Report:
-    """Return figure 4: the uninformed adversary's success rate against the number of people, for 5 and 10 values."""
     truths, small = {5: (1.0, 0.9, 0.7, 0.5, 0.3), 10: (1.0, 0.9, 0.7, 0.5, 0.2)}, [*range(1, 21), *range(22, 51, 2)]
     charts, tables = [], []
     claims: list[Claim] = []
@@ -219,7 +216,6 @@ def more_values(request: Request) -> Report:
 
 
 def shuffle_alone(request: Request) -> Report:
-    """Return figure 5: the adversary's success rate without noise against people, for several numbers of values."""
     values, within, beyond = (2, 5, 10, 20, 50, 100), sizes(10, 1000, 8), sizes(10, 10**6, 3)
     figures = {}
     for place, k in enumerate(values):
@@ -238,9 +234,9 @@ def shuffle_alone(request: Request) -> Report:
         claims=(
             claim(
                 "Figure 5",
-                "Under the shuffle alone the figure falls towards 1/k with the number of people.",
+                "Under the shuffle alone the success rate falls towards 1/k with the number of people.",
                 falling,
-                f"For every k tried; with 1,000,000 people and 10 values it is {said(figures[10][10**6])}.",
+                f"This holds for every tested k; with 1,000,000 people and 10 values it is {said(figures[10][10**6])}.",
                 quote="We see that posterior vulnerability decreases with … and approaches the prior vulnerability",
             ),
         ),

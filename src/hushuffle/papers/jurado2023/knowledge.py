@@ -15,7 +15,6 @@ _PEOPLE: Final = 201
 
 
 def by_knowledge(request: Request) -> Report:
-    """Return the study of adversaries' success rates against the number of other people's values that they know."""
     charts = []
     for place, (k, p) in enumerate(_CASES):
         request.tell(f"{k} values, p = {p:g}", place / (len(_CASES) + 1))
@@ -31,12 +30,12 @@ def by_knowledge(request: Request) -> Report:
         title="Success of adversaries who know none, some or all of the other values",
         question="For which adversaries is shuffling alone enough, and for which is noise necessary?",
         answers=(
-            "It depends on the adversary's knowledge. With 201 people, 5 values and no noise, the uninformed "
+            "The answer depends on the adversary's knowledge. With 201 people, 5 values and no noise, the uninformed "
             f"adversary is right with probability {said(bare)}, the strong one with {said(bare_known)}.",
-            f"A little noise (p = 0.9) changes little for the first ({said(nobody)}) and nearly everything for the "
-            f"second ({said(everybody)}): the noise protects against an adversary who knows the others, and the "
+            f"A little noise (p = 0.9) changes little for the uninformed adversary ({said(nobody)}) and much for the "
+            f"strong one ({said(everybody)}): noise protects against an adversary who knows the other values, and the "
             f"shuffle makes little noise sufficient.",
-            f"In between the figure grows slowly: knowing 100 of the 200 others gives probability {said(half)}. Each "
+            f"Between these two the success rate grows slowly: with 100 of 200 known values it is {said(half)}. Each "
             "known value removes one report from the crowd that hides the target, but its noise still hides the "
             "target a little.",
             "Beyond the paper, which treats the strong adversary for two values only: the worst case over all values "
@@ -61,7 +60,6 @@ def by_knowledge(request: Request) -> Report:
 
 
 def _findings(k: int, p: float) -> tuple[Finding, ...]:
-    """Return the tightest bounds on success for adversaries who know none, half and all of the other values."""
     adversaries = (
         ("Uninformed adversary", Uninformed()),
         ("Adversary who knows 100 of the 200 others", Informed(m=100)),
@@ -74,7 +72,8 @@ def _findings(k: int, p: float) -> tuple[Finding, ...]:
         Finding(
             question="vulnerability",
             adversary=name,
-            sentence=f"Guesses right at most {number(100 * bound.upper, up=True)} % of the time; {100 / k:g} % before.",
+            sentence=f"Guesses right at most {number(100 * bound.upper, up=True)} % of the time; "
+            f"{100 / k:g} % without a release.",
             bound=bound,
             proof=f"expected success of the best guess; {k} values, p = {p:g}, the worst case over the known people",
         )

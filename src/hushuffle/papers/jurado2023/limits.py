@@ -23,7 +23,6 @@ _RAAB: Final = Citation(
 
 
 def shuffle_limit(request: Request) -> Report:
-    """Return figure 6: the adversary's success rate with the shuffle alone, exact and by the approximation."""
     people = sizes(10, 1000, 8)
     request.tell("lines", 0.1)
     grid = {(k, n): _ratio(k, 1.0, n) for k in (*_VALUES, 1000) for n in sizes(10, 10**6, 2)}
@@ -38,12 +37,12 @@ def shuffle_limit(request: Request) -> Report:
                 "Figure 6",
                 "The approximation is indistinguishable from the exact figure, from 10 to 1,000 people.",
                 None,
-                f"Within {far[100]:.3f} of it for 100 values and {far[10]:.3f} for 10, but {_off(people, 100)} and "
-                f"{_off(people, 10)} times it; for 2 values there is an offset of up to {far[2]:.3f}.",
+                f"It differs by at most {far[100]:.3f} for 100 values and {far[10]:.3f} for 10, but its ratio is "
+                f"{_off(people, 100)} and {_off(people, 10)}; for 2 values there is an offset of up to {far[2]:.3f}.",
                 quote="has a slight offset from the approximation, but the violet and blue lines … are visually "
                 "indistinguishable from the value provided by the asymptotic bounds",
-                reason="What the eye can tell apart depends on the picture, and our copy of the text has none. As "
-                "differences the lines are close, as ratios not.",
+                reason="Whether lines look equal depends on the picture, which our copy of the text lacks. Their "
+                "differences are small, but their ratios are not.",
             ),
             claim(
                 "Theorem 22",
@@ -52,7 +51,7 @@ def shuffle_limit(request: Request) -> Report:
                 f"For 2 to 1,000 values and 10 to 1,000,000 people {min(many):.2f} to {max(many):.2f} times the exact "
                 f"figure where there are k ln k people or more, down to {min(grid.values()):.2f} times with fewer.",
                 quote="has the following asymptotic bounds",
-                reason="The constant is not 1, so that no promise can rest on the formulas.",
+                reason="The constant is not 1, so the formulas are no bounds.",
             ),
         ),
         answers=(
@@ -87,7 +86,6 @@ def shuffle_limit(request: Request) -> Report:
 
 
 def noise_limit(request: Request) -> Report:
-    """Return figure 7: the adversary's success rate with noise and shuffle, exact and approximate, for several p."""
     people, truths = sizes(10, 1000, 8), (0.8, 0.6)
     request.tell("lines", 0.1)
     ratios = {(k, p): [_ratio(k, p, n) for n in people] for k in _VALUES for p in truths}

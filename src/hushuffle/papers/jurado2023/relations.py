@@ -25,10 +25,7 @@ _KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined b
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """The paper's relation of two channels: "=", "equivalent", or "refined by" (the second channel leaks no more).
-
-    `where` and `quote` are the place and the words in the paper. `study` is the first figure with this relation.
-    """
+    """The paper's relation of two channels: "refined by" means that the second channel leaks no more."""
 
     first: str
     how: str
@@ -131,7 +128,6 @@ _FIGURES: Final = {
 
 
 def relations(figure: int, _request: Request) -> Report:
-    """Return figure 1, 8 or 9: the relations between the channels, each decided for small sizes."""
     title, held = _FIGURES[figure]
     key = f"jurado2023/figure-{figure}"
     by_size = {size: channels(*size) for size in _SIZES}
@@ -187,7 +183,6 @@ def relations(figure: int, _request: Request) -> Report:
 
 
 def channels(n: int, k: int) -> dict[str, Channel]:
-    """Return the channels of the figures for n people and k values, in rationals."""
     reduced = qif.reduced_shuffle(n, k)
     return {
         "N": qif.noise(n, k, _TRUTH),
@@ -201,7 +196,6 @@ def channels(n: int, k: int) -> dict[str, Channel]:
 
 
 def introduction(_request: Request) -> Report:
-    """Return the study of the introduction's mechanisms M and M', equally private only against the strong adversary."""
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for others in _OTHERS:

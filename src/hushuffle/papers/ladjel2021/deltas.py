@@ -48,7 +48,6 @@ def amplification_study(
     rates: Sequence[float] = _RATES,
     samples: int = SAMPLES,
 ) -> Report:
-    """Return figure 7: epsilon against n (d = 50, sigma = 0.2), d (n = 100, sigma = 0.2), sigma (n = 500, d = 50)."""
     sweeps: tuple[tuple[str, str, Sequence[float], list[Case]], ...] = (
         ("n", "Against sources, d = 50, sigma = 0.2 (figure 7a)", batches, [(n, 0.2, 50) for n in batches]),
         ("d", "Against dummies, n = 100, sigma = 0.2 (figure 7b)", dummies, [(100, 0.2, d) for d in dummies]),
@@ -95,7 +94,7 @@ def amplification_study(
                 key="formulas",
                 title="Epsilon by every formula",
                 caption="Certified: the exact sum and a matching attack. Not bounds: simulated, as printed. Theorem 3 "
-                "is for d < n; where there is none the local figure stands.",
+                "is for d < n; for other d the local epsilon is shown.",
                 columns=(
                     "n",
                     "sigma",
@@ -169,10 +168,10 @@ def _gains(rows: Sequence[Row]) -> Claim:
     best = [row[8].upper / row[3].upper for row in rows if row[8].upper < row[7].upper]
     return claim(
         "Figure 7",
-        "A delta brings epsilon far below the pure figure.",
+        "A delta brings epsilon far below the pure epsilon.",
         max(share) < 1,
-        f"Down to {min(share):.0%} of the local one. Where the corrected Bennett form says anything it is "
-        f"{min(best, default=1.0):.2f} to {max(best, default=1.0):.2f} times the certified upper bound.",
+        f"Epsilon falls to {min(share):.0%} of the local epsilon. Where the corrected Bennett form improves on that, "
+        f"it is {min(best, default=1.0):.2f} to {max(best, default=1.0):.2f} times the certified upper bound.",
         quote="we are able to obtain significant privacy amplification compared to pure",
     )
 
@@ -201,12 +200,11 @@ def _regime(rows: Sequence[Row]) -> Claim:
         quote="in regimes where the expected number of input-independent messages in the output … is sufficiently "
         "large (in the order of 300",
         printed="300",
-        reason=f"Privacy takes fewer: the certified figure is there at {told(certified_at)}.",
+        reason=f"Privacy needs fewer messages: certified epsilon is halved at {told(certified_at)}.",
     )
 
 
 def _errors(samples: int) -> list[float]:
-    """Return the relative errors of Algorithm 2 against the exact sum, one for each seed."""
     n, sigma, d, epsilon = 500, 0.2, 50, 1.6
     sampling = TargetSampling(targets=TARGETS_OF, sigma=sigma)
     exact = privacy_curve(Protocol(randomizer=sampling, shuffler=Scrambler(dummies=d), n=n)).upper(epsilon)

@@ -26,7 +26,6 @@ _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one 
 
 
 def every_output(request: Request) -> Report:
-    """Return figure 6: the outputs for T = 4, sigma = 0.2, n = 20, d = 20 and three inputs."""
     return output_study(request, inputs=_INPUTS, sigma=0.2, dummies=20)
 
 
@@ -39,11 +38,7 @@ class Pair:
 
     @classmethod
     def of(cls, own: Sequence[int], *, sigma: float, dummies: int) -> Pair:
-        """Return the pair of inputs in which one source's true target changes from target 0 to the last target.
-
-        `own` counts the sources by true target in the first input. An output is the number of messages of each target,
-        for the first T - 1 targets.
-        """
+        """Return inputs that differ in one source: target 0 or the last; an output counts messages of T - 1 targets."""
         targets, total = len(own), sum(own) + dummies
         lie = sigma / targets
         uniform = [1 / targets] * targets
@@ -60,7 +55,6 @@ class Pair:
 
     @property
     def log_ratios(self) -> Floats:
-        """The |ln P1/P2| of each output."""
         return np.asarray(np.abs(np.log(self.first) - np.log(self.second)))
 
     def delta(self, epsilon: float) -> float:
@@ -83,7 +77,6 @@ def _row(target: int, targets: int, sigma: float, lie: float) -> list[float]:
 
 
 def _step(law: Floats, row: Sequence[float]) -> Floats:
-    """Return the distribution after one more message, whose target is distributed as `row`."""
     result = row[-1] * law
     for axis, chance in enumerate(row[:-1]):
         later, earlier = [slice(None)] * law.ndim, [slice(None)] * law.ndim
@@ -111,14 +104,14 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     return Report(
         key="ladjel2021/figure-6",
         title="Every output of a small scrambler, with its exact probability",
-        question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs tell two "
-        "inputs apart, and how often do they come?",
+        question=f"{n} messages, {dummies} dummies, {targets} targets, sigma = {sigma:g}: which outputs "
+        "distinguish two inputs, and how often do they occur?",
         claims=(
             claim(
                 "Figure 6",
                 "The largest log-ratios belong to very rare outputs.",
                 max(rare.values()) < _RARE,
-                f"The largest is {number(worst[first_name])}; outputs above two thirds of it come with probability "
+                f"The largest is {number(worst[first_name])}; outputs above two thirds of it occur with probability "
                 f"{', '.join(f'{value:.2g} ({name})' for name, value in rare.items())}.",
                 quote="correspond to very rare outputs. This was observed consistently across all inputs we tried.",
             ),
@@ -126,9 +119,9 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
                 "Appendix D",
                 "Nearly every output is drawn.",
                 main.unseen(RUNS) < 0.05 * main.first.size,
-                f"There are exactly {main.first.size:,}; in {RUNS:.0e} runs on the {first_name} input "
-                f"{main.unseen(RUNS):,.0f} are expected never to come, and {seldom_drawn:,} less than ten times, so "
-                "that their log-ratios, the largest among them, cannot be read off counts. Enumeration needs no runs.",
+                f"There are exactly {main.first.size:,} outputs. In {RUNS:.0e} runs on the {first_name} input "
+                f"{main.unseen(RUNS):,.0f} are expected never to occur, and {seldom_drawn:,} less than ten times. "
+                "Counts cannot estimate their log-ratios, the largest among them. Enumeration needs no runs.",
                 quote="The total number of runs are set such that nearly all possible outputs are drawn at least once.",
             ),
             claim(
@@ -149,8 +142,8 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
             ),
         ),
         answers=(
-            f"Over all inputs: epsilon is {certified[1e-4]} at delta = 1e-4, the pure one "
-            f"{number(traffic.sampling_epsilon(targets, sigma).upper)} whatever the dummies.",
+            f"Over all inputs, epsilon is {certified[1e-4]} at delta = 1e-4. Pure epsilon is "
+            f"{number(traffic.sampling_epsilon(targets, sigma).upper)} for any number of dummies.",
         ),
         settings=(
             *((f"own targets, {name}", ", ".join(map(str, counts))) for name, counts in inputs.items()),

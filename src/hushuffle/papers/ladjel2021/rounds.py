@@ -80,7 +80,7 @@ def iteration_study(
         ),
         answers=(
             f"Composing the losses of {rounds} rounds gives {min(gain):.1f} to {max(gain):.1f} times less than the sum "
-            "of the rounds' figures at equal shares of delta (the paper's Theorem 1).",
+            "of the rounds' epsilons at equal shares of delta (the paper's Theorem 1).",
         ),
         settings=(
             ("people", f"{people:,}"),

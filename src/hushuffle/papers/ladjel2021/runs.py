@@ -40,7 +40,6 @@ _SCALES: Final = (50.0, 100.0, 200.0)
 def generated_study(
     request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
 ) -> Report:
-    """Return a study with an aggregate run for each size, distribution and rate: 4 attributes of 20 intervals."""
     sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in _COLUMNS)
     functions: Any = ("count", "avg", "min", "max")
     query = GroupingQuery(grouping_sets=sets, values=("x",), functions=functions, partitions=20)
@@ -86,8 +85,8 @@ def generated_study(
                 "section III-C",
                 "Of S tuples, S (1 - sigma) are used in expectation, if a random target is never the true one.",
                 max(off) < _FAR,
-                f"Here it may be, so that S (1 - sigma + sigma/T) are expected: none of {len(off)} counts is further "
-                f"from that than {max(off):.1f} standard deviations.",
+                f"Here the random target may be the true one, so S (1 - sigma + sigma/T) tuples are expected. None of "
+                f"{len(off)} counts differs by more than {max(off):.1f} standard deviations.",
                 quote=SOURCES,
                 reason=f"By the letter, with random targets drawn among all, as the algorithm does, counts exceed "
                 f"S (1 - sigma) by up to {max(fewer):.0f} standard deviations.",
@@ -160,7 +159,6 @@ def digits_study(
     rates: Sequence[float] = _RATES,
     scales: Sequence[float] = _SCALES,
 ) -> Report:
-    """Return the study of Rand indices without sampling, with sampling and with noisy centroids, for several starts."""
     images, training = (part.images.astype(np.float32) / 255 for part in (train, test))
     size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
     public = {s: k_means(variant="public-centroids", sigma=s, **size) for s in rates}

@@ -63,11 +63,7 @@ _METHODS: Final = {
 
 
 def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples: int, seed: int) -> Needed:
-    """Return for each method the least x for which the scrambler `case`(x) meets epsilon <= 1 at delta = 1e-4.
-
-    "exact", "bennett" and "hoeffding" are guarantees; "printed" and "simulated" are not. The simulation is Algorithm 2
-    at epsilon = 1.
-    """
+    """Return the least x with epsilon <= 1 at delta = 1e-4; "printed" and "simulated" numbers are no guarantees."""
 
     def simulated(x: int) -> bool:
         delta = published.simulated_delta(TARGETS_OF, *case(x), epsilon=WANTED, samples=samples, seed=seed)
@@ -105,7 +101,6 @@ def savings_study(
     dummies: Sequence[int] = _DUMMIES,
     samples: int = SAMPLES,
 ) -> Report:
-    """Return the study of the necessary dummies (by batch and sigma) and the necessary sigma (by batch and dummies)."""
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
     by_dummies: dict[tuple[int, float], Needed] = {}
@@ -130,8 +125,8 @@ def savings_study(
                 "Theorem 4, Table I",
                 "The printed Bennett form gives the privacy it claims.",
                 not short,
-                f"In {len(short)} of {len(by_dummies)} settings it asks for so few dummies that epsilon is provably "
-                f"above 1; {_worst(short)}",
+                f"In {len(short)} of {len(by_dummies)} settings this form needs so few dummies that epsilon is "
+                f"provably above 1; {_worst(short)}",
                 quote=BENNETT,
                 repeats=BENNETT_STUDY,
             ),
@@ -159,7 +154,6 @@ def savings_study(
 
 
 def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
-    """Return the setting where the printed formula is most wrong, with the certified epsilon there."""
     if not short:
         return "none."
     (n, sigma), cell = max(short, key=lambda item: certified(*item[0], int(item[1].printed)).lower)
@@ -179,7 +173,7 @@ def _rates_answer(cells: dict[tuple[int, int], Needed]) -> str:
     lost = [(a - b, a, b) for a, b in ((_used(exact), _used(other)) for exact, other in pairs)]
     most = max(lost)
     return (
-        f"Where sampling is needed the exact sum gets by with less: at best {most[1]:.0%} of the tuples are used in "
+        f"Where sampling is needed, the exact sum needs less of it: at best {most[1]:.0%} of the tuples are used in "
         f"place of {most[2]:.0%}."
     )
 
@@ -189,7 +183,6 @@ def _used(sigma: float) -> float:
 
 
 def costs(n: int, sigma: float, dummies: int) -> Costs:
-    """Return the costs of one cluster in which 10,000 records arrive."""
     sources = sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma))
     sent = messages("send", sources=sources, targets=TARGETS_OF, sigma=sigma, reads=("p",), dummies=dummies, batch=n)
     return cluster_costs(sent)
@@ -254,7 +247,6 @@ def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int
 
 
 def ranges(request: Request) -> Report:
-    """Return Table I: epsilon and costs at the corners of its parameter ranges."""
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
     rows: list[tuple[Cell, ...]] = []

@@ -52,12 +52,10 @@ class Setting:
 
     @property
     def plan(self) -> Plan:
-        """The plan of an aggregate over one grouping set."""
         return grouped(self, 1)
 
     @property
     def costs(self) -> Costs:
-        """The costs of the messages to compute nodes."""
         return cluster_costs(next(cluster for cluster in self.plan.clusters if not cluster.fixed))
 
     @property
@@ -67,7 +65,6 @@ class Setting:
 
     @property
     def exact(self) -> Bound:
-        """The certified epsilon of one message."""
         return certified(self.batch, self.sigma, self.dummies)
 
     @property
@@ -137,9 +134,9 @@ def aggregate_study(
             _utility_claim(utility),
             claim(
                 "Figure 8, a, b and d",
-                "The refinement of Theorem 4, as printed, promises what holds.",
+                "The refinement of Theorem 4, as printed, is a bound.",
                 not below,
-                f"In {len(below)} of {len(points)} points it lies below the certified lower bound.",
+                f"In {len(below)} of {len(points)} points this epsilon lies below the certified lower bound.",
                 quote=BENNETT,
                 repeats=BENNETT_STUDY,
             ),
@@ -242,9 +239,9 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     ]
     return claim(
         "Figure 8a",
-        "Epsilon <= 1 can be had at an acceptable load of the network.",
+        "Epsilon <= 1 is possible at an acceptable load of the network.",
         bool(sentences),
-        f"The first of the numbers of dummies tried that reaches it: {'; '.join(sentences) or 'none'}.",
+        f"The smallest tested number of dummies with epsilon <= 1: {'; '.join(sentences) or 'none'}.",
         quote="Configurations with good privacy … and acceptable network load can be achieved.",
         stand_in=OWN_SETTINGS,
     )
@@ -315,7 +312,7 @@ def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
         quote="sampling has a drastic effect on privacy, especially with fewer dummies",
         reason=""
         if every(falling(step) for step in steps)
-        else "Drastic, yes; not more so with fewer dummies at every rate.",
+        else "The effect is drastic, but not at every rate larger with fewer dummies.",
         stand_in=OWN_SETTINGS,
     )
 

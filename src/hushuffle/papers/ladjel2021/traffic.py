@@ -19,13 +19,11 @@ from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
 
 TARGETS_OF: Final = 20
-"""Number of targets T in the paper's figures."""
 
 BENNETT: Final = "Numerically tighter (albeit more complex) bounds can be obtained by applying Bennett's inequality"
 BENNETT_STUDY: Final = "ladjel2021/figure-7"
 K_MEANS: Final = "Similarly, the privacy of the execution plan for … K-means is"
 SOURCES: Final = "the total number of source nodes must be"
-"""Quotations from the paper that several studies use."""
 
 DELTA: Final = 1e-4
 SAMPLES: Final = 5000
@@ -95,7 +93,6 @@ _CONVENTIONS: Final[tuple[Convention, ...]] = ("exclusive", "uniform")
 
 
 def sampling_and_flooding(request: Request) -> Report:
-    """Return figure 3: epsilon of sampling alone, and of sampling with flooding."""
     request.tell("lines", 0.5)
     targets, floods, rates = (5, 10, 20, 50, 100), range(19), (0.1, 0.2, 0.5, 0.8)
     needed = {t: t / (t + 2) for t in targets}  # (1 - sigma) T / sigma = e**epsilon - 1 = 2
@@ -264,7 +261,7 @@ def _cap_claims(n: int, dummies: Sequence[int], rates: Sequence[float], batches:
             "Theorem 3",
             "The formula is a guarantee.",
             not low,
-            f"With {d} dummies the exact figure is, in the theorem's convention, "
+            f"With {d} dummies the exact epsilon is, in the theorem's convention, "
             + ", ".join(f"{number(own[s])} at sigma = {s:g}" for s in rates)
             + "; in the algorithm's "
             + ", ".join(number(truth[s]) for s in rates)
@@ -286,9 +283,9 @@ def _cap_claims(n: int, dummies: Sequence[int], rates: Sequence[float], batches:
             "Figure 5, a and b",
             "Epsilon falls with sigma and with the number of dummies.",
             falls,
-            f"But the dummies do next to nothing: with {d} of them "
-            f"{min(truth[s] / traffic.sampling_epsilon(TARGETS_OF, s).upper for s in rates):.0%} of the local figure "
-            "or more is left.",
+            f"But dummies hardly lower epsilon: with {d} dummies, "
+            f"{min(truth[s] / traffic.sampling_epsilon(TARGETS_OF, s).upper for s in rates):.0%} of the local epsilon "
+            "or more remains.",
             quote="increase with the local sampling rate … and the number of dummies … added by the scrambler",
         ),
         claim(
@@ -314,7 +311,6 @@ def _row(n: int, sigma: float, d: int) -> tuple[float | Bound, ...]:
 
 
 def _three_lines(name: str, x: Sequence[float], cases: Sequence[tuple[int, float, int]]) -> list[Series]:
-    """Return the printed line, where its formula is defined, and the exact lines."""
     printed = [
         published.printed_capped_epsilon(TARGETS_OF, n, s, d) if s < (TARGETS_OF - 1) / TARGETS_OF else math.inf
         for n, s, d in cases

@@ -64,7 +64,6 @@ def twitch_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the friendship graph: groups of closest friends, then several alpha for groups of five."""
     case, close = twitch(request.folder("twitch_musae"), people=people)
     sized = []
     for size in sizes:
@@ -117,7 +116,6 @@ def adult_study(
     trees: int = TREES,
     people: int | None = None,
 ) -> Report:
-    """Return the study of the census: groups by age, groups of nearest ages, and several alpha within one year."""
     case, age = adult(request.folder("adult"), people=people)
     line = stands(age)
     yearly = []
@@ -193,7 +191,6 @@ def _rare(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cha
 
 
 def rarest(case: Case) -> int:
-    """Return the value that the fewest people have."""
     return min(range(case.k), key=lambda value: int((case.values == value).sum()))
 
 
@@ -276,7 +273,6 @@ def _percent(share: float) -> str:
 
 
 def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
-    """Return the claim about the direction in which rho changes, and for which people."""
     start, end = scores[LOCAL], scores[UNIFORM]
     parts = ", ".join(
         f"{before.mean:.3f} to {after.mean:.3f} of those {label}"
@@ -300,7 +296,7 @@ def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
     ways = ", ".join(
         f"{max(0.0, 1 - way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}" for each in steps
     )
-    return f"A larger alpha, {steps[0].basis}: the learner's error is back to that of no shuffle by {ways}."
+    return f"A larger alpha ({steps[0].basis}) moves the learner's error back to that of no shuffle by {ways}."
 
 
 def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Claim:

@@ -30,18 +30,13 @@ _PRIORS: Final = (0.5, 0.1, 0.01, 1e-4, 1e-8)
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """The success of an attack: `right` is the share of right guesses, `moved` the largest change of a belief.
-
-    A belief is the probability that a person sent a report. `moved`, in nats, is the largest |ln| of the ratio of the
-    belief given the release to the belief given only the multiset of reports.
-    """
+    """`right`: share of right guesses; `moved` (nats): largest |ln| of P[sender | release] / P[sender | multiset]."""
 
     right: float
     moved: float
 
 
 def beliefs(_request: Request) -> Report:
-    """Return the study of the attack at several alpha, for a group of all people and for groups by class."""
     n, half = len(CLASSES), len(CLASSES) // 2
     whole, parts = [list(range(n))], [list(range(half)), list(range(half, n))]
     reference = list(range(n))
@@ -143,7 +138,6 @@ def beliefs(_request: Request) -> Report:
 
 
 def _largest(moved: Sequence[float]) -> float:
-    """Return the largest ratio of a shift at `_ALPHAS` to its alpha."""
     return max(most / alpha for most, alpha in zip(moved, _ALPHAS, strict=True) if alpha)
 
 
@@ -170,9 +164,7 @@ def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
 
 
 def shift(theta: float, n: int, prior: float) -> float:
-    """Return the largest change of ln of a belief, if only an order (probability `prior`) and its reverse are possible.
-
-    The release is most likely under one order and least likely under the other: one belief rises, the other falls.
+    """Return the largest change of ln of a belief (nats), if only an order (probability `prior`) and its reverse exist.
 
     >>> round(shift(0.1, 3, 0.5), 4), round(shift(0.1, 3, 1e-9), 4)
     (0.1612, 0.3)
@@ -197,7 +189,6 @@ def _prior(classes: Sequence[int]) -> Floats:
 
 
 def _with(law: Floats, person: int, value: int) -> Floats:
-    """Return the part of the distribution in which `person` has `value`."""
     part = np.zeros_like(law)
     np.moveaxis(part, person, 0)[value] = np.moveaxis(law, person, 0)[value]
     return part

@@ -24,11 +24,7 @@ _ROWS: Final = 1000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """People with one private value each: `values`, shape (n,), codes 0..k-1.
-
-    `near` contains each person's neighbourhood of radius r* (`within` describes it), `features` the public data that a
-    learner uses, and `privileged` the additional knowledge of the attacker.
-    """
+    """People with one private value each; `near` has radius r*, and only the attacker knows `privileged`."""
 
     name: str
     values: Integers
@@ -40,17 +36,14 @@ class Case:
 
     @property
     def n(self) -> int:
-        """Number of people."""
         return self.values.size
 
     @property
     def k(self) -> int:
-        """Number of values."""
         return len(self.labels)
 
 
 def adult(folder: Path, *, people: int | None = None) -> tuple[Case, Floats]:
-    """Return the people of the census training data (or the first `people`), and their ages."""
     frame = load_census(folder)
     frame = frame.filter(frame["split"] == "train").head(people or frame.height)
     age = frame["age"].to_numpy().astype(np.float64)

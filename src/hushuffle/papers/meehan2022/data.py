@@ -139,7 +139,7 @@ def load_graph(folder: str | Path, *, language: str = "DE") -> SocialGraph:
     pairs = edges.to_numpy().astype(np.int64, copy=False)
     outside = int(np.count_nonzero((pairs < 0) | (pairs >= people.height)))
     if outside:
-        fail(f"{edges_path}: {outside:,} ends of edges are not among the {people.height:,} people.")
+        fail(f"{edges_path}: {outside:,} endpoints of edges are not among the {people.height:,} people.")
     return SocialGraph(name=f"Twitch {language}", edges=pairs, mature=people["mature"].to_numpy())
 
 

@@ -48,7 +48,6 @@ _BEST: Final = "best"
 def exact_study(
     request: Request, *, repetitions: int = _REPETITIONS, trees: int = TREES, people: int | None = None
 ) -> Report:
-    """Return the comparison of exact and published sensitivity on the census, the graph and generated people."""
     blocks = [
         (case, [_pair(grouping, name) for grouping in groupings for name in grouping[2]])
         for case, groupings in (_ages(request, people), _graph(request, people), _plane(request, people))
@@ -146,7 +145,6 @@ def _ratio(each: Step) -> float:
 
 
 def _answer(case: Case, pairs: Sequence[tuple[Step, Step]], scores: Mapping[str, Score]) -> str:
-    """Return a sentence on the largest gain from the exact sensitivity on one data set."""
     largest = max(pairs, key=lambda pair: _ratio(pair[0]))
     gains = [scores[theirs.basis].error.mean - scores[ours.basis].error.mean for ours, theirs in pairs]
     position = max(range(len(pairs)), key=gains.__getitem__)
@@ -252,7 +250,7 @@ def _accuracies(
     }
 
 
-_STAND_IN: Final = "The paper gives the picture of its data, not their law: these crescents are ours."
+_STAND_IN: Final = "The paper shows a picture of its data, not their distribution: this study generated its own."
 
 
 def _crescents(people: int) -> str:
@@ -264,7 +262,7 @@ def _ends(accuracies: Accuracies, data: str) -> Claim:
     right = local[8].mean >= _GOOD and all(uniform[ways].mean <= 1 / ways + 0.1 for ways in WAYS)
     return claim(
         "section 5.1, Figure 5",
-        "Without a shuffle all 8 classes can be told apart, after a uniform shuffle none.",
+        "Without a shuffle all 8 classes can be distinguished, after a uniform shuffle none.",
         right,
         f"Accuracy of 8 classes without a shuffle: {local[8]}; after a uniform one "
         f"{', '.join(f'{uniform[ways]} of {ways} classes' for ways in WAYS)}.",
@@ -275,11 +273,7 @@ def _ends(accuracies: Accuracies, data: str) -> Claim:
 
 
 def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data: str) -> Claim:
-    """Return the claim that the radius sets the granularity: the largest radius at which each granularity survives.
-
-    If accuracy does not decrease with the radius, or coarse classes are distinguished worse than fine classes, no such
-    radius exists.
-    """
+    """Return the claim that the radius sets the granularity; it fails if accuracy rises with the radius."""
     chosen = [each for each in steps if each.basis == basis]
     lines = {ways: [accuracies[each.label][ways].mean for each in chosen] for ways in WAYS}
     rising = any(after > before + _SLACK for line in lines.values() for before, after in pairwise(line))
@@ -295,7 +289,7 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
         figures = "; ".join(f"{ways} classes: {', '.join(f'{value:.3f}' for value in lines[ways])}" for ways in WAYS)
         radii = ", ".join(f"{each.x:g}" for each in chosen)
         ours = f"Accuracy at r = {radii}: {figures}."
-        why = "Accuracy does not fall with the radius, or coarse classes are told apart worse than fine ones: no "
+        why = "Accuracy does not fall with the radius, or coarse classes are distinguished worse than fine: no "
         why += "largest radius can be read off."
         return claim(place, sentence, None, ours, quote=quote, reason=why, data=data, repeats=repeats)
     reach = {

@@ -33,7 +33,6 @@ _PLACES: Final = {
 
 
 def example(_request: Request) -> Report:
-    """Return figure 6 and every step of appendix A.10."""
     groups = {person: neighbours(person) for person in sorted(PRINTED)}
     members = [[other - 1 for other in group] for group in groups.values()]
     printed = [person - 1 for person in PRINTED]

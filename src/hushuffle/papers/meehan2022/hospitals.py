@@ -64,13 +64,7 @@ class Patients:
 
 
 def patients(n: int, *, seed: int) -> Patients:
-    """Return generated patients of 120 hospitals in 40 towns, on a square of 1,000 km.
-
-    Towns and hospitals differ in size, and in how their patients pay: hospitals of one town are similar. The amount
-    depends on the method of payment. No data are real.
-
-    Raises:
-        InvalidInputError: n < 1.
+    """Return generated patients of 120 hospitals in 40 towns, on a square of 1,000 km; n < 1 is an error.
 
     >>> made = patients(1000, seed=1)
     >>> made.places.shape, len(np.unique(made.places, axis=0)) <= 120, int(made.methods.max())
@@ -102,7 +96,6 @@ def hospital_study(
     repetitions: int = 3,
     trees: int = TREES,
 ) -> Report:
-    """Return the study of generated patients: groups within r km, then several alpha for groups of one hospital."""
     generated = patients(people, seed=request.seed)
     case = Case(
         name="Generated hospitals",

@@ -31,18 +31,14 @@ Basis = Literal["exact", "published"]
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One measured number per repetition."""
-
     each: tuple[float, ...]
 
     @property
     def mean(self) -> float:
-        """Mean over the repetitions."""
         return float(np.mean(self.each))
 
     @property
     def deviation(self) -> float:
-        """Standard deviation over the repetitions."""
         return float(np.std(self.each, ddof=1)) if len(self.each) > 1 else 0.0
 
     def __str__(self) -> str:
@@ -51,11 +47,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The results of one shuffler over all repetitions.
-
-    `rho`: share of vulnerable people; `by_value`: share of vulnerable people among the people with each value; `error`:
-    lambda; `cleared`: lambda if the learner removes the noise.
-    """
+    """`rho` and `by_value` are shares of vulnerable people; `error` and `cleared` (without the noise) are lambda."""
 
     rho: Measured
     by_value: tuple[Measured, ...]
@@ -97,10 +89,7 @@ def run(
     trees: int = TREES,
     tell: Callable[[str, float], None] = lambda _what, _share: None,
 ) -> dict[str, Score]:
-    """Return the results of each shuffler by name, on the same randomized reports in each repetition.
-
-    In each repetition a shuffler draws one permutation and applies it to all `draws`, as in the paper.
-    """
+    """Return each shuffler's results; a repetition applies one permutation to all `draws`, as in the paper."""
     randomizer = RandomizedResponse(k=case.k, epsilon=EPSILON)
     law = randomizer.law()
     truth, lie = float(law.truth), float(law.lie)
@@ -131,12 +120,10 @@ def run(
 
 
 def ends() -> dict[str, Shuffler]:
-    """Return the two extreme shufflers: no shuffle and the uniform shuffle."""
     return {LOCAL: NoShuffle(), UNIFORM: UniformShuffle()}
 
 
 def band(label: str, x: Sequence[float], values: Sequence[Measured]) -> Series:
-    """Return the line of means with a band of one standard deviation on either side."""
     return Series(
         label=label,
         x=tuple(float(place) for place in x),
@@ -177,7 +164,6 @@ def sweep_chart(
 def attack_chart(
     key: str, title: str, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score], *, x_log: bool = True
 ) -> Chart:
-    """Return a chart of the share of vulnerable people."""
     y_label = "share of vulnerable people (rho)"
     return sweep_chart(key, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.rho, x_log=x_log)
 
@@ -185,13 +171,11 @@ def attack_chart(
 def learner_chart(
     key: str, title: str, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score], *, x_log: bool = True
 ) -> Chart:
-    """Return a chart of the learner's error."""
     y_label = "relative error (lambda)"
     return sweep_chart(key, title, x_label, steps, scores, y_label=y_label, figure=lambda each: each.error, x_log=x_log)
 
 
 def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
-    """Return a table of every score with the type of sensitivity of its shuffler."""
     rows = [(end, "", "", "", "", *_cells(scores[end])) for end in (LOCAL, UNIFORM)]
     rows += [
         (
@@ -226,7 +210,6 @@ def way(score: Score, ends_of: Mapping[str, Score], *, what: Literal["rho", "err
 
 
 def settings(case: Case, *, repetitions: int, seed: int, trees: int = TREES) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a study of this type."""
     return (
         ("people", f"{case.name}: {case.n:,}"),
         ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),

@@ -39,9 +39,8 @@ class Attempt:
     """One mechanism at one epsilon: the guarantees for one report, and the results of the paper's attack.
 
     In bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here` (I(U;Y) for these
-    people's places), and `divergence`, the estimate of D(f_G || f_I) (the paper's PSE), the mean over all rounds;
-    `interval` is from the last round. Errors: `wrong`, with the interval `error`; `least` is a lower bound for any
-    people, and `least_here` for these people. `places` are the ranks of the true sender in all rounds.
+    people's places), and `divergence`, the mean over all rounds. The error `least` is a lower bound for any people, and
+    `least_here` for these people.
     """
 
     mechanism: str
@@ -153,9 +152,7 @@ def _attempt(
 
 
 def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
-    """Return I(X;Y) in bits of symmetric randomized response if only these values occur, with these frequencies.
-
-    The result is also I(U;Y) if each person's value is fixed, since a report depends only on the value.
+    """Return I(X;Y) in bits if only these values occur; equals I(U;Y) if each person's value is fixed.
 
     >>> from fractions import Fraction
     >>> round(information(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), np.array([0.5, 0.5])), 4)
@@ -181,7 +178,6 @@ _FEWER_KNOWN: Final = "The paper's attacker knows up to 500 check-ins of 1,896 p
 
 
 def detection(request: Request) -> Report:
-    """Return figure 7: detection error trade-offs with partial knowledge, compared with a face and a fingerprint."""
     places, scores = checkins(request, long=True), matrices(request)
     number = places.known[-1]
     scene = linkage.scene(places.traces, training=number, events=None)
@@ -205,7 +201,7 @@ def detection(request: Request) -> Report:
         claims=_detection_claims(curves, places, scores),
         answers=(
             "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
-            f"sends {number} places, so that there is no length to tell, the paper's score has {equal_places}.",
+            f"sends {number} places, so that the length reveals nothing, the paper's score has {equal_places}.",
         ),
         settings=(
             ("check-ins known", f"{number} of the former half of the trace; all of the latter are sent"),
@@ -251,7 +247,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
         return [rate for rate in _WHOLE if curve.reject_at(rate) > face.reject_at(rate)]
 
     def crossed(curve: Detection) -> str:
-        return "".join(f"; the trace has more from {rate:.2g} on" for rate in above(curve)[:1])
+        return "".join(f"; the trace has more false rejects from {rate:.2g} on" for rate in above(curve)[:1])
 
     rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
     heading = f"False reject rates at false accept rates of {rates}: "
@@ -260,7 +256,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
         *(
             claim(
                 "section 5.2, Figure 7",
-                f"A trace is told better than a face, {how}.",
+                f"A trace is better recognized than a face, {how}.",
                 not above(curve),
                 f"{faces} {_listed(curve)}{crossed(curve)}.",
                 quote="LT provides smaller FAR and FRR than the face",
@@ -278,7 +274,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
             "section 5.2, Figure 7",
             "The fingerprint has more errors than the face.",
             face.equal_error < finger.equal_error,
-            f"Their equal error rates are {finger.equal_error:.3f} and {face.equal_error:.3f}.",
+            f"The equal error rates of fingerprint and face are {finger.equal_error:.3f} and {face.equal_error:.3f}.",
             quote="FRR of FP is high (even using the commercial fingerprint matcher)",
             stand_in=others,
         ),

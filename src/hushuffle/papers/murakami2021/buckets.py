@@ -23,7 +23,6 @@ _SWEEP: Final = (2**10, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9, 2 * 10**9)
 
 
 def identification(request: Request) -> Report:
-    """Return figure 4: alpha by LDP alone, by the published bound, and by the exact capacity."""
     request.tell("alpha at every epsilon", 0.1)
     epsilons = tuple(float(step) / 2 for step in range(1, 61))
     protocols = [at_scale(RandomizedResponse(k=VALUES, epsilon=epsilon)) for epsilon in epsilons]
@@ -75,7 +74,6 @@ def identification(request: Request) -> Report:
 
 
 def _printed(values: Sequence[float]) -> list[str]:
-    """Return bits as the paper prints them, to two digits."""
     return [f"{value:.2g}" for value in values]
 
 
@@ -85,12 +83,10 @@ def at_scale(randomizer: RandomizedResponse | LocalHashing) -> Protocol:
 
 
 def against_buckets(request: Request, *, n: int = PEOPLE, k: int = VALUES, sweep: Sequence[int] = _SWEEP) -> Report:
-    """Return figure 12: errors of randomized response, and of local hashing by number of buckets, at theta = 1/2."""
     return losses_by_buckets(zipf(n, k, EXPONENT, request.seed), sweep, request)
 
 
 def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> Report:
-    """Return the squared errors of local hashing at each number of buckets in `sweep`, with theta = 1/2."""
     k = people.counts.size
     measured: list[tuple[int, Losses]] = []
     for position, g in enumerate(sweep):
@@ -143,7 +139,6 @@ def losses_by_buckets(people: Crowd, sweep: Sequence[int], request: Request) -> 
 
 
 def _promise(n: int, k: int) -> Claim:
-    """Return the claim that theta = 1/2 guarantees an identification error above one half."""
     half = Protocol(randomizer=RandomizedResponse(k=k, epsilon=math.log1p(k)), shuffler=NoShuffle(), n=n)
     published = pie.fano_error(pie.rr_alpha(half).upper, n).lower
     exact = number(pie.bayes_error(half).lower, up=False, digits=8)

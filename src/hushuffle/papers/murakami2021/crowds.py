@@ -28,12 +28,10 @@ class Crowd:
 
     @property
     def shares(self) -> npt.NDArray[np.float64]:
-        """True frequencies, shape (k,)."""
         return np.asarray(self.counts / self.values.size, dtype=np.float64)
 
 
 def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> Crowd:
-    """Return the crowd of people with `values`, codes 0..k-1."""
     counts = np.bincount(values, minlength=k)
     return Crowd(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
 
@@ -52,11 +50,7 @@ def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Losses:
-    """Sums of squared errors of one run, over the top values and over all values, without and with the threshold.
-
-    `predicted` contains the exact expectations of `top` and `every`. `shares` contains the estimates of the top values;
-    estimates below the threshold are 0.
-    """
+    """`predicted` contains the exact expectations of the squared errors; `shares` below the threshold are 0."""
 
     top: float
     every: float
@@ -67,7 +61,6 @@ class Losses:
 
 
 def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
-    """Return the squared errors of the estimates from one collection from `people`."""
     protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
     # Counting ignores the order of reports, so no shuffle is needed here.
     estimated = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)

@@ -85,9 +85,7 @@ _LABELS: Final = {
 class Events:
     """Traces of the scored people, drawn from `people` people with at least `at_least` events.
 
-    `known` lists the numbers of events that an attacker with partial knowledge knows. `lacks` describes the paper's
-    data if they differ, and is otherwise empty. `short`: the available traces are shorter than requested. `source`
-    describes the events, and `where` the people.
+    `known` lists numbers of events that a partial attacker knows. `lacks` describes differences from the paper's data.
     """
 
     traces: Traces
@@ -101,7 +99,6 @@ class Events:
 
     @property
     def n(self) -> int:
-        """Number of people who are scored."""
         return self.traces.n
 
 
@@ -117,7 +114,6 @@ class Matcher:
 
 
 Used = Events | Matcher
-"""The data on which a claim is tested."""
 
 
 def checkins(request: Request, *, long: bool = False) -> Events:
@@ -133,7 +129,7 @@ def checkins(request: Request, *, long: bool = False) -> Events:
         long=long,
         source=f"check-ins of {{people}} at {traces.k:,} places all over the world" if original else "",
         instead=f"check-ins of {{people}} at {traces.k:,} places in New York, in place of the paper's "
-        "1,370,637 people at 10,500,393 places all over the world, which are not at hand",
+        "1,370,637 people at 10,500,393 places all over the world, which are not available",
     )
 
 
@@ -151,7 +147,7 @@ def visitors(request: Request) -> tuple[Traces, str] | None:
 
 
 def _too_few(source: Path, people: int, what: str) -> NoReturn:
-    fail(f"{source}: {people:,} people {what}; {_FEWEST:,} are needed to see how an estimate scatters.")
+    fail(f"{source}: {people:,} people {what}; an estimate and its interval need {_FEWEST:,} people.")
 
 
 def _lacks(name: str, people: int) -> str:
@@ -159,7 +155,6 @@ def _lacks(name: str, people: int) -> str:
 
 
 def ratings(request: Request, *, long: bool = False) -> Events:
-    """Return the movies that people rated highly, for all people with enough such ratings."""
     original = request.original(_MOVIELENS)
     folder = original or request.folder(DATA[1])
     order = "ratings of the same second are in order of the movie, as in the file"
@@ -176,7 +171,6 @@ def ratings(request: Request, *, long: bool = False) -> Events:
 
 
 def _events(traces: Traces, seed: int, *, folder: Path, name: str, long: bool, source: str, instead: str) -> Events:
-    """Return the traces with enough events, of at most `SCORED` people, and their description."""
     counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
     full = bool(source) and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
     at_least = AT_LEAST if not long else _LONG[name] if full else _LONG[name] // 10
@@ -220,10 +214,9 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 
 def _own(label: str, path: Path) -> Matcher:
-    """Return the matcher for the only matrix in a file."""
     held = load_scores(path)
     if len(held) > 1:
-        fail(f"{path} holds {len(held):,} matrices. Leave the one of the {label} in it.")
+        fail(f"{path} contains {len(held):,} matrices. Save only the matrix of the {label} in this file.")
     (matrix,) = held.values()
     if matrix.n < _FEWEST:
         _too_few(path, matrix.n, "are compared")
@@ -240,7 +233,6 @@ def _own(label: str, path: Path) -> Matcher:
 
 
 def _nist(request: Request, *labels: str) -> Iterable[Matcher]:
-    """Yield the matchers of NIST's first set."""
     if not labels:
         return
     held = load_scores(request.folder(DATA[2]) / "bssr1_set1.npz")
@@ -261,7 +253,6 @@ def _left_out(matrix: ScoreMatrix) -> str:
 
 
 def biometrics(matchers: Sequence[Matcher]) -> list[Source]:
-    """Return the score matrices as sources to compare."""
     return [Source(label=one.label, scores=one.matrix.scores, resolution=one.step) for one in matchers]
 
 
@@ -281,13 +272,12 @@ def stand_in(needed: Iterable[Used], used: Iterable[Used]) -> str:
 def settings(
     request: Request, *, places: Events, movies: Events | None = None, scores: Sequence[Matcher] = ()
 ) -> tuple[tuple[str, str], ...]:
-    """Return settings that name the used data and the paper's data that they replace."""
     rows = [("location traces", places.source)]
     if movies is not None:
         rows.append(("ratings", movies.source))
     rows += [(one.label, one.source) for one in scores]
     if scores and not any(one.label == _VEIN for one in scores):
-        rows.append((_VEIN, "left out: the paper's data are not at hand"))
+        rows.append((_VEIN, "left out: the paper's data are not available"))
     steps = ", ".join(f"{one.label} {np.format_float_positional(one.step, trim='-')}" for one in scores)
     rows += [
         ("resolution", f"log-likelihoods 0.01 nats{', ' * bool(steps)}{steps}: the steps of the scores"),

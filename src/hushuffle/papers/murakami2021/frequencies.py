@@ -56,7 +56,6 @@ _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 def against_epsilon(
     request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
 ) -> Report:
-    """Return figure 10 on simulated check-ins: errors by epsilon and by guaranteed identification error."""
     people = zipf(n, k, EXPONENT, request.seed)
     return errors(people, key=FIGURE_10, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED)
 
@@ -91,8 +90,6 @@ def checkins(request: Request) -> Report:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
-    """One mechanism at one epsilon: the errors of its estimates, and the identification error that it guarantees."""
-
     name: str
     epsilon: float
     loss: Losses
@@ -101,10 +98,7 @@ class Row:
 
 
 def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request, stand_in: str) -> Report:
-    """Return the errors of randomized response and local hashing (g buckets) at each epsilon.
-
-    `stand_in` describes how the people differ from the paper's people.
-    """
+    """Return the errors at each epsilon; `stand_in` describes how the people differ from the paper's people."""
     n, k = people.values.size, people.counts.size
     kinds: tuple[tuple[str, float, Mechanism], ...] = tuple(
         pair
@@ -163,13 +157,11 @@ _COLUMNS: Final[Mapping[str, Callable[[Row], Cell]]] = {
 
 
 def promised(protocol: Protocol) -> tuple[float, float]:
-    """Return the identification errors that the published bounds and the exact Bayes error guarantee."""
     fano = pie.fano_error(pie.published_alpha(protocol).upper, protocol.n)
     return fano.lower, pie.bayes_error(protocol).lower
 
 
 def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Claim, ...]:
-    """Return the claims about the epsilon at which the expected loss over the top values is 1e-6, and its guarantee."""
     n, k = people.values.size, people.counts.size
     epsilon = epsilon_for_loss(people, _LOSS)
     response = RandomizedResponse(k=k, epsilon=epsilon)
@@ -206,10 +198,10 @@ def _cheapest(people: Crowd, stand_in: str, repeats: str, seed: int) -> tuple[Cl
 
 
 def epsilon_for_loss(people: Crowd, loss: float) -> float:
-    """Return the epsilon at which randomized response has this expected loss over the top values.
+    """Return the epsilon of randomized response with this expected loss over the T top values.
 
-    By (22) of the paper the loss is (T (k - 1) u**2 + (T + S (k - 2)) u) / n with u = 1/(e**epsilon - 1), for T top
-    values and the share S of people who have them.
+    By (22) of the paper the loss is (T (k - 1) u**2 + (T + S (k - 2)) u) / n with u = 1/(e**epsilon - 1), for the share
+    S of people with these values.
 
     >>> round(epsilon_for_loss(zipf(1000, 50, 1.0, seed=1), 1e-3), 3)
     4.785
@@ -253,13 +245,11 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
 
 
 def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Report:
-    """Return figure 11: estimates of the 20 most frequent values at epsilon = 10 and at a guaranteed error of 0.92."""
     people = zipf(n, k, EXPONENT, request.seed)
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
 
 
 def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Request) -> Report:
-    """Return estimates of the 20 most frequent values under randomized response at each named epsilon."""
     rows, k = [], people.counts.size
     estimates: dict[str, npt.NDArray[np.float64]] = {}
     truth = people.shares[people.top][:20]

@@ -56,10 +56,6 @@ _ESTIMATE: Final = "Points are the estimate for this number of people, settled o
 
 
 def maximum(request: Request) -> Report:
-    """Return figure 5: how identifying traces are if the attacker was trained on the same events.
-
-    Each person sends all of these events, or only the first ones.
-    """
     places, movies, scores = checkins(request), ratings(request), matrices(request)
     sent = _firsts(places, movies)
     sources = [*biometrics(scores), *_whole(places, movies), *sent]
@@ -180,8 +176,8 @@ def _maximum_claims(
             "section 5.1",
             "The estimate of D converges as people are added.",
             moving == 0,
-            f"{moving} of {len(by_label)} have not settled at {people:,} people. Where genuine and impostor scores "
-            "hardly overlap, a sample of people shows only that D is large.",
+            f"{moving} of {len(by_label)} estimates have not settled at {people:,} people. Where genuine and impostor "
+            "scores hardly overlap, a sample of people shows only that D is large.",
             quote="We also confirmed that for each dataset … converges as the number of users increases.",
             data=data,
             stand_in=f"{to_all or f'At most {SCORED:,} people are scored.'} With more people it may settle.",
@@ -205,7 +201,6 @@ def _least(needed: int | None) -> str:
 
 
 def _later(places: int | None, movies: int | None) -> bool:
-    """Return whether ratings need more events than check-ins to reach a level."""
     return places is not None and (movies is None or movies > places)
 
 
@@ -222,7 +217,6 @@ def _trends(measured: Sequence[Measured]) -> Chart:
 
 
 def compared(request: Request) -> Report:
-    """Return one comparison of all sources, if the attacker knows all events or only past events."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     first = [
         matched(f"check-ins, first {m}, all known", linkage.scene(places.traces, knowledge="maximum", events=m))
@@ -258,7 +252,6 @@ def compared(request: Request) -> Report:
 
 
 def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
-    """Return sentences on whether error rates rank the sources in the same order as bits."""
     by_bits = [one.label for one in sorted(measured, key=lambda one: -one.compared)]
     by_error = [one.label for one in sorted(measured, key=lambda one: one.equal_error)]
     if by_bits == by_error:
@@ -270,7 +263,6 @@ def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
 
 
 def partial(request: Request) -> Report:
-    """Return figure 6: how identifying traces are if the attacker knows only earlier check-ins or the first ratings."""
     places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
     sweeps = {"check-ins": places, "ratings": movies}
     sources = [
@@ -331,7 +323,6 @@ _NOISE: Final = " A divergence is never negative: an estimate below 0 is the err
 def _grows(
     by_label: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
 ) -> tuple[Claim, Claim]:
-    """Return the claims that bits grow with the number of known events, and exceed those of the face."""
     sizes = events.known
     steps = [by_label[f"{name}, {known} known, {how}"] for known in sizes]
     bits = [one.compared for one in steps]

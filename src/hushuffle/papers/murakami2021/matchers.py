@@ -35,7 +35,6 @@ _EPSILONS: Final = (8.0, 12.0)
 
 
 def matchers(request: Request) -> Report:
-    """Return identification errors of each score against the number of check-ins sent, and bounds under noise."""
     drawn = checkins(request, long=True)
     places = drawn.traces
     rows: list[tuple[Cell, ...]] = []
@@ -70,8 +69,8 @@ def matchers(request: Request) -> Report:
             ),
         ),
         answers=(
-            f"Of everybody's whole latter half, wrong: {_listed(errors, -1)}; of one check-in: {_listed(errors, 0)}. "
-            f"With all of them the least wrong is {best}.",
+            f"The errors with the whole second half of each trace are {_listed(errors, -1)}; with one check-in, "
+            f"{_listed(errors, 0)}. With the whole half, {best} has the smallest error.",
         ),
         settings=(
             ("location traces", drawn.source),
@@ -110,7 +109,6 @@ def matchers(request: Request) -> Report:
 
 
 def scored(profiles: linkage.MarkovProfiles, reported: Traces, score: str) -> Floats:
-    """Return the scores of each person's sent events against each person's profile, by the name of the score."""
     for how in linkage.SIMILARITIES:
         if score == how:
             return linkage.visit_scores(profiles, reported, how=how)

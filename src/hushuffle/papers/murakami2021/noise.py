@@ -26,7 +26,6 @@ _IMPROVED: Final = 1.5
 
 
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 8: upper bounds on PIE in bits, compared with the divergence of an attack's scores."""
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     over = sum(one.interval.lower > one.exact.upper for one in results)
@@ -85,7 +84,7 @@ def _bits_claims(results: Sequence[Attempt], places: Events) -> tuple[Claim, ...
             f"At the paper's n and |X| Theorem 4.2 is {', '.join(f'{ratio:.3g}' for ratio in loose.values())} times "
             f"the exact alpha* at epsilon = {', '.join(f'{epsilon:g}' for epsilon in loose)}.",
             quote="are fairly tight and cannot be improved much",
-            reason="Alpha* itself cannot: I(U;Y) of these very people, places known, reaches "
+            reason="Alpha* cannot be improved: I(U;Y) of these very people, places known, reaches "
             f"{100 * min(here):.0f} to {100 * max(here):.0f} percent of it.",
             data=data,
         ),
@@ -107,7 +106,7 @@ def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) ->
         place,
         sentence,
         max(ratios) <= _CLOSE,
-        f"They are {min(ratios):.1f} to {max(ratios):.1f} times the divergence, in the {len(ratios)} of {tried} "
+        f"The bounds are {min(ratios):.1f} to {max(ratios):.1f} times the divergence, in the {len(ratios)} of {tried} "
         "settings in which it is known well enough.",
         quote=quote,
         reason="As an order of magnitude.",
@@ -152,7 +151,6 @@ def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
 
 
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
-    """Return figure 9: identification errors of an attack, compared with lower bounds."""
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     return Report(

@@ -30,7 +30,6 @@ _BUCKETS: Final = (2, 4, 1024, 2**16, 10**6, 10**8)
 
 
 def axioms(request: Request) -> Report:
-    """Return the study of alpha after random post-processing, and for hidden or public choices of two mechanisms."""
     plain = _response(_EPSILON)
     before = alpha(plain)
     rng = np.random.default_rng(request.seed)
@@ -121,7 +120,6 @@ def _response(epsilon: float) -> Floats:
 
 
 def cost(_request: Request) -> Report:
-    """Return the bits of a report of randomized response and of local hashing, at the paper's size and theta."""
     response = RandomizedResponse(k=VALUES, epsilon=math.log1p(VALUES))
     hashed = {g: LocalHashing(k=VALUES, g=g, epsilon=math.log1p(g)) for g in _BUCKETS}
     plain = response.layout.bits

@@ -20,16 +20,11 @@ from hushuffle.papers.base import Request, claim, tabulated
 from hushuffle.questions import pse
 
 SUFFIXES: Final = (".npz", ".csv", ".txt", ".dat")
-"""File name extensions of score files."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreMatrix:
-    """Scores of n people, shape (n, n): `scores[i, j]` compares a probe of person i with the enrolment of person j.
-
-    Genuine scores are on the diagonal; all others are impostor scores. Higher scores are better matches. `left_out`
-    counts people of the file whose enrolment or probe failed; they are not among the n people.
-    """
+    """`scores[i, j]` compares probe i with enrolment j (higher is better); `left_out` counts people without either."""
 
     name: str
     scores: npt.NDArray[np.float64] = field(repr=False)
@@ -37,21 +32,14 @@ class ScoreMatrix:
 
     @property
     def n(self) -> int:
-        """Number of people."""
         return len(self.scores)
 
 
 def load_scores(source: str | Path, *, failed: float | None = -1.0) -> dict[str, ScoreMatrix]:
-    """Return the score matrices of a file by name.
+    """Return the score matrices of a file by name; an .npz has one for each square array.
 
-    Formats: a NumPy archive (.npz) of square matrices (other arrays are ignored), or text (.csv, .txt, .dat) with a
-    row for each probe, separated by commas or spaces. `failed` is the mark of a comparison that did not
-    take place (None: there is no mark). A person whose row or column contains only marks failed to enrol. The row and
-    column of this person are omitted, and `left_out` counts the person. A mark elsewhere is an error, since omitting
-    only some comparisons of a person would bias the result.
-
-    Raises:
-        DataError: the file does not exist, has no square matrices of finite numbers, or has single failed comparisons.
+    A person whose comparisons are all `failed` is omitted and counted in `left_out`. A single failed comparison is an
+    error, since omitting only some comparisons of a person would bias the result.
 
     Source: NIST Biometric Scores Set 1 (format, and -1 for failures).
 
@@ -141,10 +129,7 @@ _CLOSE: Final = "The intervals of the estimates overlap: nothing is decided."
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """Scores of each person's data (rows) against each person's profile, shape (n, n); higher is a better match.
-
-    `resolution`: the step between possible scores, or the step to which scores are rounded.
-    """
+    """`scores[i, j]` compares data i with profile j (higher is better); `resolution` is the step between scores."""
 
     label: str
     scores: npt.NDArray[np.float64] = field(repr=False)
@@ -152,22 +137,17 @@ class Source:
 
     @property
     def n(self) -> int:
-        """Number of people."""
         return len(self.scores)
 
     def detection(self) -> Detection:
-        """Return the curve of false accept rates against false reject rates."""
         return detection_curve(linkage.genuine_scores(self.scores), linkage.impostor_scores(self.scores))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The measurements of a source.
+    """`bits` is the estimate of D(f_G || f_I); `counts` is from merged cells, which can only lower D.
 
-    `bits` is the estimate of D(f_G || f_I) for all n people, with `interval`, which has no upper bound if the estimate
-    still changes with n. `counts` is the estimate from merged cells; merging can only lower D. `trend` contains
-    estimates for fewer people, up to the number that all compared sources have. `wrong` is the share of people for whom
-    another person has the best score.
+    `interval` has no upper bound if the estimate still changes with n.
     """
 
     label: str
@@ -217,7 +197,6 @@ def _measure(source: Source, people: int, seed: int) -> Measured:
 
 
 def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Source:
-    """Return the source with Markov log-likelihoods of the sent events as scores, per event if requested."""
     scores = linkage.trace_scores(linkage.train(scene.training), scene.reported)
     if per_event:
         scores = scores / scene.reported.lengths[:, None]
@@ -225,7 +204,6 @@ def matched(label: str, scene: linkage.Scene, *, per_event: bool = False) -> Sou
 
 
 def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
-    """Return a table with a row for each source."""
     people = found[0].trend.sizes[-1]
     columns: dict[str, Callable[[Measured], Cell]] = {
         "what is sent": lambda each: each.label,
@@ -251,7 +229,6 @@ def table(found: Sequence[Measured], *, key: str, title: str) -> Table:
 
 
 def unsettled(found: Sequence[Measured]) -> tuple[Warned, ...]:
-    """Return a warning if some estimates still grow with the number of people."""
     moving = sum(one.moving for one in found)
     if not moving:
         return ()
@@ -300,5 +277,4 @@ def below(found: Sequence[Measured], others: Sequence[Measured]) -> bool:
 
 
 def level(label: str, x: Sequence[float], value: float) -> Series:
-    """Return a horizontal line at `value`."""
     return Series.through(label, x, [value] * len(x))

@@ -147,10 +147,7 @@ def filling_epsilon(*, bits: int, p: float, delta: float, ones: int) -> Bound:
 
 
 def person_delta(upper: Callable[[float], float], level: float, several: int) -> float:
-    """Return an upper bound on delta at epsilon = `level` if a person changes up to `several` columns (group privacy).
-
-    `upper` maps any epsilon to the upper bound on delta for one changed column.
-    """
+    """Return an upper bound on delta for `several` changed columns; `upper` bounds one column's (group privacy)."""
     each = level / several * (1 - 1e-15)
     return sum(math.exp(i * each) for i in range(several)) * upper(each) * (1 + 1e-12 * several)
 

@@ -111,13 +111,11 @@ def evaluate_gauss_continued_fraction(
 
 
 def _plain(held: int, ones: Floats, z: float, m: int) -> Floats:
-    """Return the ratio of expectations where held + ones < m."""
     left = m - held - ones
     return left / (m - held) / evaluate_gauss_continued_fraction(-held - 1.0, -ones, left, z)
 
 
 def _cut(a: Floats, b: Floats, c: Floats, z: float, depth: int) -> Floats:
-    """Return the continued fraction with the terms k_0 to k_{depth - 1}."""
     tail = np.ones(np.broadcast_shapes(a.shape, b.shape, c.shape))
     for i in range(depth - 1, -1, -1):
         half = (i + 1) // 2
@@ -227,9 +225,9 @@ def _figure(under_first: Floats, under_second: Floats, delta: float) -> Simulate
 
 
 def _quantile(draws: Floats, level: float) -> tuple[float, float, float]:
-    """Return the order statistics below, at and above a quantile; they surround it with probability 1 - 0.05/2.
+    """Return order statistics below, at and above a quantile; they surround it with probability 1 - 0.05/2.
 
-    Number r of n draws (from 1) is below the quantile unless fewer than r draws are: binomial, whatever the law.
+    Number r of n draws is below the quantile unless fewer than r draws are: binomial, whatever the distribution.
     """
     ordered, n = np.sort(draws), draws.size
     error = (1 - _CONFIDENCE) / 4

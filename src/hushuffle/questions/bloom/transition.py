@@ -50,7 +50,7 @@ def pair_law(filters: int, bits: int, p: float, *, others: int, target: tuple[in
     """Return the privacy curve of one pair of datasets, with all other columns equal to one bit pattern."""
     flips = BitFlipping(width=_checks.integer("filters", filters, low=1, high=62), p=p)
     if flips.p < _RARE:
-        message = f"p = {p!r} is too small for the figure of one pair of datasets: at least {_RARE:g}."
+        message = f"p = {p!r} is too small for the epsilon of one pair of datasets. Use p >= {_RARE:g}."
         raise NumericalError(message)
     n = _checks.integer("bits", bits, low=1)
     return AllAlike.of(width=flips.width, flip=flips.flip, n=n, others=others, target=target)
@@ -113,7 +113,7 @@ def ones_matrix(filters: int, p: float) -> npt.NDArray[np.float64]:
     """
     k, flip = checked(filters, p)
     if flip < _LEAST:
-        message = f"p = {p!r} is too small for a matrix of floats: at least {_LEAST:g}."
+        message = f"p = {p!r} is too small for a matrix of floats. Use p >= {_LEAST:g}."
         raise NumericalError(message)
     rows = [
         np.convolve(pmf(np.arange(y + 1), y, 1 - flip), pmf(np.arange(k - y + 1), k - y, flip)) for y in range(k + 1)

@@ -1,7 +1,6 @@
 """Groups of people whose records must not be distinguished, computed from public data.
 
-Every function returns `Groups`. Person i's group is `groups[groups.group_of[i]]` and contains person i. People with
-the same public data share a group, so memory grows only with the total size of the different groups.
+Person i's group is `groups[groups.group_of[i]]` and contains i; people with the same public data share a group.
 """
 
 from __future__ import annotations
@@ -206,7 +205,6 @@ def _each_within(tree: cKDTree, spots: Floats, reach: Floats) -> tuple[Integers,
 
 
 def _table(rows: Integers, columns: Integers, n: int) -> csr_array:
-    """Return the sparse n x n matrix of pairs of near people; repeated pairs count once."""
     table = coo_array((np.ones(len(rows), dtype=np.bool_), (rows, columns)), shape=(n, n)).tocsr()
     table.sum_duplicates()
     return table

@@ -302,10 +302,9 @@ _TABLE: Final = 1 << 28
 
 
 def _order_statistics(samples: int, delta: float, confidence: float) -> tuple[int, int]:
-    """Return ranks from 1 of the order statistics around the delta-quantile; 0 or samples + 1 where none will do.
+    """Return ranks (from 1) around the delta-quantile; 0 or samples + 1 where none will do.
 
-    The rank a is the largest with P(Bin(samples, delta) <= a - 1) small enough, the rank b the smallest with
-    P(Bin(samples, delta) >= b) small enough.
+    The rank a is the largest with P(Bin(samples, delta) <= a - 1) small enough, b the smallest with P(Bin >= b) so.
     """
     tail = (1 - confidence) / 2
     ranks = np.arange(samples + 1)

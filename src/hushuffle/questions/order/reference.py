@@ -42,7 +42,7 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
       middle rank of their group, repeatedly while the sensitivity falls (relaxation);
     - "best": the order with the smallest exact Kendall sensitivity of these three; the first two are relaxed, too.
 
-    Every component of the graph is ordered. Deterministic.
+    Every component of the graph is ordered, and the result is deterministic.
 
     Raises:
         InvalidInputError: bad groups or coordinates, an unknown method, or "sweep" without coordinates.
@@ -58,7 +58,8 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
     where = None if coordinates is None else points(coordinates)
     members = Groups.of(groups, n=None if where is None else len(where))
     if method == "sweep" and where is None:
-        _checks.reject("coordinates", "given for method 'sweep'", None, "Without them use 'best', 'rcm' or 'bfs'.")
+        hint = "Without coordinates, use method 'best', 'rcm' or 'bfs'."
+        _checks.reject("coordinates", "given for method 'sweep'", None, hint)
     if method == "bfs":
         return _breadth_first(members)
     if method == "rcm":
@@ -73,15 +74,11 @@ def reference_order(groups: GroupsLike, coordinates: npt.ArrayLike | None = None
 
 
 def _best(orders: list[Integers], groups: Groups) -> Integers:
-    """Return the first of `orders` with the smallest exact sensitivity."""
     return min(orders, key=lambda order: kendall_sensitivity(order, groups))
 
 
 def _linked(groups: Groups) -> csr_array:
-    """Return the graph of people 0..n-1, followed by one node for each group unless each person has a separate group.
-
-    A node for each group links its members at the cost of its memberships instead of their square.
-    """
+    """Return the graph of people and one node for each group, which costs its memberships and not their square."""
     n, own = groups.n, groups.group_of
     nodes = np.repeat(np.arange(len(groups)), groups.sizes)
     alone = own is not None and len(groups) == n and bool(np.all(own == np.arange(n)))

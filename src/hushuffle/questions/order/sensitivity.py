@@ -172,11 +172,7 @@ def outermost(rank: Integers, groups: Groups) -> tuple[Integers, Integers]:
 
 
 def _spread(rank: Integers, groups: Groups, *, squared: bool) -> Integers:
-    """Return sum_i |r_i - r_(m+1-i)| of each group, or with `squared` the same weighted as Spearman's needs.
-
-    The largest total is below n**2 (n**3 with `squared`), the keys below n times the groups: no overflow in int64
-    for any arrays that fit in memory.
-    """
+    """Return sum_i |r_i - r_(m+1-i)| of each group (`squared`: Spearman's weights), below n**3: no int64 overflow."""
     n, sizes, first = len(rank), groups.sizes, groups.offsets[:-1]
     group = np.repeat(np.arange(len(groups)), sizes)
     held = rank[groups.members] + group * n

@@ -200,7 +200,7 @@ def _interval(sample: Sample, k: int, confidence: float, rng: np.random.Generato
     least = max(_UNITS_PER_PART, order + 1)
     count = min(_MOST_PARTS, sample.n // least)
     if count < _LEAST_PARTS:
-        hint = "An interval is measured on parts of them; knn_divergence gives the number alone."
+        hint = "An interval needs parts of the scores. Without an interval, use knn_divergence."
         rule = f"of at least {_LEAST_PARTS * least} genuine scores for an interval"
         _checks.reject("genuine", rule, f"<{sample.n} scores>", hint)
     genuine, impostor = sample.whole()

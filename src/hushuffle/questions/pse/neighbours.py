@@ -65,7 +65,7 @@ def sorted_divergence(genuine: Floats, impostor: Floats, k: int) -> float:
     zeros = np.count_nonzero(among == 0), np.count_nonzero(across == 0)
     if any(zeros):
         message = (
-            f"of {genuine.size:,} genuine scores, {zeros[0]:,} have at least {k} others, and {zeros[1]:,} at least "
+            f"Of {genuine.size:,} genuine scores, {zeros[0]:,} have at least {k} others, and {zeros[1]:,} at least "
             f"{k} impostor scores, at distance 0: the nearest-neighbour estimate does not exist. {_TIES}"
         )
         raise NumericalError(message)
@@ -139,8 +139,8 @@ def plug_in(genuine_counts: npt.ArrayLike, impostor_counts: npt.ArrayLike, *, co
         alone = int(ours[others == 0].sum())
         message = (
             f"{alone:,} of {ours.sum():,} genuine scores have values that no impostor score has: the estimate is "
-            "infinite. Merge values until every one has impostor scores (pse.score_counts does), which can only "
-            "lower the divergence."
+            "infinite. Merge values until every value has impostor scores (pse.score_counts does), which can "
+            "only lower the divergence."
         )
         raise NumericalError(message)
     n, m = float(ours.sum()), float(others.sum())

@@ -104,10 +104,9 @@ def from_square(scores: npt.ArrayLike, resolution: float | None, rng: np.random.
 
 
 def spread(scores: Floats, resolution: float | None, rng: np.random.Generator) -> Floats:
-    """Return the scores unchanged, or rounded to multiples of `resolution` and spread evenly over their cells.
+    """Return the scores unchanged, or in units of `resolution`, rounded and spread evenly over their cells.
 
-    Spread scores are in units of `resolution`. Rounding inverts the spreading, so the divergence of the result is that
-    of the rounded scores. By data processing it is at most the divergence of the scores.
+    By data processing, the divergence of the result is at most that of the scores.
     """
     if resolution is None:
         return scores

@@ -37,9 +37,7 @@ _TRIED: Final = 10_000
 
 
 def rates(knowledge: Knowledge) -> Rates:
-    """Return the success rate G for truthful targets, for k = 2: exact, or a bracket (worst case, m or `unknown` odd).
-
-    The relative error is below 1e-12 (1e-14 measured against exact rationals). It takes milliseconds at any n.
+    """Return G for k = 2: exact, or a bracket (worst case, m or `unknown` odd); relative error below 1e-12.
 
     >>> from fractions import Fraction
     >>> from hushuffle.questions.qif.knowledge import Knowledge

@@ -44,12 +44,7 @@ _HARDLY_ANY: Final = 0.5
 
 
 def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float:
-    """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...): the probability to guess a truthful target's value.
-
-    The N - 1 other reports are uniform. `tolerance` is the allowed relative error in addition to rounding.
-
-    Raises:
-        NumericalError: see `expected_max_load`.
+    """Return V_S(N; k) = E[max h]/N, h ~ Multinomial(N; 1/k, ...), for N - 1 uniform reports and a truthful target.
 
     Source: docs/theory/guessing.md, Theorem 4; Jurado et al. 2023, Proposition 20.
 
@@ -60,12 +55,7 @@ def shuffle_rate(reports: int, k: int, *, tolerance: float = TOLERANCE) -> float
 
 
 def upper_rate(knowledge: Knowledge) -> float:
-    """Return an upper bound on the success rate G for truthful targets, for all values of the m known people.
-
-    Rounded up. Binning of M raises V - 1/k by less than a relative 3e-3.
-
-    Raises:
-        NumericalError: see `expected_max_load`.
+    """Return an upper bound on G, rounded up, for all known values; bins raise V - 1/k by less than 3e-3 (relative).
 
     Source: docs/theory/guessing.md, Theorem 7; Balle, Bell, Gascon, Nissim 2019 (the blanket).
     """
@@ -76,12 +66,7 @@ def upper_rate(knowledge: Knowledge) -> float:
 
 
 def lower_rate(knowledge: Knowledge) -> float:
-    """Return a lower bound on the success rate G for truthful targets, if all m known people have one value; k >= 3.
-
-    Rounded down. Binning of J lowers V - 1/k by less than a relative 1e-2.
-
-    Raises:
-        NumericalError: see `expected_max_load`.
+    """Return a lower bound on G, rounded down, if all m have one value, k >= 3; bins lower V - 1/k by less than 1e-2.
 
     Source: docs/theory/guessing.md, Theorem 7.
     """
@@ -110,14 +95,7 @@ def bins(trials: int, chance: float, k: int) -> tuple[Floats, Floats, Floats, fl
 
 
 def one_value_rate(m: int, law: Symmetric, *, tolerance: float = TOLERANCE) -> float:
-    """Return the success rate G for truthful targets, if all m other people have the same known value; nu > 0.
-
-    `tolerance` is the allowed relative error in addition to rounding (see `expected_max_load`).
-
-    The relative error is below 1e-12 (4e-14 measured against exact rationals, for each of the three methods).
-
-    Raises:
-        NumericalError: m is too large for exact evaluation, which is possible up to at least 10**9.
+    """Return G if all m others have one known value, nu > 0; the relative error is below 1e-12.
 
     Source: docs/theory/guessing.md, Theorem 6.
 
@@ -139,10 +117,9 @@ def classes(law: Symmetric) -> tuple[Cells, Cells]:
 
 
 def _hardly_any_noise(n: int, law: Symmetric) -> float:
-    """Return E[max_x h_x/(n p_x)] when n nu < mu, so that any report elsewhere outweighs all at c.
+    """E[max_x h_x/(n p_x)] if n nu < mu: any report elsewhere, J ~ Bin(n, (k-1) nu), outweighs all at c.
 
-    J ~ Bin(n, (k-1) nu) of the n reports fall elsewhere, uniformly: mu**(n-1) + E[fullest of k - 1 cells]/(n nu).
-    The general method would subtract numbers near 1 here.
+    The result is mu**(n-1) + E[fullest of k - 1 cells]/(n nu); the general method would subtract numbers near 1.
     """
     away = float((law.k - 1) * law.lie)
     high = binomial.window(n, away, _LOG_TAIL)[1]
@@ -157,7 +134,9 @@ def _three(n: int, law: Symmetric) -> float:
     truth, lie = float(law.truth), float(law.lie)
     low, high = binomial.window(n, 2 * lie, _LOG_TAIL)
     if high - low > _WINDOW_LIMIT:
-        message = f"All others at one value, n={n}, k=3, take {high - low:.0e} steps. Use a smaller n."
+        message = (
+            f"The exact rate for all others at one value (n={n}, k=3) takes {high - low:.0e} steps. Use a smaller n."
+        )
         raise NumericalError(message)
     rest = np.arange(low, high + 1, dtype=np.float64)
     level = (n - rest) * (lie / truth)
@@ -166,10 +145,7 @@ def _three(n: int, law: Symmetric) -> float:
 
 
 def _above(level: Floats, coins: Floats) -> Floats:
-    """Return E[max(B, s - B) - a]_+, B ~ Bin(s, 1/2), for levels a and numbers of coins s, shape (w,).
-
-    By de Moivre, E[B - s/2; B >= c] = c/2 P(B = c).
-    """
+    """Return E[max(B, s - B) - a]_+, B ~ Bin(s, 1/2), shape (w,); de Moivre: E[B - s/2; B >= c] = c/2 P(B = c)."""
     start = np.maximum(np.floor(level) + 1, np.floor(coins / 2) + 1)  # the smallest B > a that is a strict majority
     upper = binomial.upper_tail(start, coins, 0.5)
     strict = start / 2 * binomial.pmf(start, coins, 0.5) + (coins / 2 - level) * upper

@@ -78,8 +78,12 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 def _central(protocol: Protocol) -> float:
     """Return the minimum of (e**epsilon + (k - 1) delta(epsilon))/k over the values in `_TRIED`."""
     curve, k = privacy_curve(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
-    levels = (epsilon for epsilon in _TRIED if math.exp(epsilon) < k)
-    return min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in levels)])
+    best = 1.0
+    for epsilon in _TRIED:
+        if math.exp(epsilon) >= k * best:  # neither this level nor a larger one improves the bound
+            break
+        best = min(best, (math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k)
+    return best
 
 
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:
@@ -96,7 +100,7 @@ def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers)
 
     Raises:
         InvalidInputError: `frequencies` is not a distribution over the k values, or a shape does not fit.
-            UnsupportedProtocolError: the mechanism has no explicit matrix and no central guarantee.
+        UnsupportedProtocolError: the mechanism has no explicit matrix and no central guarantee.
 
     Source: docs/theory/guessing.md, Theorem 12.
 

@@ -1,8 +1,6 @@
 """The channels of Jurado et al. 2023 in exact rationals: noise, shuffle, their reduced forms and cascades.
 
-Inputs and outputs are datasets (tuples of n values 0..k-1, in lexicographic order) or histograms (tuples of k counts,
-in descending order of the first count). Every entry is computed from the definition, to check formulas and to teach.
-This works only for a few people, since there are k**n datasets.
+Datasets are in lexicographic order, histograms in descending order of the first count. There are k**n datasets.
 """
 
 from __future__ import annotations
@@ -192,7 +190,6 @@ def merge_proportional_columns(channel: Channel) -> Channel:
 
 
 def _members(n: int, k: int) -> dict[Dataset, list[int]]:
-    """Return a mapping from each histogram to the row numbers of its datasets."""
     members: dict[Dataset, list[int]] = {histogram: [] for histogram in histograms(n, k)}
     for row, dataset in enumerate(datasets(n, k)):
         members[_histogram(dataset, k)].append(row)

@@ -265,7 +265,6 @@ def _law_of(name: str, entries: Sequence[Number]) -> list[Number]:
 
 
 def _finite(name: str, entry: Any) -> Number:
-    """Return a number as a `Fraction` if it is rational, else as a finite float."""
     if isinstance(entry, Fraction | int | np.integer):
         return entry if isinstance(entry, Fraction) else Fraction(int(entry))
     if not isinstance(entry, float | np.floating) or not math.isfinite(entry):

@@ -95,14 +95,10 @@ def over_dummies(
     least: Callable[[Protocol], Bound] | None = None,
     floor: float | None = None,
 ) -> Bound:
-    """Return the adversary's mean success probability over a random number of dummies, which the adversary can count.
+    """Return the mean success over a random number of dummies, which the adversary can count.
 
-    Args:
-        protocol: with a random number of dummies.
-        figure: returns the success probability for a protocol with a fixed number of dummies.
-        least: if `figure` is a worst case over known values, the success probability (or a lower bound on it) if the
-            known values are the same for all numbers of dummies.
-        floor: the success probability without a release (default: 1/k).
+    `figure`: success for a fixed number. `least`: a lower bound if known values are the same for all numbers.
+    `floor`: success without a release (default 1/k).
 
     Source: docs/theory/more-and-less.md, Theorem 10.
     """
@@ -128,7 +124,6 @@ def over_dummies(
 
 
 def _drawn(protocol: Protocol, law: DummyLaw, guesser: Guesser) -> Bound:
-    """Return the probability of a right guess if the number of dummies is drawn from `law`."""
     witness = vulnerability(protocol.with_dummies(law.middle), adversary=guesser).witness
     if witness is None:
         return over_dummies(protocol, lambda given: vulnerability(given, adversary=guesser))
@@ -158,9 +153,7 @@ def prior(protocol: Protocol) -> Bound:
 
 
 def guarantee_vulnerability(k: int, *, epsilon: float, delta: float) -> Bound:
-    """Return an upper bound on the probability of a right guess among k values, from any central guarantee.
-
-    The guarantee may be for several reports or rounds together, all of which the adversary then observes.
+    """Return an upper bound on a right guess among k values, from any central guarantee (also of several reports).
 
     Source: docs/theory/guessing.md, Theorem 13.
 

@@ -147,7 +147,7 @@ def _at_most(protocol: Protocol, shares: Floats) -> Bound:
 
 def _check_size(k: int) -> None:
     if k > VALUES_LIMIT:
-        message = f"Unequal frequencies of k={k:,} values are too many. Merge values to at most {VALUES_LIMIT:,}."
+        message = f"Unequal frequencies of k={k:,} values are too many. Merge values until k <= {VALUES_LIMIT:,}."
         raise NumericalError(message)
 
 
@@ -169,10 +169,7 @@ def _exact(value: float) -> Bound:
 
 
 def _estimate(mixture: Mixture, ends: tuple[float, float], samples: int, confidence: float, rng: Randomness) -> Bound:
-    """Return the interval of f_1 + E max_x (Z_x - Z_1) from simulated releases.
-
-    The excess is truncated at a level that it rarely exceeds; a bound on the truncated part is added.
-    """
+    """Return the interval of f_1 + E max_x (Z_x - Z_1), simulated; the truncated excess is bounded and added."""
     first = int(np.argmax(mixture.frequencies))
     generator = np.random.Generator(np.random.Philox(key=rng.words(2)))
     steps = (mixture.posteriors - mixture.posteriors[first]) / mixture.n

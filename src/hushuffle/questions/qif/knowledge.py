@@ -19,11 +19,7 @@ QUESTION = "The vulnerability to a guess"
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """The adversary knows the values of m other people; `unknown` further reports are uniform over the k values.
-
-    `known` counts the m values, shape (k,); None is the worst case over all counts. `unknown` counts people whose value
-    is uniform for the adversary, and dummies, since both send uniform reports.
-    """
+    """`known` counts m people's values, shape (k,) (None: worst case); `unknown` reports are uniform over k values."""
 
     law: Symmetric
     m: int
@@ -32,16 +28,12 @@ class Knowledge:
 
     @property
     def others(self) -> int:
-        """Number of released reports that are not the target's."""
         return self.m + self.unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """Bounds on G, the probability to guess the value of a truthful target, V = nu + theta G (equal bounds: exact).
-
-    `known`: the counts of known people's values that attain the lower bound, if requested.
-    """
+    """Bounds on G, where V = nu + theta G; `known` are the counts that attain the lower bound, if requested."""
 
     lower: float
     upper: float
@@ -49,22 +41,12 @@ class Rates:
 
 
 def symmetric_law(protocol: Protocol) -> Symmetric:
-    """Return k, the probability mu of the true value and the probability nu of each other value.
-
-    Raises:
-        UnsupportedProtocolError: the randomizer does not treat all values alike.
-    """
+    """Return k, mu and nu; a randomizer that does not treat all values alike is an `UnsupportedProtocolError`."""
     return randomizers.symmetric_law(protocol.randomizer, for_what=QUESTION)
 
 
 def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
-    """Return the protocol among honest people only, and the adversary, who colludes with all dishonest people.
-
-    In the worst case, an adversary who knows m people knows m honest people, or all honest people.
-
-    Raises:
-        InvalidInputError: the adversary knows more people than there are other people.
-    """
+    """Return the protocol among honest people; the m known people are honest, or all honest people (worst case)."""
     honest = protocol.secret
     if honest is protocol or not isinstance(adversary, Guesser):
         return honest, adversary
@@ -73,12 +55,6 @@ def against(protocol: Protocol, adversary: Guesser) -> tuple[Protocol, Guesser]:
 
 
 def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
-    """Return the `Knowledge` of `adversary` about a release of `protocol`.
-
-    Raises:
-        InvalidInputError: as `known_others`.
-        UnsupportedProtocolError: the randomizer is not symmetric.
-    """
     law = symmetric_law(protocol)
     m, composition = known_others(protocol, adversary)
     counts = None if composition is None else tuple(composition.counts.tolist())
@@ -86,12 +62,7 @@ def knowledge(protocol: Protocol, adversary: Guesser) -> Knowledge:
 
 
 def known_others(protocol: Protocol, adversary: Guesser) -> tuple[int, Histogram | None]:
-    """Return the number of other people whose values `adversary` knows, and the counts of these values if given.
-
-    Raises:
-        InvalidInputError: not an adversary, more known people than other people, or a histogram that
-            does not count the known people over the k values.
-    """
+    """Return the number of other people whose values `adversary` knows, and the counts of these values if given."""
     k, others = protocol.randomizer.inputs, protocol.n - 1
     if not isinstance(adversary, Guesser):
         hint = "For example Strong() or Informed(m=10)."

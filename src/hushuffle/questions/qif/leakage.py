@@ -1,9 +1,6 @@
 """Leakage of a channel for a prior and a gain function, its maxima (capacities), and the posterior distributions.
 
-For channels with rational entries, rational results are computed exactly and rounded once. For float channels, results
-have rounding errors below 1e-15 per input and output.
-
-A hyper-distribution lists the posteriors for a channel's outputs, with their probabilities.
+Results of rational channels are exact and rounded once; float channels err by less than 1e-15 per input and output.
 """
 
 from __future__ import annotations

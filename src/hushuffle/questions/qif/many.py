@@ -44,10 +44,7 @@ Known = tuple[int, ...]
 
 
 def rates(knowledge: Knowledge) -> Rates:
-    """Return G, the success rate for truthful targets, for k > 2 values: exact (error 1e-12) or a certified bracket.
-
-    Raises:
-        NumericalError: n is too large for `expected_max_load`.
+    """Return G for k > 2: exact (error 1e-12) or a certified bracket.
 
     Source: docs/theory/guessing.md, Theorem 7.
 
@@ -171,14 +168,9 @@ _ROWS: Final = 1 << 14
 
 
 def largest_probability(counts: npt.ArrayLike, chances: Sequence[Fraction]) -> Floats:
-    """Return max_s P(sum_g Bin(counts[r, g], chances[g]) = s), shape (rows,).
+    """Return max_s P(sum_g Bin(counts[r, g], chances[g]) = s), shape (rows,); `counts`, shape (rows, groups).
 
-    The mode differs from the mean by less than 1, so two points of the pmf suffice. The trapezoidal rule computes each
-    point from the characteristic function with some tens of nodes, for any counts.
-
-    Args:
-        counts: Bernoulli trials by row and group, shape (rows, groups).
-        chances: success probability of each group, length groups.
+    Mode and mean differ by less than 1, so two points suffice; the trapezoidal rule needs tens of nodes for any counts.
 
     Source: J. N. Darroch 1964 (mode and mean); docs/theory/two-values.md, Lemma 2.
 
@@ -210,7 +202,7 @@ def _block(counts: Floats, rare: Floats, signs: Floats) -> Floats:
 
 
 def _nodes(total: float, least: float, most: float) -> tuple[Floats, Floats]:
-    """Return the angles >= 0 that matter and their weights, for variances from `least` to `most`.
+    """Return the angles >= 0 and their weights, for variances from `least` to `most`.
 
     P(|sum - mean| >= x) <= 2 exp(-x**2 / (2 (variance + x/3))), so a period beyond x folds nothing back.
     """

@@ -119,7 +119,6 @@ def _log_moments(mixture: Mixture, steps: Floats, s: float) -> Floats:
 
 
 def _moments(mixture: Mixture, first: int) -> tuple[Floats, Floats, Floats]:
-    """Return E Y, E Y**2, E Y**4, shape (values,) each."""
     n, steps = mixture.n, _differences(mixture, first)
     mean = mixture.frequencies - mixture.frequencies[first]
     centred = steps - mean[:, None]
@@ -173,10 +172,7 @@ class Mixture:
         return float(self.posteriors.max(axis=0) @ self.reports)
 
     def merged(self, singles: Sequence[int]) -> Self:
-        """Return the mixture for an adversary that distinguishes only the reports in `singles` from the rest.
-
-        The posteriors of the other values are then proportional; only the largest is retained.
-        """
+        """Return the mixture of an adversary that distinguishes only the reports in `singles` from the rest."""
         rest = np.setdiff1d(np.arange(self.reports.size), singles)
         values = [*singles, int(rest[np.argmax(self.frequencies[rest])])]
         joint = self.posteriors[values] * self.reports
@@ -198,10 +194,7 @@ class Mixture:
         return [binomial.window(self.n, float(chance), tail) for chance in np.sort(self.reports)[:-1]]
 
     def expected_best(self) -> float:
-        """Return the vulnerability E max_x Z_x by enumeration of histograms; the relative error is below `ACCURACY`.
-
-        The counts of a histogram are drawn one after the other from binomials; the most probable report has the rest.
-        """
+        """Return E max_x Z_x by enumeration of histograms; the relative error is below `ACCURACY`."""
         order = np.argsort(self.reports)
         reports = self.reports[order]
         counts, left, mass = np.zeros((1, 0)), np.array([float(self.n)]), np.ones(1)
@@ -244,6 +237,6 @@ def two_values(law: Symmetric, n: int, frequencies: Floats, dummies: int) -> flo
 def _window(trials: int, chance: float) -> Floats:
     low, high = binomial.window(trials, chance, _LOG_TAIL)
     if high - low > WINDOW_LIMIT:
-        message = f"{trials:,} reports take {high - low:.0e} steps. Use a smaller n."
+        message = f"The exact vulnerability of {trials:,} reports takes {high - low:.0e} steps. Use a smaller n."
         raise NumericalError(message)
     return binomial.pmf(np.arange(low, high + 1), trials, chance)

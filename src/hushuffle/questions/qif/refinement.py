@@ -170,10 +170,9 @@ def _check_comparable(first: Channel, second: Channel) -> None:
 
 
 def _programme(first: Channel, second: Channel) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Return the closest post-processing, the best gain (outputs of second by inputs), and where R is positive.
+    """Return the closest post-processing, the best gain (the multipliers), and where R is positive.
 
-    Minimise sum s over R, s >= 0 with second - first R <= s and rows of R summing to 1. The multipliers
-    of the inequalities are the gain.
+    Minimise sum s over R, s >= 0 with second - first R <= s and rows of R summing to 1.
     """
     ours, theirs = first.matrix.astype(np.float64), second.matrix.astype(np.float64)
     (inputs, middle), outputs = ours.shape, theirs.shape[1]

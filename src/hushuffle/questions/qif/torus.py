@@ -37,9 +37,7 @@ _LOG_TAIL: Final = 45.0
 def guess_rate(known: Sequence[int], unknown: int, law: Symmetric, *, axes: Sequence[int] | None = None) -> float:
     """Return the success rate G for truthful targets, given counts of known values and `unknown` uniform reports.
 
-    With `axes` the adversary uses only the counts of these values (at most k - 1 values, since one count follows from
-    the rest). The result is then a lower bound of G; it is G for k - 1 values. Default: the k - 1 values whose counts
-    vary least.
+    With `axes`, only the counts of these values are used: a lower bound on G, exact for k - 1 values.
 
     Source: docs/theory/guessing.md, Lemma 3.
 

@@ -255,7 +255,6 @@ def _refuse(plan: Plan) -> None:
 
 
 def _composed(plan: Plan, data: str, delta: float) -> Bound:
-    """Return the composed epsilon of one item of `data`."""
     laws = _laws(plan, data)
     if not laws:
         return Bound.exact(0.0, unit="nats", sources=(LADJEL.at("Theorem 1"),))

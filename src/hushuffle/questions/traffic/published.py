@@ -216,8 +216,6 @@ def simulated_epsilon(
 
 
 class _Parameters:
-    """The parameters of one scrambler that all formulas use."""
-
     def __init__(self, targets: int, sources: int, sigma: float, dummies: int) -> None:
         self.targets, self.sources, self.sigma, self.dummies = targets, sources, sigma, dummies
         self.local = TargetSampling(targets=targets, sigma=sigma).local_epsilon
@@ -236,10 +234,7 @@ class _Parameters:
         return Loss.of(k=self.targets, truth=1 - self.sigma + lie, lie=lie, epsilon=epsilon)
 
     def epsilon(self, term: Callable[[_Parameters, float, Floats], Floats], delta: float) -> float:
-        """Return an epsilon at which the mean of `term` over N is at most `delta`; without any, the local epsilon.
-
-        The search starts at small epsilons. The mean need not fall with epsilon, so smaller solutions may exist.
-        """
+        """Return an epsilon at which the mean of `term` over N is at most `delta`; smaller solutions may exist."""
         level = _checks.probability("delta", delta, low_open=True, high_open=True)
 
         def mean(epsilon: float) -> float:
@@ -278,6 +273,5 @@ class _Samples:
 
 
 def _log_choose(n: int, most: int) -> Floats:
-    """Return ln C(n, k), k = 0 .. most <= n."""
     k = np.arange(most, dtype=np.float64)
     return np.concatenate([[0.0], np.cumsum(np.log(n - k) - np.log(k + 1))])

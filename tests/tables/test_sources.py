@@ -70,7 +70,7 @@ def test_nothing_there(tmp_path: Path, source: str, message: str) -> None:
             "id,X\n1,no\n",
             "(number of columns: 2). A column has almost this name: capital letters and spaces",
         ),
-        ("SECRET,hiv\nbob,no\n", "it may be missing, or hold a quotation mark that is never closed."),
+        ("SECRET,hiv\nbob,no\n", "Check that this line is there and that it closes each quotation mark."),
         (
             'id,"ans,SECRET\n1,SECRET+,no\n2,SECRET,yes\n',
             "(number of columns: 2). Its first line must hold the names",

@@ -78,8 +78,8 @@ def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tupl
             question="change-shows",
             adversary=WATCHER,
             sentence=(
-                f"If your answer changes between them and all other answers stay, detects the change {often} of the "
-                "time. If all answers stay, all rounds show the same reports."
+                f"detects {often} of the time that your answer changed between the two rounds, if all other answers "
+                "stay. If no answer changes, all rounds show the same reports."
             ),
             bound=bound,
             proof="probability that the old and the new report of one person differ, for the worst two values",

@@ -251,9 +251,9 @@ class Plan:
                 count = self.moves(cluster)
                 if count > 1:
                     sentences.append(
-                        f"One item can move {count:,} messages of the cluster {cluster.name!r}, whose targets depend "
-                        "on hidden contents. The guarantee for one message does not cover this many. Release these "
-                        "contents with noise, or state the guarantee for public contents."
+                        f"One item can move {count:,} messages of the cluster {cluster.name!r}, because their targets "
+                        "depend on hidden contents. The guarantee for one message does not cover this many. Release "
+                        "these contents with noise, or state the guarantee for public contents."
                     )
         return tuple(sentences)
 

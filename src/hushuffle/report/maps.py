@@ -75,7 +75,7 @@ _FAMILIES = {"warm": ("#99000D", "#EF3B2C", "#EC7014", "#E6A800"), "cool": ("#08
 
 
 def category_colors(count: int, families: Sequence[Literal["warm", "cool"]] = ()) -> list[str]:
-    """Return the palette up to eight colours, then more evenly spaced hues; `families` give warm or cool colours.
+    """Return `count` colours: a fixed palette for up to eight, evenly spaced hues for more; or those of `families`.
 
     >>> category_colors(2), category_colors(9)[1], category_colors(2, ("cool", "warm"))
     (['#0072B2', '#D55E00'], 'hsl(40 75% 62%)', ['#08306B', '#99000D'])

@@ -241,8 +241,8 @@ def _advice(column: str, names: list[str], *, typed: bool) -> str:
     if typed:
         return "Capital letters and spaces matter."
     return (
-        "Its first line must hold the names of the columns: it may be missing, or hold a quotation mark that is never "
-        "closed. Capital letters and spaces matter."
+        "Its first line must hold the names of the columns. Check that this line is there and that it closes each "
+        "quotation mark. Capital letters and spaces matter."
     )
 
 

@@ -81,8 +81,8 @@ class LocalHashing(Mechanism):
             "epsilon": Setting(type="epsilon", about=('Local privacy loss in nats; "inf": no noise, which needs g.')),
             "g": Setting(
                 type="integer",
-                about="Number of buckets (default: the power of two up to 256 that is best for rare categories, or the "
-                "best number if larger).",
+                about="Number of buckets. Default: the best number for rare categories, or the best power of two if that "
+                "number is at most 256.",
                 limits={"ge": 2, "le": _LARGEST_BUCKET},
                 optional=True,
                 tried=(16, 256, 4096),

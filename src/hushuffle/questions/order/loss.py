@@ -129,7 +129,7 @@ def _largest_shift(table: Floats, orders: Integers, chances: Floats) -> float:
 
 
 def _bags(n: int, m: int, members: Sequence[int]) -> list[Any]:
-    """Return, for each possible prior knowledge of the adversary, which of the m**n records agree with it."""
+    """Return an indicator of the m**n datasets that agree with each possible prior knowledge of the adversary."""
     records_by_bag: dict[tuple[Any, ...], Any] = {}
     for place, records in enumerate(itertools.product(range(m), repeat=n)):
         inside = tuple(sorted(records[i] for i in members))

@@ -25,7 +25,7 @@ from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Progress
 from hushuffle.model.report_layout import Packed
 from hushuffle.questions import dp
-from hushuffle.questions.dp.composition import Round
+from hushuffle.questions.dp.central import Round
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.sums import is_sum, parse_sum

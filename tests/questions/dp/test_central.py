@@ -278,3 +278,14 @@ def test_more_dummies_hide_better(k: int, epsilon_0: float, n: int, dummies: int
     many = hs.dp.epsilon(survey(k, epsilon_0, n, hs.Scrambler(dummies=2 * dummies + 1)), delta=1e-6)
     assert many.lower <= few.upper * (1 + 1e-6)
     assert many.upper <= few.upper * (1 + 1e-3)
+
+
+def test_a_round_of_several_reports_or_of_another_accountant_is_asked_like_a_protocol() -> None:
+    trips = hs.dp.per_person(survey(3, 1.0, 300), reports=3)
+    assert hs.dp.epsilon(trips, delta=1e-6) == hs.dp.epsilon(survey(3, 1.0, 300), delta=1e-6, reports_per_person=3)
+    assert hs.dp.delta(trips, epsilon=0.3) == hs.dp.delta(survey(3, 1.0, 300), epsilon=0.3, reports_per_person=3)
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        hs.dp.epsilon(trips, delta=1e-6, reports_per_person=2)
+    pytest.importorskip("dp_accounting")
+    given = hs.dp.from_pld(hs.dp.to_pld(survey(3, 1.0, 300), delta=1e-6))
+    assert hs.dp.epsilon(given, delta=1e-6).upper >= hs.dp.epsilon(survey(3, 1.0, 300), delta=1e-6).lower

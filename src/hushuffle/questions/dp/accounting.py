@@ -12,7 +12,8 @@ from hushuffle import _checks
 from hushuffle.curves.pairs.dominating import ImportedCurve, attained_laws, dominating_law, typical_loss
 from hushuffle.errors import MissingDependencyError
 from hushuffle.numerics.loss_sum import LossLattice
-from hushuffle.questions.dp.composition import Round, Rounds, curves_of
+from hushuffle.questions.dp.central import Round
+from hushuffle.questions.dp.composition import Rounds, curves_of
 
 Release: TypeAlias = ImportedCurve
 """A mechanism given by its privacy loss distribution, usable as a round in `dp.compose` and `dp.profile`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, in_order
@@ -25,7 +25,11 @@ LARGE_EPSILON = 5.0
 """Above this epsilon (nats) a guarantee is weak."""
 
 
-def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, reports_per_person: int = 1) -> Bound:
+Round: TypeAlias = Protocol | MixedProtocol | SplitAndMix | PrivacyCurve
+"""A protocol, or the result of `dp.per_person` or `dp.from_pld`."""
+
+
+def delta(protocol: Round, *, epsilon: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest delta for which the release is (epsilon, delta)-DP.
 
     Relation: replace one person's value, n fixed. The adversary knows all other people's values and observes the
@@ -33,7 +37,8 @@ def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, r
     the bound's witness.
 
     Args:
-        protocol: the collection; with different randomizers, epsilon is for all people, or for a `member` of a group.
+        protocol: the collection, or what `dp.per_person` or `dp.from_pld` gives; with different randomizers, epsilon is
+            for all people, or for a `member` of a group.
         epsilon: in nats, finite, >= 0.
         reports_per_person: the largest number of the n reports from one person. Neighbouring datasets replace all
             reports of one person; the number of reports of each person stays the same.
@@ -51,10 +56,10 @@ def delta(protocol: Protocol | MixedProtocol | SplitAndMix, *, epsilon: float, r
     1.656e-04 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    return per_person(protocol, reports=reports_per_person).delta(level)
+    return _curve(protocol, reports_per_person).delta(level)
 
 
-def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, reports_per_person: int = 1) -> Bound:
+def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1) -> Bound:
     """Return a certified bracket of the smallest epsilon (nats) for which the release is (epsilon, delta)-DP.
 
     Relation, adversary and bounds are as for `delta`. At delta = 0 the result is the pure guarantee, which
@@ -62,7 +67,7 @@ def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, r
     the upper bound that of no shuffle. `hushuffle.order` computes what the order hides.
 
     Args:
-        protocol: the collection; with different randomizers, epsilon is for all people, or for a `member` of a group.
+        protocol: as for `delta`.
         delta: in [0, 1).
         reports_per_person: as for `delta`.
 
@@ -78,11 +83,21 @@ def epsilon(protocol: Protocol | MixedProtocol | SplitAndMix, *, delta: float, r
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
     >>> print(hs.dp.epsilon(survey, delta=1e-6))
     0.05112 to 0.05115 nats (certified bracket)
+    >>> print(hs.dp.epsilon(hs.dp.per_person(survey, reports=5), delta=1e-6))
+    0.2862 to 0.2866 nats (certified bracket)
     >>> print(hs.dp.epsilon(survey, delta=1e-6, reports_per_person=5))
     0.2862 to 0.2866 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    return per_person(protocol, reports=reports_per_person).epsilon(level)
+    return _curve(protocol, reports_per_person).epsilon(level)
+
+
+def _curve(given: Round, reports: int) -> PrivacyCurve:
+    if not isinstance(given, PrivacyCurve):
+        return per_person(given, reports=reports)
+    if reports != 1:
+        _checks.reject("reports_per_person", "1 for what `dp.per_person` or `dp.from_pld` gives", f"{reports}")
+    return given
 
 
 def per_person(protocol: Protocol | MixedProtocol | SplitAndMix, *, reports: int) -> PrivacyCurve:

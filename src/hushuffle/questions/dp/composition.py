@@ -14,11 +14,9 @@ from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Progress, silent
+from hushuffle.questions.dp.central import Round
 
 T = TypeVar("T")
-
-Round: TypeAlias = Protocol | MixedProtocol | SplitAndMix | PrivacyCurve
-"""A protocol, or the result of `dp.per_person` or `dp.from_pld`."""
 
 ROUNDS: Final = (Protocol, MixedProtocol, SplitAndMix, PrivacyCurve)
 

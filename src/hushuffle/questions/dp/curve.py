@@ -16,7 +16,8 @@ from hushuffle.curves.base import LARGEST, PrivacyCurve, bracket
 from hushuffle.curves.pairs.known_curve import Ends, KnownCurve
 from hushuffle.model import Bound, Bounds, Chart, Citation, Kind, Series, notebook, number
 from hushuffle.numerics.binomial import Floats
-from hushuffle.questions.dp.composition import Round, Rounds, curve_of
+from hushuffle.questions.dp.central import Round
+from hushuffle.questions.dp.composition import Rounds, curve_of
 
 GDP: Final = Citation(
     key="dong2022",

@@ -14,8 +14,8 @@ from hushuffle.curves.rules.rounds import RULE as ROUNDS
 from hushuffle.curves.search import solve, steps
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
-from hushuffle.questions.dp.central import per_person
-from hushuffle.questions.dp.composition import Round, Rounds, compose, merged
+from hushuffle.questions.dp.central import Round, per_person
+from hushuffle.questions.dp.composition import Rounds, compose, merged
 from hushuffle.questions.dp.memoised import wave_question
 
 if TYPE_CHECKING:

@@ -195,7 +195,7 @@ def page() -> Iterator[str]:
     yield ""
     yield "## Against published bounds"
     yield ""
-    yield "The last columns are valid published bounds (`hs.dp.published`), as multiples of the upper ε."
+    yield "The last columns are valid published bounds (`hs.dp.published`), divided by the upper ε."
     yield ""
     yield from grid(unit)
     yield "## Time against n"
@@ -205,7 +205,7 @@ def page() -> Iterator[str]:
     yield from growth()
     yield "## Largest relative width"
     yield ""
-    yield "Width over upper bound, ε₀ from 0.25 to 6:"
+    yield "Width divided by upper bound, ε₀ from 0.25 to 6:"
     yield ""
     yield from widths()
     yield "## Several rounds"
@@ -215,7 +215,7 @@ def page() -> Iterator[str]:
     yield from several_rounds(unit)
     yield "## Compared with dp-accounting"
     yield ""
-    yield "dp-accounting bounds one given pair of distributions, on a grid of 1e-4; the bracket is for all datasets."
+    yield "dp-accounting bounds one given pair of distributions, on a grid of 1e-4; `dp.epsilon` is for all datasets."
     yield ""
     yield from with_dp_accounting()
 

@@ -112,9 +112,9 @@ TAIL = """
 - **Large crowds.** If about ln(1/δ) + 6 reports belong to the [pool](../theory/pool.md), the upper bound is tight for
   any finite randomizer.
 - **Local hashing** is tight if the number of buckets is a power of two. Otherwise the upper bound is that of the
-  [blanket](../theory/blanket.md), because the joint collisions of three values are not known for affine hashes.
-- **Rare reports** (many filters with small p, or few people and many values). The upper bound reveals the kinds of all
-  other reports, and the lower bound is one explicit dataset. [Crowds](../theory/crowds.md) has the known gap.
+  [blanket](../theory/blanket.md), because it is unknown how often three values collide under affine hashes.
+- **Rare reports** (many filters with small p, or few people and many values). The adversary of the upper bound knows
+  from which value each other report comes. The lower bound uses one dataset. [Crowds](../theory/crowds.md) has the gap.
 - **As many dummies as people.** The adversary of the upper bound knows which reports are dummies
   ([proof](../theory/pool.md)). For randomized response a separate sum avoids this.
 """

@@ -13,13 +13,13 @@ PAGE = DATA.with_suffix(".md")
 _OPENING = """# Errata
 
 Where a published formula and enumeration of the mechanism disagree, we follow the enumeration. This page lists the
-places that we know of in the five papers behind the project, in the order of each paper, and what is often taken to
-hold of shuffled reports elsewhere. Some entries are slips of the pen, some change what is promised; each says what
-follows for users of the printed text. *Printed* gives the text as it reached us, in our words where it has no quotation
-marks. A paper's other results are not in doubt for standing beside an entry.
+known places in the five papers behind the project, in the order of each paper, and common statements about shuffled
+reports elsewhere. Some entries are slips of the pen, and some change a guarantee; each states the consequence for users
+of the printed text. *Printed* gives the text as it reached us, in our words if it has no quotation marks. An entry
+casts no doubt on the paper's other results.
 
-Each entry names what shows it, to be run in a copy of the source: `python -m pytest` followed by the name of a test,
-or [`hushuffle reproduce`](../how-to/reproduce.md). The same entries for programs: [errata.json](errata.json).
+Each entry names a test that shows the error. In a copy of the source, run `python -m pytest` followed by the name of
+the test, or [`hushuffle reproduce`](../how-to/reproduce.md). [errata.json](errata.json) has the same entries as data.
 
 | paper | entries |
 |---|---:|

@@ -5,11 +5,13 @@ Nothing is listed by hand: a cell is the kind of figure that the library returne
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from unittest.mock import patch
 
 import numpy as np
@@ -173,6 +175,10 @@ def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:
         return learned, [*used, here, answer(partial(_spark, text)) if here == "yes" else here, *verbs]
 
 
+def _shown(cell: str, reasons: list[str]) -> str:
+    return f"none [{reasons.index(cell) + 1}](#why-none)" if cell in reasons else cell
+
+
 def _table(
     head: str, questions: Iterable[str], asked: Sequence[int], rows: Sequence[Sequence[str]], reasons: list[str]
 ) -> list[str]:
@@ -182,14 +188,36 @@ def _table(
         mechanism = MECHANISMS[place][0]
         name = type(mechanism).__name__
         noise = "" if math.isfinite(mechanism.local_epsilon) else ", no noise"
-        cells = [f"none [{reasons.index(cell) + 1}](#why-none)" if cell in reasons else cell for cell in row]
+        cells = [_shown(cell, reasons) for cell in row]
         lines.append("| " + " | ".join([f"[{name}](library.md#hushuffle.{name}){noise}", *cells]) + " |")
     return [*lines, ""]
 
 
+def kinds() -> ModuleType:
+    """Return the module of the table of kinds and commands."""
+    place = importlib.util.spec_from_file_location("kinds", Path(__file__).with_name("kinds.py"))
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def kinds_table(reasons: list[str]) -> list[str]:
+    """Return the lines of the table of kinds and commands; their reasons are added to `reasons`."""
+    module, lines = kinds(), list[str]()
+    for kind in module.KINDS:
+        cells = [text for text, _ in module.row(kind).values()]
+        reasons += [text for text in dict.fromkeys(cells) if text.startswith(_NONE) and text not in reasons]
+        lines.append("| " + " | ".join([kind, *(_shown(text, reasons) for text in cells)]) + " |")
+    head = ["| " + " | ".join(["kind", *module.VERBS]) + " |", "|" + "---|" * (1 + len(module.VERBS))]
+    return ["## Kinds of deployment", "", _KINDS, *head, *lines, ""]
+
+
 def page() -> str:
     """Return the page."""
-    parts, reasons = [_HEAD], list[str]()
+    reasons = list[str]()
+    parts = [_HEAD, *kinds_table(reasons)]
     for place, (title, *_) in enumerate(SHUFFLERS):
         asked = asked_of(title)
         rows = [answers(mechanism, place) for mechanism in asked]
@@ -215,6 +243,11 @@ are as behind a scrambler.
 [what is tight where](what-is-tight.md). Order, Bloom filters and traffic
 have questions of their own: [order](../explanation/adversaries.md#order-privacy),
 [filters](../explanation/adversaries.md#bloom-filters), [traffic](../explanation/network-security.md).
+"""
+
+_KINDS = """\
+Each cell is a run of the program on synthetic data. "yes": the command works; inspect, init and choose write a
+specification of this kind. "in part": verify confirms other figures than the central ε.
 """
 
 if __name__ == "__main__":

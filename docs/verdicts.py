@@ -21,16 +21,23 @@ PAPERS = {
     "meehan2022": "Order (Meehan, Roy Chowdhury, Chaudhuri, Jha 2022)",
     "ladjel2021": "Traffic (Ladjel, Anciaux, Bellet, Scerri 2021)",
 }
+NOTATION = {
+    "jurado2023": "N is the noise, S the shuffle, and NS is the noise followed by the shuffle. The reduced shuffle S^r "
+    "releases only how many people hold each value, and N^r is noise on these counts. A is refined by B if B leaks no "
+    "more than A."
+}
+"""The symbols of a paper's claims."""
+
 KEYS = ("target", "place", "quote", "sentence", "printed", "ours", "verdict", "reason", "data", "repeats")
 _HEAD = """# Verdicts on the papers' claims
 
-Every claim that `hushuffle reproduce all` tests, with its verdict. The same as data, with the papers' literal words:
-[verdicts.json](verdicts.json). `hushuffle reproduce TARGET` shows the figures behind a claim
+This page lists every claim that `hushuffle reproduce all` tests, with its verdict. [verdicts.json](verdicts.json) has
+the same claims as data, with the papers' literal words. `hushuffle reproduce TARGET` shows the figures behind a claim
 ([how](../how-to/reproduce.md)); formulas that are wrong are in the [errata](../explanation/errata.md).
 
 **Confirmed** and **contradicted** rest on the paper's own data, on a proof or on an exact computation. On other data
-a claim **holds on other data** or **differs on other data**. What our data or the paper's text leave open is **not
-testable**. A claim that is tested in several studies or variants is counted once.
+a claim **holds on other data** or **differs on other data**. A claim that our data or the paper's text leave open is
+**not testable**. A claim that is tested in several studies or variants is counted once.
 """
 
 
@@ -49,7 +56,7 @@ def page() -> str:
         own = Counter(claim.verdict for claim in once if claim.target.startswith(paper))
         lines.append(f"| {name} | {own.total()} | " + " | ".join(str(own[verdict]) for verdict in VERDICTS) + " |")
     for paper, name in PAPERS.items():
-        lines += ["", f"## {name}"]
+        lines += ["", f"## {name}", *(["", _escaped(NOTATION[paper])] if paper in NOTATION else [])]
         for target in known.values():
             if target.paper == paper:
                 lines += ["", f"### {target.name}", "", f"{target.title[0].upper()}{target.title[1:]}.", ""]

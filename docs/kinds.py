@@ -207,7 +207,7 @@ def row(kind: str, verbs: Iterable[str] = VERBS) -> dict[str, tuple[str, int]]:
         folder = Path(place).resolve()
         write(kind, folder)
         for verb in verbs:
-            sources = [cells[source] for source in VERBS[verb][1]]
+            sources = [cells[source] for source in VERBS[verb][1] if source in cells]
             refused = bool(sources) and all(source[0].startswith(NONE) for source in sources)
             cells[verb] = sources[0] if refused else cell(kind, verb, folder)
     return cells

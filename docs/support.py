@@ -69,7 +69,7 @@ SHUFFLERS = (
 )
 
 # Where people send messages the figures of other noisy mechanisms are those behind a scrambler.
-_ROWS = {"Blanket messages of people": (0, 12, 13), "Fake reports of each value": (12,), "Augmented shuffle": (12,)}
+_ASKED_OF = {"Blanket messages of people": (0, 12, 13), "Fake reports of each value": (12,), "Augmented shuffle": (12,)}
 
 Ask = Callable[[hs.Protocol], object]
 
@@ -144,7 +144,7 @@ def answer(ask: Callable[[], object]) -> str:
 
 def asked_of(title: str) -> Sequence[int]:
     """Return the mechanisms that are asked behind a shuffler."""
-    return _ROWS.get(title, range(len(MECHANISMS)))
+    return _ASKED_OF.get(title, range(len(MECHANISMS)))
 
 
 def answers(mechanism: int, shuffler: int) -> tuple[list[str], list[str]]:

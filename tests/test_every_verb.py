@@ -109,6 +109,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K"):
         monkeypatch.setattr(f"hushuffle.assessment.explore.{name}", ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)
+    monkeypatch.setattr("hushuffle.assessment.explore._beyond", lambda _: ())
     for name in ("_FINE_EPSILONS", "_COARSE_EPSILONS"):
         monkeypatch.setattr(f"hushuffle.assessment.explore_grid.{name}", ())
 

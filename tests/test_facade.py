@@ -153,15 +153,17 @@ def test_import_loads_nothing_heavy() -> None:
 
 def _public() -> Iterator[tuple[str, object]]:
     """Yield every public function and class with its dotted name, and every public method with a body of its own."""
-    rooms = {name: value for name in hs.__all__ if inspect.ismodule(value := getattr(hs, name))}
+    rooms = {name: getattr(hs, name) for name in dir(hs) if inspect.ismodule(getattr(hs, name))}
     places = [("", hs), *((f"{name}.", room) for name, room in rooms.items())]
     for prefix, room in places:
         for name in getattr(room, "__all__", ()):
-            value = getattr(room, name)
+            value: Any = getattr(room, name)
             if not (inspect.isfunction(value) or inspect.isclass(value)):
                 continue
             yield f"{prefix}{name}", value
-            for method, body in vars(value).items() if inspect.isclass(value) else ():
+            if not inspect.isclass(value):
+                continue
+            for method, body in vars(value).items():
                 plain = getattr(body, "__func__", getattr(body, "fget", body))
                 bases = [vars(base).get(method) for base in value.__mro__[1:]]
                 if not method.startswith("_") and inspect.isfunction(plain) and not any(bases):

@@ -162,7 +162,8 @@ def _assess(survey: Written) -> Iterator[tuple[Figure, twin.Twin]]:
 def _calibrate(survey: Written) -> Iterator[tuple[Figure, twin.Twin]]:
     """What is proposed is drawn again, and has the figure that is printed beside it."""
     choice = calibrate(parse(survey.text))
-    for point in (choice.written, choice.most):
+    assert choice.written is not None
+    for point in (choice.written, choice.proposed):
         device = survey.with_epsilon(point.local_epsilon)
         yield Figure("calibrate", "epsilon", 0.0137, point.central.lower, point.central.upper), survey.truth(device)
 

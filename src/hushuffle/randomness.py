@@ -285,7 +285,8 @@ class KeyedRandomness(Randomness):
         if identifiers.size and int(identifiers.min()) < 0:
             _checks.reject("records", ">= 0", "<a negative record>")
         if not _checks.distinct(identifiers):
-            _checks.reject("records", "distinct", "<repeated record>", "Two records would share their randomness.")
+            hint = "Two records would share their randomness. For collect, `--id` must differ from row to row."
+            _checks.reject("records", "distinct", "<repeated record>", hint)
         number = _checks.integer("round", round_number, low=0)
         info = b"hushuffle keyed records 1, round " + str(number).encode()
         subkey = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(key)

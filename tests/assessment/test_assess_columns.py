@@ -10,8 +10,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report as output
-from hushuffle.assessment.columns import assess_columns
-from hushuffle.assessment.shared_noise import calibrate_columns
+from hushuffle.assessment.columns import assess_columns, calibrate_columns
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
@@ -226,7 +225,7 @@ def test_columns_are_assessed_and_calibrated_without_data() -> None:
     assert "row of data" not in page
     assert made.population is not None
     assert "2,000 people, 2 columns" in asked(made.population)
-    assert calibrate_columns(parse_collection(plan)).central.upper <= 0.1
+    assert calibrate_columns(parse_collection(plan)).proposed.central.upper <= 0.1
 
 
 def test_without_noise_nothing_is_promised(folder: Path) -> None:
@@ -249,12 +248,12 @@ def test_one_factor_for_the_noise_of_all_columns_meets_the_target_together(folde
     ]
     uniform = hs.UniformShuffle()
     again = [(hs.Protocol(randomizer=one, shuffler=uniform, n=n), 2) for one, n in rounds]
-    assert hs.dp.compose(again, delta=1e-6).upper == pytest.approx(choice.central.upper, rel=1e-9)
-    assert 0.499 < choice.central.upper <= 0.5
+    assert hs.dp.compose(again, delta=1e-6).upper == pytest.approx(choice.proposed.central.upper, rel=1e-9)
+    assert 0.499 < choice.proposed.central.upper <= 0.5
     written = [protocol.randomizer.local_epsilon for protocol in protocols(hs.RandomizedResponse(k=3, epsilon=2.0))]
-    assert [point.written for point in choice.columns] == written
+    assert [point.settings["written_local_epsilon"] for point in choice.columns] == written
     assert [point.local_epsilon / own for point, own in zip(choice.columns, written, strict=True)] == pytest.approx(
-        [choice.factor] * 2
+        [choice.proposed.settings["factor"]] * 2
     )
 
 
@@ -265,7 +264,7 @@ def test_the_program_calibrates_several_columns(
     targets = "delta = 1e-6, epsilon = 0.5, standard_error = 0.01"
     Path("two.toml").write_text(text(targets=targets, columns=QUICK), encoding="utf-8")
     found = functools.cache(lambda: calibrate_columns(parse_collection(Path("two.toml").read_text("utf-8"))))
-    monkeypatch.setattr("hushuffle.assessment.shared_noise.calibrate_columns", lambda *_, **__: found())
+    monkeypatch.setattr("hushuffle.assessment.columns.calibrate_columns", lambda *_, **__: found())
     assert main(["calibrate", "two.toml", "--strict"]) == Exit.MISSED
     said = capsys.readouterr()
     assert said.err.startswith("hushuffle: target not met: Standard error: asked at most 0.01, got")

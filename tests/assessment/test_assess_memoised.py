@@ -139,9 +139,9 @@ def test_one_round_has_no_such_rows() -> None:
 
 def test_calibration_is_for_values_that_stay() -> None:
     choice = calibrate(weekly(targets=", epsilon = 0.15"))
-    assert choice.most.central.upper <= 0.15
+    assert choice.proposed.central.upper <= 0.15
     one_round = hs.dp.calibrate(protocol(), parameter="epsilon", epsilon=0.15, delta=1e-6)
-    assert choice.most.local_epsilon == one_round.value
+    assert choice.proposed.local_epsilon == one_round.value
 
 
 @pytest.mark.parametrize(("changes", "reports"), [(1, 2), (2, 3), (50, 3)])
@@ -149,21 +149,21 @@ def test_calibration_where_values_change_finds_what_assess_calls_met(changes: in
     """It was refused, although assess takes the same file. Of three values nobody keeps more than three reports."""
     asked = weekly(changes=changes, targets=", epsilon = 1.5, local_epsilon = 2.0, standard_error = 0.2")
     choice = calibrate(asked)
-    assert choice.most.local_epsilon == pytest.approx(1.5 / reports, rel=1e-6)
+    assert choice.proposed.local_epsilon == pytest.approx(1.5 / reports, rel=1e-6)
     assert (choice.met, choice.reports) == (True, reports)
-    text = asked.effective().replace("epsilon = 1.0", f"epsilon = {choice.most.local_epsilon!r}", 1)
+    text = asked.effective().replace("epsilon = 1.0", f"epsilon = {choice.proposed.local_epsilon!r}", 1)
     report = assess(parse(text))
     assert report.met
-    assert row(report, "central-dp").bound.upper == choice.most.central.upper
+    assert row(report, "central-dp").bound.upper == choice.proposed.central.upper
 
 
 def test_calibration_says_how_many_people_it_takes_whichever_target_binds() -> None:
     changing = calibrate(weekly(changes=1, targets=", epsilon = 1.5, standard_error = 0.02"))
     local = calibrate(weekly(targets=", epsilon = 1.5, local_epsilon = 0.5, standard_error = 0.02"))
     for choice, noise in ((changing, 0.75), (local, 0.5)):
-        assert choice.most.local_epsilon == pytest.approx(noise, rel=1e-6)
+        assert choice.proposed.local_epsilon == pytest.approx(noise, rel=1e-6)
         assert choice.people is not None
-        chosen = protocol(n=choice.people, epsilon=choice.most.local_epsilon)
+        chosen = protocol(n=choice.people, epsilon=choice.proposed.local_epsilon)
         assert worst_error(chosen) <= 0.02 < worst_error(replace(chosen, n=choice.people - 1))
 
 

@@ -154,12 +154,12 @@ def test_the_same_seed_keeps_the_same_records(tmp_path: Path) -> None:
 def test_calibration_solves_for_all_that_one_person_gives() -> None:
     targets = "delta = 1e-6, epsilon = 0.8, standard_error = 0.5"
     choice = calibrate(survey("n = 900, k = 3, reports_per_person = 2", rounds=2, targets=targets))
-    noise = choice.most.local_epsilon
+    noise = choice.proposed.local_epsilon
     found = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=noise), shuffler=hs.UniformShuffle(), n=900)
     total = hs.dp.compose([(hs.dp.per_person(found, reports=2), 2)], delta=1e-6)
     assert total.upper <= 0.8 * (1 + 1e-5)
-    assert choice.most.central.upper == pytest.approx(0.8, rel=0.01)
-    assert choice.most.local_epsilon < calibrate(survey("n = 900, k = 3", targets=targets)).most.local_epsilon
+    assert choice.proposed.central.upper == pytest.approx(0.8, rel=0.01)
+    assert choice.proposed.local_epsilon < calibrate(survey("n = 900, k = 3", targets=targets)).proposed.local_epsilon
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_what_is_warned_about() -> None:
     assert warned(full) >= {"refused", "target-missed"}
     assert full.tables[0].rows == ()
     assert "unknown of the reach" in full.tables[0].caption
-    assert any('No answer for "tv". An estimated' in warning.sentence for warning in full.warnings)
+    assert any('There is no estimate for "tv". An estimated' in warning.sentence for warning in full.warnings)
     small = assess(parse(text(audiences="tv = 3", p="p = 0.3", run="repetitions = 20\nseed = 1")))
     assert warned(small) >= {"small-crowd", "noise-above-signal"}
     edge = assess(parse(text(audiences="tv = 900", population="people = 100_000", bits=550, p="p = 0.2")))

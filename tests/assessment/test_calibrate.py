@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.calibrate import Choice, _least, _people, calibrate
+from hushuffle.assessment.calibrate import _least, _people, calibrate
 from hushuffle.assessment.exposure import ONCE
+from hushuffle.assessment.targets import Choice
 from hushuffle.assessment.trials import worst_error
 from hushuffle.errors import SpecificationError
 from hushuffle.specification import load, parse
@@ -35,10 +36,11 @@ def survey(k: int, epsilon: float, n: int) -> hs.Protocol:
 
 def test_both_targets_met() -> None:
     choice = choose(targets="epsilon = 0.2, standard_error = 0.05")
-    assert choice.least is not None
-    assert choice.least.local_epsilon < choice.most.local_epsilon
+    assert choice.accurate is not None
+    assert choice.written is not None
+    assert choice.accurate.local_epsilon < choice.proposed.local_epsilon
     assert (choice.met, choice.people) == (True, None)
-    for point in (choice.least, choice.most, choice.written):
+    for point in (choice.accurate, choice.proposed, choice.written):
         assert point.central.upper <= 0.2
         assert point.standard_error <= 0.05
         again = survey(2, point.local_epsilon, 900)
@@ -49,16 +51,17 @@ def test_both_targets_met() -> None:
 def test_the_example() -> None:
     choice = calibrate(load(EXAMPLES / "calibrate.toml"), base_folder=EXAMPLES)
     assert choice.met
-    assert choice.least is not None
-    assert choice.least.local_epsilon < choice.written.local_epsilon < choice.most.local_epsilon
+    assert choice.accurate is not None
+    assert choice.written is not None
+    assert choice.accurate.local_epsilon < choice.written.local_epsilon < choice.proposed.local_epsilon
 
 
 def test_targets_that_need_more_people() -> None:
     choice = choose(targets="epsilon = 0.2, standard_error = 0.01")
-    assert choice.least is not None
+    assert choice.accurate is not None
     assert choice.people is not None
     assert not choice.met
-    assert choice.least.local_epsilon > choice.most.local_epsilon
+    assert choice.accurate.local_epsilon > choice.proposed.local_epsilon
     assert choice.people > 900
     enough = choose(people=f"n = {choice.people}, k = 2", targets="epsilon = 0.2, standard_error = 0.01")
     assert enough.met
@@ -68,7 +71,8 @@ def test_targets_that_need_more_people() -> None:
 
 def test_privacy_alone() -> None:
     choice = choose(targets="epsilon = 0.2", randomizer="truth_probability = 1.0")
-    assert (choice.least, choice.people, choice.met) == (None, None, True)
+    assert (choice.accurate, choice.people, choice.met) == (None, None, True)
+    assert choice.written is not None
     assert choice.written.local_epsilon == math.inf
     assert choice.written.central.upper == math.inf
     assert choice.title == "Calibration of a shuffled collection"
@@ -101,7 +105,7 @@ def test_values_in_the_data_are_not_looked_at(tmp_path: Path) -> None:
         found.append(calibrate(spec, base_folder=tmp_path, progress=lambda stage, _, told=told: told.append(stage)))  # type: ignore[misc]
         assert told[0] == "counting people"
         assert told[-1] == "done"
-    one, other = ((choice.most, choice.least, choice.people) for choice in found)
+    one, other = ((choice.proposed, choice.accurate, choice.people) for choice in found)
     assert one == other
 
 
@@ -127,10 +131,10 @@ def test_local_hashing_is_calibrated_with_its_buckets() -> None:
         """)
     )
     assert choice.met
-    assert choice.least is not None
-    assert choice.least.local_epsilon < choice.most.local_epsilon
-    assert choice.most.central.upper <= 0.2
-    assert choice.least.standard_error <= 0.02
+    assert choice.accurate is not None
+    assert choice.accurate.local_epsilon < choice.proposed.local_epsilon
+    assert choice.proposed.central.upper <= 0.2
+    assert choice.accurate.standard_error <= 0.02
 
 
 @pytest.mark.parametrize(
@@ -140,9 +144,9 @@ def test_the_privacy_target_that_allows_least_is_met_and_named(target: str) -> N
     key, _, limit = target.split()
     choice, free = choose(targets=f"epsilon = 0.3, {target}"), choose(targets="epsilon = 0.3")
     assert (free.binding, choice.binding) == ("epsilon", key)
-    assert choice.most.local_epsilon < free.most.local_epsilon
+    assert choice.proposed.local_epsilon < free.proposed.local_epsilon
     assert choice.met
-    more = 1.001 * choice.most.local_epsilon
+    more = 1.001 * choice.proposed.local_epsilon
     wider = survey(2, more, 900)
     figures = {
         "guessing": hs.qif.vulnerability(wider, adversary=hs.Strong()).upper,

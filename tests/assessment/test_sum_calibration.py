@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
-from hushuffle.assessment.sum_calibration import SumChoice, calibrate_sum
+from hushuffle.assessment.sum_calibration import calibrate_sum
 from hushuffle.assessment.sums import assess_sum
+from hushuffle.assessment.targets import Choice
 from hushuffle.cli import main
+from hushuffle.cli.calibrate import _verdict_on_sum
 from hushuffle.cli.console import Exit
-from hushuffle.cli.sums import _verdict
 from hushuffle.errors import SpecificationError
 from hushuffle.specification.sums import SumSpecification, parse_sum
 
@@ -27,9 +28,9 @@ def written(targets: str, *, n: int = 10_000, honest: float = 1.0, delta: float 
     """)
 
 
-def assessed(choice: SumChoice) -> dict[str, bool | None]:
+def assessed(choice: Choice) -> dict[str, bool | None]:
     """Every target of what is proposed, as the report about the file says."""
-    report = assess_sum(parse_sum(choice.specification.effective()))
+    report = assess_sum(parse_sum(choice.specification or ""))
     assert report.targets == choice.targets
     return {target.key: target.met for target in report.targets}
 
@@ -47,7 +48,7 @@ def test_the_noise_of_the_privacy_target_is_as_accurate_as_one_party_but_for_a_h
     assert choice.private.central.upper <= epsilon
     assert choice.private.central == hs.dp.epsilon(protocol, delta=1e-7)
     laplace = 100 / n / epsilon * math.sqrt(2 * n / protocol.needed)
-    assert choice.private.error <= 1.01 * laplace or protocol.levels == 16_384  # no grid has more
+    assert choice.private.standard_error <= 1.01 * laplace or protocol.levels == 16_384  # no grid has more
     if protocol.levels not in (2, 16_384):
         assert protocol.levels is not None
         fewer = replace(protocol, levels=protocol.levels - 1)
@@ -64,7 +65,7 @@ def test_the_smallest_epsilon_for_an_accuracy_meets_it_and_less_does_not(wanted:
     assert choice.met
     protocol = choice.accurate.protocol
     less = replace(protocol, epsilon=protocol.epsilon * 0.998)
-    assert choice.accurate.error <= wanted < less.standard_error() / less.n
+    assert choice.accurate.standard_error <= wanted < less.standard_error() / less.n
     assert float(f"{protocol.epsilon:.4g}") == protocol.epsilon
 
 
@@ -92,7 +93,7 @@ def test_fewer_levels_are_taken_where_bits_are_short() -> None:
     assert more.bits_per_person > 140
     assert free.accurate is not None
     assert short.accurate is not None
-    assert short.accurate.error <= 0.0145
+    assert short.accurate.standard_error <= 0.0145
     assert short.accurate.protocol.epsilon > free.accurate.protocol.epsilon
     hopeless = calibrate_sum(written("epsilon = 1.0, bits = 10"))
     assert assessed(hopeless)["bits"] is False
@@ -102,7 +103,7 @@ def test_fewer_levels_are_taken_where_bits_are_short() -> None:
 def test_tables_hold_the_noise_of_a_billion_people_and_of_two_levels() -> None:
     many = calibrate_sum(written("epsilon = 0.1", n=10**9, delta=1e-12))
     assert many.private is not None
-    assert many.private.error < 1.2 * math.sqrt(2) * 100 / 0.1 / 10**9
+    assert many.private.standard_error < 1.2 * math.sqrt(2) * 100 / 0.1 / 10**9
     few = calibrate_sum(written("epsilon = 0.0001"))
     assert few.private is not None
     assert few.private.protocol.levels == 2
@@ -159,9 +160,9 @@ def test_the_program_prints_a_file_that_does_it(tmp_path: Path, capsys: pytest.C
 
 def test_verdicts_say_what_is_missed() -> None:
     hopeless = calibrate_sum(written("epsilon = 0.5, standard_error = 1e-9"))
-    assert _verdict(hopeless) == "No epsilon up to 40 meets the accuracy target with 10,000 people."
+    assert _verdict_on_sum(hopeless) == "No epsilon up to 40 meets the accuracy target with 10,000 people."
     bits = calibrate_sum(written("epsilon = 0.5, bits = 10"))
-    assert _verdict(bits) == "The proposal misses these targets: targets.bits."
+    assert _verdict_on_sum(bits) == "The proposal misses these targets: targets.bits."
 
 
 def test_rounds_share_the_privacy_that_is_wanted() -> None:

@@ -32,8 +32,7 @@ from hushuffle import (
 )
 from hushuffle.attacks.audit_specification import audit_specification
 from hushuffle.attacks.audit_study import audit_deployment
-from hushuffle.attacks.filter_games import filter_games
-from hushuffle.attacks.games import Game, Named, Terms, fair, games, tell_apart
+from hushuffle.attacks.games import Game, Named, Terms, fair, filter_games, games, tell_apart
 from hushuffle.attacks.order_games import order_games
 from hushuffle.attacks.round_games import round_games
 from hushuffle.cli import main

@@ -51,7 +51,10 @@ def test_a_survey_is_no_plan_and_a_plan_is_no_survey(capsys: pytest.CaptureFixtu
     plan = str(ROOT / "examples" / "aggregate.toml")
     for arguments in (["assess"], ["calibrate"], ["collect", "--out", "new"]):
         shown = refused(capsys, *arguments, plan, code=Exit.USAGE)
-        assert "must be left out here, got the plan of a query. A file with a plan is for hushuffle plan." in shown
+        assert (
+            "must be left out here, got the plan of a query. A file with a plan is for hushuffle plan and audit."
+            in shown
+        )
 
 
 @pytest.mark.usefixtures("folder")

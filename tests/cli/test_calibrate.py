@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hushuffle.assessment import calibrate as module
-from hushuffle.assessment.calibrate import Choice
+from hushuffle.assessment.targets import Choice
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict
 from hushuffle.cli.console import Exit
@@ -123,7 +123,9 @@ def test_the_verdict_on_rare_outcomes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert main(["calibrate", write(tmp_path, "epsilon = 0.2, standard_error = 0.01")]) == Exit.DONE
     (choice,) = seen
     assert _verdict(replace(choice, people=None)).endswith("or with any number up to 1,000,000,000.")
-    assert _verdict(replace(choice, standard_error=0.5, least=None)).startswith("Both targets are met by every local")
+    assert _verdict(replace(choice, standard_error=0.5, accurate=None)).startswith(
+        "Both targets are met by every local"
+    )
 
 
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,3 +143,42 @@ def test_a_mechanism_without_epsilon_has_nothing_to_calibrate(
     text.write_text(own, encoding="utf-8")
     assert main(["calibrate", str(text)]) == Exit.USAGE
     assert "randomizer.kind: must be a mechanism whose local epsilon can be chosen" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("deployment", "points"),
+    [
+        (
+            'population = { n = 900, k = 2 }\nrandomizer = { kind = "randomized-response", epsilon = 2 }\n'
+            'shuffler = { kind = "uniform" }\ntargets = { delta = 1e-6, epsilon = 0.5 }',
+            {"largest_for_privacy", "smallest_for_accuracy"},
+        ),
+        (
+            'population = { n = 9000, k = 20 }\nrandomizer = { kind = "randomized-response", epsilon = "inf" }\n'
+            'shuffler = { kind = "blanket-messages", p = 0.5 }\ntargets = { delta = 1e-6, epsilon = 0.5 }',
+            {"fewest_for_privacy"},
+        ),
+        (
+            'population = { n = 9000, kind = "number", low = 0, high = 1, levels = 11 }\n'
+            "sum = { epsilon = 1.0, delta = 1e-9 }\ntargets = { epsilon = 0.5 }",
+            {"most_accurate_for_privacy", "most_private_for_accuracy", "specification"},
+        ),
+        (
+            'population = { n = 90 }\nshuffler = { kind = "uniform" }\ntargets = { delta = 1e-4, epsilon = 1.0 }\n'
+            '[[columns]]\nname = "smallest"\nk = 2\nrandomizer = { kind = "randomized-response", epsilon = 1.0 }\n'
+            '[[columns]]\nname = "written"\nk = 2\nrandomizer = { kind = "randomized-response", epsilon = 1.0 }',
+            {"factor", "central_epsilon", "standard_error", "columns"},
+        ),
+    ],
+    ids=["noise", "messages", "sum", "columns"],
+)
+def test_every_deployment_has_one_form(
+    deployment: str, points: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deployment.toml").write_text(deployment, encoding="utf-8")
+    assert main(["calibrate", str(tmp_path / "deployment.toml"), "--json"]) == Exit.DONE
+    found = json.loads(capsys.readouterr().out)
+    common = {"schema_version", "title", "deployment", "population", "targets", "rounds", "written", "people_needed"}
+    assert set(found) == common | {"met", "binding", "verdict", "warnings"} | points
+    assert set(found["targets"]) == {"epsilon", "delta", "standard_error"}
+    assert found["met"] is True

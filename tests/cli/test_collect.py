@@ -89,7 +89,7 @@ def test_batches_of_a_person_with_several_rows(folder: Path, capsys: pytest.Capt
     few = [*options[:-1], "101"]
     rows.sort("id").write_csv(folder / "specs" / "few.csv")
     assert main(few) == Exit.DONE
-    assert "No batch: fewer than 101 people" in capsys.readouterr().out
+    assert "No batch was released: fewer than 101 people" in capsys.readouterr().out
 
 
 def test_a_budget_adds_up_batches_and_stops_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,8 +179,8 @@ def test_a_state_that_cannot_be_written_is_a_warning(
         (["--key-file", "env:TOWN", "--id", "id", "--new-key"], "--key-file env:TOWN: collect reads keys from files."),
         (["--key-file", "town.key", "--id", "id", "--round", "-1"], "`round` must be"),
         (["--min-batch", "0"], "`min_batch` must be"),
-        (["--late", "drop"], "--late and --interrupted go with --batches"),
-        (["--interrupted", "skip"], "--late and --interrupted go with --batches"),
+        (["--late", "drop"], "--late and --interrupted need --batches"),
+        (["--interrupted", "skip"], "--late and --interrupted need --batches"),
     ],
 )
 def test_wrong_options(options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,7 +315,7 @@ def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     assert capsys.readouterr().out.startswith("Batch 1, from 1 file.\n300 people")
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
-    assert capsys.readouterr().out == "No batch: there are no new files.\n"
+    assert capsys.readouterr().out == "No batch was released: there are no new files.\n"
     for name in ("late.csv", "people2.csv"):
         pl.DataFrame({"id": range(40), "answer": ["yes"] * len(name) + ["no"] * (40 - len(name))}).write_csv(
             folder / "specs" / name
@@ -325,7 +325,7 @@ def test_batches(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     assert capsys.readouterr().out == (
         "1 file arrived too late and will never be collected.\n"
-        "No batch: fewer than 250 people in 1 file. The batch is pending.\n"
+        "No batch was released: fewer than 250 people in 1 file. The batch is pending.\n"
     )
     assert main(["estimate", "out"]) == Exit.DONE
     assert capsys.readouterr().out.startswith("300 people")
@@ -336,7 +336,7 @@ def test_damaged_files_are_set_aside(capsys: pytest.CaptureFixture[str], folder:
     options = ["--out", "out", "--batches", "--min-batch", "250", "--input", "specs/people0.parquet"]
     assert main(["collect", "specs/town.toml", *options]) == Exit.DONE
     seen = capsys.readouterr()
-    assert seen.out == "No batch: there are no other new files.\n"
+    assert seen.out == "No batch was released: there are no other new files.\n"
     message = "hushuffle: a file was left for the next run: specs/people0.parquet is not a readable Parquet file"
     assert seen.err.startswith(message)
     (people,) = (folder / "specs").glob("*.csv")

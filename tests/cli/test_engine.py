@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("command", [["collect", "town.toml", "--out", "out"], ["estimate", "out"]])
 def test_a_cluster_goes_with_spark(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*command, "--master", "local[2]"]) == Exit.USAGE
-    assert "--master goes with --engine spark" in capsys.readouterr().err
+    assert "--master needs --engine spark" in capsys.readouterr().err
 
 
 def test_spark_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,7 +252,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("hushuffle.files.outputs.os.write", full)
+    monkeypatch.setattr("hushuffle.files.private_files.os.write", full)
     assert main(["estimate", "missing", "--chart", "shares.svg"]) == Exit.FAILED
     assert capsys.readouterr().err == "hushuffle: shares.svg cannot be written: No space left on device.\n"
 

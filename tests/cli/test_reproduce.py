@@ -133,7 +133,7 @@ def test_one_data_set_may_be_elsewhere(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["reproduce", "jurado2023/figure-10a", "--data", "data", "--data", "adult=my census"]) == Exit.DONE
     assert "- my census" in capsys.readouterr().out
     assert main(["reproduce", "jurado2023/figure-10a", "--data", "adlut=my census"]) == Exit.USAGE
-    assert "--data: there is no data set adlut; there are adult." in capsys.readouterr().err
+    assert "--data: adlut is no data set of these targets. Use one of adult." in capsys.readouterr().err
     assert main(["reproduce", "jurado2023/figure-10a", "--data", "adult=nowhere"]) == Exit.USAGE
     assert "--data: adult must be a folder, but nowhere is not a folder." in capsys.readouterr().err
 

@@ -190,7 +190,7 @@ def test_noise_on_devices_and_what_is_solved_for_are_refused(place: Path, capsys
     assert main(["calibrate", str(place / "pure.toml")]) == 2
     assert "already set the guarantee" in capsys.readouterr().err
     assert main(["minimum-batch", str(place / "pure.toml")]) == 2
-    assert "dummies protect equally for any batch size" in capsys.readouterr().err
+    assert "protection of the shuffler's dummies does not grow with n" in capsys.readouterr().err
     (place / "noisy.toml").write_text(text.replace('"inf"', "2.0"), encoding="utf-8")
     assert main(["assess", str(place / "noisy.toml"), "--out", str(place / "out")]) == 2
     assert "needs true reports" in capsys.readouterr().err

@@ -190,7 +190,7 @@ def test_dummies_hide_as_enumeration_says(filters: int, bits: int, dummies: int,
         assert law.contenders(epsilon).lower(epsilon)[0] <= true * (1 + 1e-12)
         assert true <= law.upper(epsilon) * (1 + 1e-12)
         for level in (0.5, 1e-3):
-            assert true <= law.focus(level).pooled(epsilon, enough=1.0) * (1 + 1e-12)
+            assert true <= law.near(level).pooled(epsilon, enough=1.0) * (1 + 1e-12)
 
 
 def test_dummies_make_figures_smaller_and_are_no_refuge_for_the_blanket() -> None:

@@ -255,7 +255,7 @@ def test_rounds_of_people_with_different_randomizers_add_up() -> None:
 
 
 def test_more_people_than_are_tested_are_refused() -> None:
-    with pytest.raises(NumericalError, match="certified up to"):
+    with pytest.raises(NumericalError, match="certified for at most"):
         hs.dp.epsilon(mixed((10**9, answers(1.0)), (2 * 10**9, answers(2.0))), delta=1e-6)
 
 

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.laws import mixed_sums as mixed
+from hushuffle.curves.laws import pooled as pooled_laws
 from hushuffle.curves.laws.kinds import Kinds, Others
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.pooled import Pooled, Spots
@@ -190,6 +192,107 @@ def test_randomized_response_by_its_pairs() -> None:
         first, second = (law.over_all(every_place(law), 0.15, 1e-9) for law in (short, full))
         assert first == pytest.approx(second, rel=1e-6)
         assert own.lower <= first <= 1.1 * own.upper
+
+
+def screened_cases(seed: int) -> tuple[Pooled, float]:
+    """A pool of people of one or two randomizers, perhaps with dummies; near-ties and zeros occur."""
+    rng = np.random.default_rng(seed)
+    k, outputs = int(rng.integers(3, 7)), int(rng.integers(3, 7))
+    matrix = channel_of(rng, k, outputs)
+    if seed % 3 == 0:  # a ring, in every other case with one entry perturbed
+        away = np.abs(np.arange(k)[:, None] - np.arange(k))
+        matrix = np.exp2(-np.minimum(away, k - away))
+        matrix[0, 1] *= 1 + 1e-7 * (seed % 2)
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    people = int(rng.choice([60, 900, 10**5]))
+    law = pooled(MatrixRandomizer(channel=hs.Channel(matrix=matrix)), people, int(rng.choice([0, 0, 5, 400])))
+    if seed % 4 == 1:  # half of the people have other rows
+        rows = 0.7 * matrix + 0.3 * matrix.mean(axis=0)
+        table = replace(law.laws[0], rows=np.concatenate([matrix, rows]), groups=(slice(0, k), slice(k, 2 * k)))
+        law = replace(law, laws=(table,), people=Others(groups=((people // 2, 0), (people // 2, 1))))
+    return law, float(rng.choice([0.0, 0.01, 0.1, 0.6]))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_fast_bound_on_all_pairs_changes_no_figure(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    law, epsilon = screened_cases(seed)
+    if not law.usable():
+        return
+    fast = [law.over_all(every_place(law), epsilon, level) for level in (1e-2, 1e-6)]
+    monkeypatch.setattr(Pooled, "_screened", lambda _, places, *__: np.full((len(places), 1), np.inf))
+    every = [law.over_all(every_place(law), epsilon, level) for level in (1e-2, 1e-6)]
+    assert fast == pytest.approx(every, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_fast_bound_holds_for_each_pair_and_type(seed: int) -> None:
+    """Its three parts, next to the distributions outside the pool; its sums, next to close bounds for each pair."""
+    law, epsilon = screened_cases(seed)
+    if not law.usable():
+        return
+    level, tilt = 1e-3, float(10.0 ** -(seed % 4))
+    spots = law._spots(law.weight(level))
+    bounds = law._screened(every_place(law), epsilon, level, tilt)
+    table = law.laws[0]
+    common = table.weight * table.blanket
+    fewest = int(np.searchsorted(0.5 * np.cumsum(np.sort(common)), law.weight(level)))
+    if fewest >= common.size:
+        assert bool(np.isinf(bounds).all())
+        return
+    for place, bound in zip(every_place(law), bounds, strict=True):
+        near, far = table.rows[list(table.pairs[place[1]])]
+        away = pooled_laws._away(near, far, common)
+        near_pool = (away <= np.partition(away, fewest)[fewest])[None]
+        logs = []
+        for kinds in law._kinds(place, level):
+            own = kinds.own.reshape(kinds.starts.size, -1)
+            rows = own * (1 - law.weight(level)) + pooled_laws._pool(table, *table.pairs[place[1]], law.weight(level))
+            gain = (near - math.exp(epsilon) * far)[None]
+            (log,), (spread,), (reach,) = pooled_laws._moments(tilt * gain, near_pool, law.weight(level), rows)
+            logs.append(log)
+            if not np.isfinite(log) or bool((own <= 0).any()):
+                continue
+            x = tilt * gain / own
+            mass = own * np.exp(x)
+            mean, square = ((mass * x**power).sum(axis=1) / mass.sum(axis=1) for power in (1, 2))
+            assert log >= np.log(mass.sum(axis=1)).max() - 1e-13
+            assert spread <= (square - mean**2).min() + 1e-13
+            assert reach >= np.abs(x).max() * (1 - 1e-12)
+        sums = MixedSums(groups=law._kinds(place, level), epsilon=epsilon, counts=spots.counts, shares=spots.shares)
+        close = sums.raised(np.full(spots.weights.size, -np.inf))
+        if tilt == sums.best:
+            assert bool((bound >= close - 0.01).all())
+
+
+def test_a_fast_bound_is_often_finite() -> None:
+    laws = [law for law, _ in map(screened_cases, range(30)) if law.usable()]
+    bounds = [law._screened(every_place(law), 0.1, 1e-3, 0.01) for law in laws]
+    assert sum(bool(np.isfinite(each).all()) for each in bounds) >= 10
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_coarse_bounds_of_all_choices_are_above_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts, cap = rng.integers(1, 4, size=2), float(rng.choice([0.4, math.inf]))
+    rows = rng.dirichlet(np.full(3, float(rng.choice([0.5, 3.0]))), size=7) + 1e-3
+    rows /= rows.sum(axis=1, keepdims=True)
+    groups = tuple(Kinds.of(rows[0], rows[1], rows[2 + 2 * g : 4 + 3 * g]) for g in (0, 1))
+    sums = MixedSums(groups=groups, epsilon=0.2, counts=counts[None, None].astype(float), shares=np.ones((1, 1)))
+    tilt = float(rng.choice([0.1, 1.0, 4.0]))
+    choices, values = mixed._Table(sums=sums, cap=cap, nodes=mixed._nodes(tilt, 0.0)).ordered()
+    assert sorted(choices) == [(a, b) for a in range(2) for b in range(3)]
+    for choice, value in zip(choices, values, strict=True):
+        law = {0.0: 1.0}
+        for group, kind in enumerate(choice):
+            scores = sums.of_kind(group, kind)
+            for _ in range(int(counts[group])):
+                grown: dict[float, float] = {}
+                for total, chance in law.items():
+                    for score, mass in zip(np.minimum(scores.value, cap).tolist(), scores.mass.tolist(), strict=True):
+                        grown[total + score] = grown.get(total + score, 0.0) + chance * mass
+                law = grown
+        positive = sum(chance * max(total, 0.0) for total, chance in law.items())
+        assert positive <= math.exp(float(value[0, 0])) * (1 + 1e-12)
 
 
 def test_a_pool_without_room_hides_nothing() -> None:

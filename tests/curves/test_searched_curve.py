@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.model import Witness
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scattered(SearchedCurve):
+class Scattered(PrivacyCurve):
     """A curve whose search aid shows `shown` of it: delta = scale (0.3 - epsilon/10)."""
 
     shown: float
@@ -27,7 +27,7 @@ class Scattered(SearchedCurve):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         return 0.5 * self.upper(epsilon), Witness(family="made up", others=(1, 0), target=(0, 1))
 
-    def contenders(self, epsilon: float) -> SearchedCurve:
+    def contenders(self, epsilon: float) -> PrivacyCurve:
         del epsilon
         return Scattered(shown=self.shown, scale=self.shown)
 

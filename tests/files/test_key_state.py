@@ -72,7 +72,7 @@ def test_memory_is_whole_or_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(DataError, match="is damaged"):
             read_memory(path, "m")
-    path.write_text(json.dumps({"schema_version": key_state._VERSION + 1, "content": "m"}), encoding="utf-8")
+    path.write_text(json.dumps({"schema_version": key_state.MEMORY_VERSION + 1, "content": "m"}), encoding="utf-8")
     with pytest.raises(DataError, match="another version"):
         read_memory(path, "m")
     with pytest.raises(DataError, match="cannot be read: Is a directory"):

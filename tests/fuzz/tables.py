@@ -23,12 +23,11 @@ from hushuffle.model.report_layout import ReportLayout
 from hushuffle.papers.meehan2022.data import load_census, load_graph
 from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.specification import parse
-from hushuffle.tables.bins import Bins
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.inspection import inspect_table
 from hushuffle.tables.label_files import load_labels_file
-from hushuffle.tables.labels import Tidying
+from hushuffle.tables.labels import Bins, Tidying
 from hushuffle.tables.matrix_files import load_matrix
 from hushuffle.tables.private import ColumnBatches, load_column
 from hushuffle.tables.private_table import load_table

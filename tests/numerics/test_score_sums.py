@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hushuffle.numerics import score_sums
-from hushuffle.numerics.score_sums import Nodes, Scores, positive_part
+from hushuffle.numerics.score_sums import Nodes, Scores, log_damped, positive_part
 
 ONE = np.ones(1)
 
@@ -37,3 +38,31 @@ def test_a_tilted_mass_that_vanishes_is_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Nodes, "of", lambda *_: SimpleNamespace(deep=True, tilt=1.0))
     with pytest.raises(ArithmeticError):
         score_sums._smoothed(scores([-1e5], 1.0), ONE, ONE, 0.01)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_bound_from_tilted_variances_is_above_enumeration(seed: int) -> None:
+    """Sums of differently distributed scores, with the whole range and an interval in the middle."""
+    rng = np.random.default_rng(seed)
+    terms = int(rng.integers(1, 7))
+    values = rng.normal(size=(terms, 3)) * float(rng.choice([0.1, 1.0, 10.0]))
+    masses = rng.dirichlet(np.full(3, float(rng.choice([0.3, 5.0]))), size=terms)
+    tilt, share = float(rng.choice([0.02, 0.3, 1.0, 3.0])), float(rng.uniform(0.1, 1.0))
+    positive = sum(
+        math.prod(masses[i, v] for i, v in enumerate(chosen))
+        * max(sum(values[i, v] for i, v in enumerate(chosen)), 0.0)
+        for chosen in product(range(3), repeat=terms)
+    )
+    grown = masses * np.exp(tilt * values)
+    tilted = grown / grown.sum(axis=1, keepdims=True)
+    widths = np.ptp(values, axis=1)
+    middles = (tilted * values).sum(axis=1)
+    variances = []
+    for reach in (widths, share * widths / 2):
+        inside = tilted * (np.abs(values - middles[:, None]) <= reach[:, None])
+        size, mean, square = ((inside * values**power).sum(axis=1) for power in range(3))
+        variances.append(float((size * square - mean**2).sum()))
+    width = float(widths.max())
+    for blur in (0.05, 0.2):
+        bound = log_damped(tilt, np.array([variances]), np.array([[width, share * width]]), blur=blur)
+        assert math.log(positive + 1e-300) <= float(np.log(grown.sum(axis=1)).sum()) + float(bound[0]) + 1e-12

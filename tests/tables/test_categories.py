@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from hushuffle.tables.categories import coding
-from hushuffle.tables.readings import Reading
+from hushuffle.tables.categories import Reading, coding
 
 
 def test_a_record_has_one_label_only() -> None:

@@ -11,10 +11,9 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.tables.bins import Bins
 from hushuffle.tables.categories import Answers, Categories
 from hushuffle.tables.label_files import load_labels_file
-from hushuffle.tables.labels import Tidying
+from hushuffle.tables.labels import Bins, Tidying
 from hushuffle.tables.private import Column, load_column
 
 BOTH = Tidying(trim=True, casefold=True)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,7 @@ def test_other_files_are_one_clear_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("version", 2, "version 2"),
+        ("version", 3, "version 3"),
         ("version", None, "version None"),
         ("n", 10**15, "reports"),
         ("rows", [[1 / 100] * 100] * 100, "entries"),
@@ -256,11 +257,12 @@ def test_a_result_with_another_figure_than_its_certificate_is_refuted() -> None:
 
 def test_no_certificate_is_written_for_what_is_not_understood() -> None:
     encoding = hs.UnaryEncoding(k=13, epsilon=1.0, encoding="optimized")
-    law = hs.DummyLaw.of({1: 0.5, 2: 0.5})
+    wide = hs.DummyLaw.of(dict.fromkeys(range(2**15), Fraction(1, 2**15)))
     for randomizer, shuffler in (
         (encoding, hs.UniformShuffle()),
         (hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"), hs.SecureAggregation()),
-        (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=law)),
+        (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=wide)),
+        (hs.TargetSampling(targets=5, sigma=0.3), hs.Scrambler(dummies=19, cap=20)),
         (hs.RandomizedResponse(k=2, epsilon=math.inf), hs.UniformShuffle()),
     ):
         with pytest.raises(hs.errors.UnsupportedProtocolError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from flint import arb, ctx
@@ -51,14 +52,14 @@ def test_ends_of_any_matrix_hold(rows: list[list[Fraction]], n: int, dummies: in
         exact = exactly(FewBelow(laws, known)(ball(growth)))
         assert exact[0] <= delta <= exact[1] + HAIR
         for lift in (0.0, 0.5, -3.0):
-            assert exactly(pair_below(laws, known, growth=ball(growth), fineness=5, lift=lift))[0] <= delta
+            assert exactly(pair_below(laws, known, ball(growth), fineness=5, lift=lift))[0] <= delta
     for pair, delta in worst.items():
         laws = rows[pair[0]], rows[pair[1]]
         few = FewAbove(laws, common, people=n - 1, dummies=dummies)
         assert few.counts < MOST
         least = exactly(few(ball(growth)))
         assert least[1] >= delta
-        smooth = blanket_above(laws, common, people=n - 1, dummies=dummies, growth=ball(growth), fineness=20)
+        smooth = blanket_above(laws, common, ball(growth), people=n - 1, dummies=dummies, fineness=20)
         assert float(least[0]) - 1e-12 <= float(smooth.upper()) <= float(least[1]) * 1.1 + 1e-3
 
 
@@ -94,14 +95,16 @@ def test_two_values_are_exact(truth: Fraction, dummies: int) -> None:
         assert high - low < F(1, 10**12)
 
 
-def test_every_composition_is_in_a_block() -> None:
-    for people in (0, 5, 4321):
-        block = -(-(people + 1) // coins.BLOCKS)
-        covered = set[int]()
-        for ones, zeros in coins.compositions(people):
-            assert people - ones - zeros < block
-            covered |= set(range(ones, people - zeros + 1))
-        assert covered == set(range(people + 1))
+@pytest.mark.parametrize("people", [0, 1, 6, 75])
+@pytest.mark.parametrize("growth", [F(21, 20), F(2)])
+def test_no_composition_is_above_the_largest(people: int, growth: Fraction) -> None:
+    def at(ones: int, zeros: int) -> Any:
+        return coins.divergence([(ones, F(3, 4)), (zeros, F(1, 4)), (2, F(1, 2))], F(3, 4), ball(growth))
+
+    worst = max(exactly(at(ones, people - ones))[0] for ones in range(people + 1))
+    assert worst <= exactly(coins.largest(people, at, None))[1] <= worst + HAIR
+    for level in (worst * F(101, 100), F(1)):
+        assert worst <= exactly(coins.largest(people, at, ball(level)))[1] <= max(level, exactly(at(0, 0))[1])
 
 
 @pytest.mark.parametrize("growth", [F(11, 10), F(2)])

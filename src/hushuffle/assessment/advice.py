@@ -6,7 +6,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import tomli_w
@@ -14,6 +14,7 @@ import tomli_w
 from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, rounded
 from hushuffle.errors import InvalidInputError, NumericalError, SpecificationError, UnsupportedProtocolError
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
+from hushuffle.model.solver import Parameter, solve, verdict
 from hushuffle.questions.dp.calibration import MOST_PEOPLE
 
 _NEAREST: Final = 2
@@ -111,15 +112,18 @@ def _more_people(wishes: Wishes, miss: Miss) -> Advice | None:
     search = miss.search
     if "n" not in wishes.tables["population"] or "standard_error" not in wishes.tables["targets"]:
         return None
-    lower, many = wishes.n, _two_digits(2 * wishes.n)
-    while (advice := _with_people(wishes, search, many)) is None:
-        if many >= MOST_PEOPLE:
-            return None
-        lower, many = many, min(_two_digits(4 * many), MOST_PEOPLE)
-    while (middle := _two_digits(math.sqrt(lower * many))) < many and middle > lower:
-        attempt = _with_people(wishes, search, middle)
-        lower, many, advice = (middle, many, advice) if attempt is None else (lower, middle, attempt)
-    return advice
+    attempt = cache(lambda n: _with_people(wishes, search, n))
+    people = Parameter(
+        name="n",
+        apply=lambda n: attempt(_two_digits(n)),
+        start=2 * wishes.n,
+        easiest=MOST_PEOPLE,
+        hardest=wishes.n,
+        stride=4,
+        resolution=1e-3,
+    )
+    solution = solve(people, verdict(lambda advice: advice is not None))
+    return None if solution is None else attempt(_two_digits(solution.value))
 
 
 def _with_people(wishes: Wishes, search: Search, n: int) -> Advice | None:

@@ -24,18 +24,10 @@ from hushuffle.specification.order_setup import arranged
 
 
 def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
-    """Return the report on one deployment.
+    """Return the report on one deployment; a question without an answer becomes a row with the reason.
 
-    If a question has no answer for the mechanism, the report has a row with the reason.
-
-    Args:
-        specification: the deployment, as `hushuffle.specification.load` reads it.
-        base_folder: the folder against which relative paths of data are resolved.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: the specification does not fit the data (for example, a probability below 1/k).
+    Relative paths of data are resolved against `base_folder`. Raises `SpecificationError` if the specification does not
+    fit the data (for example, a probability below 1/k), and `DataError` if the data cannot be used.
 
     >>> from hushuffle.specification import parse
     >>> result = assess(parse('''

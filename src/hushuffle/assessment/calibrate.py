@@ -3,70 +3,29 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from hushuffle.assessment import findings
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.targets import GUESSES, Proposal
+from hushuffle.assessment.targets import GUESSES, Choice, Point
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import LEAST, error_of, least_accurate
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Finding, Population, Progress, Target, Warned, silent
-from hushuffle.numerics.roots import halved
-from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, smallest_people, with_local_epsilon
+from hushuffle.model import Bound, Finding, Progress, Target, silent
+from hushuffle.model.solver import Parameter, Requirement, log_excess
+from hushuffle.model.solver import solve as search
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
 from hushuffle.specification import Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import deployment_warnings
 
-_FEW_STEPS: Final = 24
-"""The number of bisection steps that determine a local epsilon with a relative error below one in a million."""
-
-_MOST_PEOPLE: Final = 10**9
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """The figures at one local epsilon (nats): the central epsilon at the target's delta, and the standard error.
-
-    The central epsilon covers everything that one person sends.
-    `standard_error` is the standard error of an estimated share, at the worst true share.
-    """
-
-    local_epsilon: float
-    central: Bound
-    standard_error: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choice(Proposal):
-    """The result of the calibration of one collection: the local epsilons that its targets allow.
-
-    `most` is the point with the largest local epsilon that meets the privacy targets; `binding` is the target that
-    limits it. `least` is the point with the smallest local epsilon that meets the accuracy target (None: there is no
-    such target, or no local epsilon meets it). `people` is the number of people needed for privacy and accuracy (None:
-    the present number suffices, or no number up to 10**9 does). `reports` counts all reports of one person. `targets`
-    and `warnings` are evaluated at `most`.
-    """
-
-    title: str
-    population: Population
-    deployment: str
-    epsilon: float
-    delta: float
-    standard_error: float | None
-    written: Point
-    most: Point
-    least: Point | None
-    people: int | None
-    targets: tuple[Target, ...]
-    binding: str = "epsilon"
-    reports: int = 1
-    warnings: tuple[Warned, ...] = ()
+_FINE: Final = 1e-7
+"""Relative resolution of a local epsilon."""
 
 
 def calibrate(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Choice:
@@ -92,7 +51,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     ...     shuffler = { kind = "uniform" }
     ...     targets = { delta = 1e-6, epsilon = 0.2 }
     ... '''))
-    >>> round(choice.most.local_epsilon, 3), choice.met
+    >>> round(choice.private.local_epsilon, 3), choice.met
     (1.371, True)
     """
     tell = progress or silent
@@ -110,7 +69,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     tell("looking at the other targets", 0.3)
     binding, value = _binding(specification, protocol, exposure, most.value)
     chosen = with_local_epsilon(protocol, value)
-    best = Point(local_epsilon=most.value, central=most.bound, standard_error=error_of(most.protocol))
+    best = _point(most.protocol, most.bound, local_epsilon=most.value)
     if binding != "epsilon":
         best = point_at(chosen, value, targets.delta, exposure)
     wanted = targets.standard_error
@@ -128,6 +87,7 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
                 )
     tell("comparing", 0.9)
     choice = Choice(
+        kind="noise",
         title=specification.title or "Calibration of a shuffled collection",
         population=people.population,
         deployment=protocol.describe(reports_per_person=exposure.reports),
@@ -135,8 +95,10 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         delta=targets.delta,
         standard_error=wanted,
         written=point_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
-        most=best,
-        least=None if least is None else point_at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
+        private=best,
+        accurate=None
+        if least is None
+        else point_at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
         targets=held(specification, chosen, exposure, best, people.population.least_people),
         binding=binding,
@@ -145,6 +107,48 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     )
     tell("done", 1.0)
     return choice
+
+
+def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> Choice:
+    """Return the fewest messages of each person that meet the privacy target of a specification.
+
+    Raises:
+        SpecificationError: targets.epsilon is missing, or no number of messages meets it.
+        DataError, MissingDependencyError: the data cannot be used.
+
+    >>> from hushuffle.specification import parse
+    >>> choice = calibrate_messages(parse('''
+    ...     population = { n = 1_000_000, k = 1000 }
+    ...     randomizer = { kind = "randomized-response", epsilon = "inf" }
+    ...     shuffler = { kind = "blanket-messages", p = 0.5 }
+    ...     targets = { delta = 1e-7, epsilon = 1.0 }
+    ... '''))
+    >>> round(choice.private.settings["messages"], 4), choice.met
+    (0.0523, True)
+    """
+    targets, wished = specification.targets, wished_epsilon(specification)
+    exposure, people = Exposure.of(specification), specification.population.read(base_folder)
+    protocol = build_protocol(specification, n=people.n, k=people.k)
+    calibration = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
+
+    def point(protocol: Protocol, central: Bound) -> Point:
+        tossed = protocol.shuffler.tossed
+        assert tossed is not None
+        return _point(protocol, central, messages=protocol.shuffler.own_messages, p=tossed[1])
+
+    private = point(calibration.protocol, calibration.bound)
+    return Choice(
+        kind="messages",
+        title=specification.title or "Calibration of a shuffled collection",
+        population=people.population,
+        deployment=protocol.describe(reports_per_person=exposure.reports),
+        epsilon=wished,
+        delta=targets.delta,
+        standard_error=targets.standard_error,
+        written=point(protocol, exposure.epsilon(protocol, delta=targets.delta)),
+        private=private,
+        targets=held(specification, calibration.protocol, exposure, private, people.population.least_people),
+    )
 
 
 def wished_epsilon(specification: Specification) -> float:
@@ -192,6 +196,7 @@ def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, 
         bound=exposure.epsilon(chosen, delta=delta),
         beyond=beyond,
         beyond_bound=above if above.upper > epsilon else None,
+        evaluations=2,
         epsilon=epsilon,
         delta=delta,
         protocol=chosen,
@@ -200,23 +205,18 @@ def _of_kept_reports(protocol: Protocol, exposure: Exposure, *, epsilon: float, 
 
 def _people_with(protocol: Protocol, *, standard_error: float) -> int | None:
     """Return the smallest n at which the protocol's noise meets `standard_error`; None if no n up to 10**9 does."""
-
-    def accurate(n: int) -> bool:
-        return error_of(replace(protocol, n=n)) <= standard_error
-
-    lower, many = protocol.n, _MOST_PEOPLE
-    if not accurate(many):
-        return None
-    while many - lower > 1:
-        middle = (lower + many) // 2
-        lower, many = (lower, middle) if accurate(middle) else (middle, many)
-    return many
+    crowd = replace(number_of_people(protocol.n, lambda n: replace(protocol, n=n)), resolution=0.0)
+    solution = search(crowd, Requirement(excess=lambda crowd: log_excess(error_of(crowd), standard_error)))
+    return None if solution is None else int(solution.value)
 
 
 def point_at(protocol: Protocol, local_epsilon: float, delta: float, exposure: Exposure) -> Point:
     """Return the figures of a protocol with this local epsilon."""
-    central = exposure.epsilon(protocol, delta=delta)
-    return Point(local_epsilon=local_epsilon, central=central, standard_error=error_of(protocol))
+    return _point(protocol, exposure.epsilon(protocol, delta=delta), local_epsilon=local_epsilon)
+
+
+def _point(protocol: Protocol, central: Bound, **settings: float) -> Point:
+    return Point(settings=settings, central=central, standard_error=error_of(protocol), protocol=protocol)
 
 
 def learned(specification: Specification, protocol: Protocol) -> tuple[Finding, ...]:
@@ -249,37 +249,27 @@ def _binding(specification: Specification, protocol: Protocol, exposure: Exposur
     if targets.local_epsilon is not None and targets.local_epsilon < most * exposure.total:
         # The local epsilon of the implemented probabilities is rounded up.
         binding, most = "local_epsilon", targets.local_epsilon / exposure.total * (1 - 1e-12)
-    least = _least_that_exists(protocol, most)
     for key, questions in (("guessing", GUESSES), ("reidentification", ("re-identification",))):
         limit = getattr(targets, key)
         if limit is None or exposure.total > 1:
             continue
 
-        def meets(exponent: float, limit: float = limit, questions: tuple[str, ...] = questions) -> bool:
-            rows = learned(specification, with_local_epsilon(protocol, math.exp(exponent)))
-            return all(row.figure.upper <= limit for row in rows if row.question in questions)
+        def surplus(local: float, limit: float = limit, questions: tuple[str, ...] = questions) -> float:
+            try:
+                rows = learned(specification, with_local_epsilon(protocol, local))
+            except InvalidInputError:  # the mechanism does not exist with so much noise
+                return -math.inf
+            return log_excess(max(row.figure.upper for row in rows if row.question in questions), limit)
 
-        if not meets(least):
+        least = min(LEAST, most)
+        noise = Parameter(name="local epsilon", apply=float, easiest=least, hardest=most, resolution=_FINE)
+        solution = search(noise, Requirement(excess=surplus))
+        if solution is None or surplus(solution.value) == -math.inf:
             rule = "must be a probability that some local epsilon achieves"
             unfit(f"targets.{key}", rule, f"{limit:g}", "Raise it above the probability of a blind guess.")
-        if not meets(math.log(most)):
-            binding = key
-            most = math.exp(halved(meets, good=least, bad=math.log(most), times=_FEW_STEPS))
+        if solution.value < most:
+            binding, most = key, solution.value
     return binding, most
-
-
-def _least_that_exists(protocol: Protocol, most: float) -> float:
-    """Return the logarithm of the smallest local epsilon to try: the mechanism exists with it."""
-
-    def exists(exponent: float) -> bool:
-        try:
-            with_local_epsilon(protocol, math.exp(exponent))
-        except InvalidInputError:
-            return False
-        return True
-
-    least = math.log(LEAST)
-    return least if exists(least) else halved(exists, good=math.log(most), bad=least, times=_FEW_STEPS)
 
 
 def _least(protocol: Protocol, wanted: float) -> float | None:
@@ -301,7 +291,5 @@ def _people(
         reports, rounds = exposure.reports, exposure.composed
         return excess(with_local_epsilon(crowd, noise), epsilon, delta, reports_per_person=reports, rounds=rounds)
 
-    try:
-        return smallest_people(short_of, start=protocol.n, target=epsilon)[0]
-    except InvalidInputError:
-        return None
+    solution = search(number_of_people(protocol.n, lambda n: n), Requirement(excess=short_of))
+    return None if solution is None else int(solution.value)

@@ -12,20 +12,21 @@ from typing import Any, Final
 
 import tomli_w
 
-from hushuffle.assessment.calibrate import Point, held, learned, point_at
+from hushuffle.assessment.calibrate import held, learned, point_at
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.targets import GUESSES, Proposal
+from hushuffle.assessment.targets import GUESSES, Point, Proposal
 from hushuffle.assessment.trials import error_with, least_accurate
 from hushuffle.errors import InvalidInputError, SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.model import Bound, Target, number
-from hushuffle.numerics.roots import halved
+from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.kinds import RANDOMIZERS
 
-_FEW_STEPS: Final = 10
+_FINE: Final = 1e-3
+"""Relative resolution of a local epsilon."""
 _DIGITS: Final = 4
 _HAIR: Final = 1e-3
 _SMALL: Final = 1e-3
@@ -249,15 +250,14 @@ class Search:
         targets, most = self.specification.targets, self._most_local()
         # A local epsilon of at most the target for central epsilon meets this target for any number of people.
         least = _SMALL if targets.epsilon is None else min(targets.epsilon / self.exposure.total, most) * (1 - _HAIR)
-        if self._is_private(most):
-            return most
-        if not self._is_private(least):
-            if not self._is_private(_SMALL):
-                return None
-            least, most = _SMALL, least
-        good, bad = math.log(least), math.log(most)
-        logarithm = halved(lambda exponent: self._is_private(math.exp(exponent)), good=good, bad=bad, times=_FEW_STEPS)
-        return rounded(math.exp(logarithm) * (1 - _HAIR), up=False)
+        easiest = min(_SMALL, most)
+        noise = Parameter(
+            name="local epsilon", apply=self.protocol, easiest=easiest, hardest=most, start=least, resolution=_FINE
+        )
+        solution = solve(noise, Requirement(excess=self._short))
+        if solution is None or solution.value == most:
+            return None if solution is None else most
+        return rounded(solution.value * (1 - _HAIR), up=False)
 
     def _most_local(self) -> float:
         """Return the largest local epsilon that meets targets.local_epsilon, the limit if the shuffler fails."""
@@ -269,12 +269,8 @@ class Search:
         too_much = self.exposure.local(self.protocol(most)).upper > limit
         return rounded(most * (1 - _HAIR), up=False) if too_much else most
 
-    def _is_private(self, local: float) -> bool:
-        """Return whether central epsilon and the figures of one report meet their targets at this local epsilon."""
-        return self._short(self.protocol(local)) <= 0
-
     def _short(self, protocol: Protocol) -> float:
-        """Return a number > 0 if central epsilon or a figure of one report exceeds its target, else <= 0."""
+        """Return the largest excess of central epsilon and of the figures of one report over their targets."""
         targets, short = self.specification.targets, -math.inf
         if targets.epsilon is not None:
             short = self._excess(protocol, targets.epsilon, targets.delta)
@@ -282,7 +278,7 @@ class Search:
             return short
         limits = dict.fromkeys(GUESSES, targets.guessing) | {"re-identification": targets.reidentification}
         rows = [] if self.exposure.total > 1 else learned(self.specification, protocol)
-        return short if all(row.figure.upper <= (limits[row.question] or 0) for row in rows) else 1.0
+        return max([short, *(log_excess(row.figure.upper, limits[row.question] or 0) for row in rows)])
 
     def _excess(self, protocol: Protocol, epsilon: float, delta: float) -> float:
         if self.exposure.drawn_again:

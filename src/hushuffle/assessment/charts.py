@@ -32,10 +32,9 @@ _NOISES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0)
 def privacy_charts(
     questions: Questions, protocol: Protocol, *, delta: float, central: Bound | None = None, exposure: Exposure = ONCE
 ) -> tuple[Chart, ...]:
-    """Return charts of central epsilon against n and against epsilon_0, and of the standard error against epsilon_0.
+    """Charts of central epsilon against n and against epsilon_0, and of the standard error against epsilon_0.
 
-    The number of buckets is fixed. Central epsilon covers everything that one person sends. `central` is the central
-    epsilon of the deployment, if it is already computed, for the point of the deployment in the charts.
+    The number of buckets is fixed. `central` is the deployment's own central epsilon, if it is already computed.
     """
     ask = questions.ask
     noisy = math.isfinite(protocol.randomizer.local_epsilon)
@@ -142,17 +141,17 @@ def _band(
     own: Bound | None,
     exposure: Exposure,
 ) -> Series:
-    """Return the series of central epsilon against x; at x = `here` the figure is `own`, if given."""
+    """Central epsilon against x; at x = `here` the figure is `own`, if given."""
     points = zip(x, protocols, strict=True)
     figures = (own if own is not None and at == here else exposure.epsilon(one, delta=delta) for at, one in points)
     return Series.through("released, after the shuffler", x, figures)
 
 
 def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ...]:
-    """Return charts of the success probability of an adversary against n, by mechanism and by adversary's knowledge.
+    """Charts of an adversary's success probability against n, by mechanism and by adversary's knowledge.
 
-    The result is empty if the randomizer treats values differently, or if the release shows the senders. The
-    computation takes about a second for up to 10 values and 10**5 people.
+    Empty if the randomizer treats values differently, or if the release shows the senders. Takes about a second for up
+    to 10 values and 10**5 people.
 
     >>> from hushuffle.mechanisms.shufflers import UniformShuffle
     >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=1000)
@@ -181,7 +180,7 @@ def guessing_charts(questions: Questions, protocol: Protocol) -> tuple[Chart, ..
 
 
 def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninformed: Callable[[int], Bound]) -> Chart:
-    """Return the success of an uninformed adversary against n, with noise only, with shuffling only, with both."""
+    """Success of an uninformed adversary against n, with noise only, with shuffling only, with both."""
     open_answers = RandomizedResponse(k=protocol.randomizer.inputs, epsilon=math.inf)
     bare = replace(protocol, randomizer=open_answers)
     return Chart(
@@ -207,7 +206,7 @@ def _by_mechanism(protocol: Protocol, sizes: Sequence[int], truth: float, uninfo
 
 
 def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable[[int], Bound]) -> Chart:
-    """Return the success of adversaries who know none, a tenth or all of the other answers, against n."""
+    """Success of adversaries who know none, a tenth or all of the other answers, against n."""
 
     def knowing(adversary: Callable[[int], Informed | Strong]) -> Callable[[int], Bound]:
         return lambda n: qif.quick_vulnerability(replace(protocol, n=n), adversary=adversary(n))
@@ -232,7 +231,7 @@ def _by_knowledge(protocol: Protocol, sizes: Sequence[int], uninformed: Callable
 
 
 def _here(protocol: Protocol, sizes: Sequence[int]) -> float | None:
-    """Return the deployment's n if it is within the range of the chart, else None."""
+    """The deployment's n if it is within the range of the chart, else None."""
     return float(protocol.n) if protocol.n <= sizes[-1] else None
 
 

@@ -17,7 +17,7 @@ _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
 def choice_report(choices: Choices) -> Report:
-    """Return the report on the result of `choose`; row i of its table describes the deployment in specification file i.
+    """The report on the result of `choose`; row i describes the deployment in specification file i.
 
     >>> from hushuffle.assessment.choose import choose
     >>> wishes = {"population": {"n": 900, "k": 2}, "targets": {"delta": 1e-6, "standard_error": 0.03}}
@@ -38,7 +38,7 @@ def choice_report(choices: Choices) -> Report:
 
 
 def specifications(choices: Choices) -> dict[str, str]:
-    """Return a mapping from file name to specification (TOML), for every row of the report's table."""
+    """Maps a file name to a specification (TOML), for every row of the report's table."""
     return {
         f"{place}-{row.mechanism.partition(' (')[0].replace(' ', '-')}.toml": row.specification
         for place, row in enumerate(choices.rows, start=1)
@@ -66,7 +66,7 @@ def _answers(choices: Choices) -> Iterator[str]:
 
 
 def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:
-    """Yield one warning that names all deployments whose standard error exceeds 1/k; none if there are none.
+    """One warning that names all deployments whose standard error exceeds 1/k; none if there are none.
 
     >>> list(useless({"row 1": 0.01, "row 2": 0.53}, 4))
     ['The standard error of row 2 is larger than an even share (1/4 = 0.25): most shares cannot be estimated.']

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProto
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse, SubsetSelection
 from hushuffle.model import Population, Progress, Table, notebook, number, silent
-from hushuffle.numerics.roots import farthest
+from hushuffle.model.solver import Parameter, solve, verdict
 from hushuffle.specification import ReachPopulation, Specification, parse
 from hushuffle.specification._base import unfit
 from hushuffle.specification.reading import read_text, text_of
@@ -276,14 +277,11 @@ def _central_alone(miss: Miss) -> bool:
 
 def _scrambled(search: Search, most: int) -> Candidate | Miss:
     """Return the deployment of the same mechanism with the fewest sufficient dummies (up to `most`), or a `Miss`."""
-    powers = [power for power in range(most.bit_length()) if _FACTOR**power <= most]
-    results: dict[int, Candidate | Miss] = {}
-
-    def enough(power: int) -> bool:
-        results[power] = result = _run(with_dummies(search, _FACTOR**power))
-        return isinstance(result, Candidate) or not _central_alone(result)
-
-    return results[farthest(enough, good=powers[-1], bad=-1)] if enough(powers[-1]) else results[powers[-1]]
+    last = max(power for power in range(most.bit_length()) if _FACTOR**power <= most)
+    result = cache(lambda power: _run(with_dummies(search, _FACTOR ** int(power))))
+    powers = Parameter(name="power", apply=result, easiest=last, hardest=0, start=last, whole=True, resolution=0)
+    solution = solve(powers, verdict(lambda tried: isinstance(tried, Candidate) or not _central_alone(tried)))
+    return result(last if solution is None else solution.value)
 
 
 def _ranked(candidates: list[Candidate]) -> tuple[Candidate, ...]:

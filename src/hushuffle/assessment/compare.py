@@ -42,7 +42,7 @@ _COLLUDING: Final = "central epsilon, {:,} colluders"
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """One compared deployment: its file name, its specification as tables, its assessment, and `facts` by row name."""
+    """A compared deployment: file name, specification as tables, assessment, and `facts` by row name."""
 
     name: str
     plain: Mapping[str, Any]
@@ -51,7 +51,7 @@ class Compared:
 
     @property
     def figures(self) -> dict[str, Bound]:
-        """The figures by question; "guessing" is the success rate of the most successful adversary."""
+        """By question; "guessing" is the success rate of the most successful adversary."""
         findings = self.report.findings
         figures = {one.question: one.figure for one in findings if one.question not in GUESSES}
         guessed = strongest(findings)
@@ -62,15 +62,6 @@ def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | Non
     """Assess several deployments, each of one column or of one sum; errors are predicted, collections are not run.
 
     If a sum is specified with a number of colluders, the other deployments are assessed with the same number.
-
-    Args:
-        files: the names of two TOML files or more.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        InvalidInputError: fewer than two files.
-        SpecificationError: a file is invalid, or has several columns.
-        DataError, MissingDependencyError: the data cannot be used.
     """
     paths = [Path(file) for file in files]
     _checks.integer("len(files)", len(paths), low=2)
@@ -142,7 +133,7 @@ def _of_sum(name: str, specification: SumSpecification, folder: Path, colluders:
 
 
 def _rounds(rounds: int, exposure: Exposure) -> dict[str, Cell]:
-    """Return the number of rounds, and whether the reports of several rounds are fresh."""
+    """The number of rounds, and whether the reports of several rounds are fresh."""
     if rounds == 1:
         return {"rounds": "1", "reports": "one round"}
     reports = f"memoized, value {exposure.stays}" if exposure.memoised else "fresh in every round"
@@ -154,7 +145,7 @@ def _numbers(grid: NumberGrid) -> str:
 
 
 def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
-    """Return table rows on what a person sends in all rounds together: `times` reports, their messages and bits."""
+    """What a person sends in all rounds together: `times` reports, their messages and bits."""
     return {
         "bits of a report": f"{bits:.4g}",
         "reports of each person": f"{times:,}",
@@ -164,7 +155,7 @@ def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
 
 
 def _errors(of_mean: float, n: int) -> dict[str, Cell]:
-    """Return the standard errors of the mean and the sum, in the unit of the numbers."""
+    """Standard errors of the mean and the sum, in the unit of the numbers."""
     errors = {"mean": of_mean, "sum": of_mean * n}
     return {
         f"standard error of the {name}": Bound(lower=0.0, upper=error, kind="upper", unit="")
@@ -173,7 +164,7 @@ def _errors(of_mean: float, n: int) -> dict[str, Cell]:
 
 
 def comparison_report(compared: Sequence[Compared]) -> Report:
-    """Return a report with a table of figures and a table of the keys in which the specifications differ."""
+    """A table of figures, and a table of the keys in which the specifications differ."""
     return Report(
         title="Deployments compared",
         key="comparison",
@@ -209,7 +200,6 @@ def _one(path: Path) -> Specification | SumSpecification:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return a short, distinct name for each file."""
     names = [path.stem for path in paths]
     return names if len(set(names)) == len(names) else [f"{place}. {name}" for place, name in enumerate(names, start=1)]
 
@@ -232,7 +222,7 @@ def _caption(compared: Sequence[Compared]) -> str:
 def _table(
     key: str, title: str, rows: Iterator[tuple[str, list[Cell]]], compared: Sequence[Compared], *, caption: str = ""
 ) -> Table:
-    """Return a table with one column for each deployment; the last column marks rows whose values differ."""
+    """One column for each deployment; the last column marks rows whose values differ."""
     return Table(
         key=key,
         title=title,
@@ -284,7 +274,7 @@ def _held(target: Target | None) -> str:
 
 
 def _changes(compared: Sequence[Compared]) -> list[Table]:
-    """Return a table of the specification keys whose values differ; no table if the specifications are equal."""
+    """The specification keys whose values differ; no table if the specifications are equal."""
     plain = [dict(_flat(one.plain)) for one in compared]
     keys = sorted({key for one in plain for key in one})
     rows = [

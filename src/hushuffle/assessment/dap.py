@@ -37,7 +37,6 @@ class Vdaf:
 
     @property
     def name(self) -> str:
-        """The name of the function in the VDAF draft."""
         return "Prio3Histogram" if self.max_weight is None else "Prio3MultihotCountVec"
 
     @property
@@ -59,7 +58,7 @@ class Vdaf:
 
 
 def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
-    """Return why DAP does not support a collection (rule, value, hint for `shuffler.kind`); None if it does."""
+    """Why DAP does not support a collection (rule, value, hint for `shuffler.kind`); None if it does."""
     shuffler = protocol.shuffler
     if shuffler.reveals is not Reveals.SUMS:
         return "must be secure-aggregation", shuffler.describe(), "DAP releases nothing but sums of reports."
@@ -73,7 +72,7 @@ def refusal(protocol: Protocol) -> tuple[str, str, str] | None:
 
 
 def vdaf(protocol: Protocol) -> Vdaf:
-    """Return the VDAF whose aggregate result equals the result of `protocol.sums`.
+    """The VDAF whose aggregate result equals the result of `protocol.sums`.
 
     >>> import hushuffle as hs
     >>> votes = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.SecureAggregation(), n=9)
@@ -86,9 +85,9 @@ def vdaf(protocol: Protocol) -> Vdaf:
 
 
 def task(protocol: Protocol, *, batch: int, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a DAP task that a collection determines, and the assumptions of its certificate.
+    """Settings of a DAP task that a collection determines, and the assumptions of its certificate.
 
-    `batch` is the smallest batch size for which the guarantee holds. `asked` states the `reports_per_person` and the
+    `batch` is the smallest batch size for which the guarantee holds; `asked` has the `reports_per_person` and the
     `rounds` that the guarantee covers.
     """
     instance = vdaf(protocol)

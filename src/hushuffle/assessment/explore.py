@@ -70,18 +70,9 @@ def explore(
     """Return the figures of a deployment for varied people, values, noise, delta, dummies and colluders.
 
     Figures at the points of a grid equal those of `assess`; docs/theory/more-and-less.md proves the bounds between
-    grid points. Values in the data are not used: only people and categories are counted.
-
-    Args:
-        specification: the name of a TOML file, or the result of `hushuffle.specification.load`.
-        base_folder: the folder against which relative paths of data are resolved; that of the file by default.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        SpecificationError: the file is wrong, or is about several columns, the order of records, or reach; or clients
-            add neither noise nor messages; or values with memoized reports change.
-        DataError, MissingDependencyError: the data cannot be used.
-        InvalidInputError: `specification` is neither a file name nor a specification.
+    grid points. Values in the data are not used: only people and categories are counted. Raises `SpecificationError`
+    for several columns, the order of records, or reach; if clients add neither noise nor messages; or if values with
+    memoized reports change.
 
     >>> from hushuffle.specification import parse
     >>> found = explore(parse('''
@@ -146,7 +137,6 @@ def _one(path: Path) -> Specification:
 
 
 def _refuse(specification: Specification) -> None:
-    """Raise SpecificationError for deployments that the page with sliders does not support."""
     if isinstance(specification.population, ReachPopulation):
         hint = "Run assess for the charts of a reach study."
         unfit("population", "must be people with one value each for explore", "a study of reach", hint)
@@ -175,7 +165,7 @@ def _axis(key: str, title: str, stops: Iterable[float], own: float, *, ordered: 
 
 
 def _rounded(value: float) -> int:
-    """Return `value` as a whole number with two significant digits."""
+    """Two significant digits."""
     return round(float(f"{value:.2g}"))
 
 
@@ -232,7 +222,7 @@ def _noise(own: Protocol) -> Axis:
 
 
 def _beyond(chosen: float) -> set[float]:
-    """Return additional local epsilons, so that the slider has stops below and above the deployment's value.
+    """Additional local epsilons, so that the slider has stops below and above the deployment's value.
 
     >>> sorted(_beyond(8.0)), sorted(_beyond(0.25)), sorted(_beyond(2.0))
     ([10.0, 12.0, 16.0], [0.0625, 0.125], [])
@@ -249,14 +239,14 @@ def _dummies(own: Protocol, *, memoised: bool) -> Axis:
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     random = own.shuffler.dummy_law is not None
     if random or own.shuffler.reveals is not Reveals.MULTISET:
-        reason = "The shuffler draws their number at random." if random else "This shuffler adds no dummies."
+        reason = "The shuffler draws the number of dummies at random." if random else "This shuffler adds no dummies."
         return Axis(key="dummies", title=title, stops=(float(own.shuffler.expected_dummies),), reason=reason)
     stops = {0, *(_rounded(own.n * share) for share in _DUMMIES)}
     return _axis("dummies", title, stops, own.shuffler.dummies)
 
 
 def _messages(own: Protocol) -> Axis:
-    """Return the slider for additional messages: p up to 1 with the same trials, then more trials at p = 1."""
+    """The slider for additional messages: p up to 1 with the same trials, then more trials at p = 1."""
     shuffler, title = own.shuffler, "Additional messages of each person"
     here, trials = shuffler.own_messages, shuffler.most_messages
     ordered = shuffler.value_law is None
@@ -270,7 +260,7 @@ def _messages(own: Protocol) -> Axis:
 
 
 def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...], tuple[Unanswered, ...]]:
-    """Return the figures of the randomizers, and the reason if shares cannot be estimated."""
+    """The figures of the randomizers, and the reason if shares cannot be estimated."""
     devices, reason = [], ""
     for k in axes.k.stops:
         for epsilon in axes.epsilon.stops:
@@ -297,7 +287,7 @@ def _devices(deployments: Deployments, axes: _Axes) -> tuple[tuple[Device, ...],
 
 
 def _variances(deployments: Deployments, k: int, epsilon: float, sent: float) -> tuple[tuple[float, float, float], ...]:
-    """Return (a, b, c) for share 0 and for the worst share: the variance of a share is a/n + (b dummies + c)/n**2.
+    """(a, b, c) for share 0 and for the worst share: the variance is a/n + (b dummies + c)/n**2.
 
     If people send additional messages, the variance is that with `sent` messages of each person, and b is 0.
     """

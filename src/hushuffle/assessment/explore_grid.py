@@ -41,8 +41,8 @@ _REFUSED: Final = (InvalidInputError, NumericalError, UnsupportedProtocolError)
 class Deployments:
     """Computes variants of a deployment with other parameters.
 
-    `movable` states that the number of dummies can be varied. `sends` states that people send additional messages; then
-    `dummies` counts the additional messages of each person, and all `people` are honest.
+    `movable`: the number of dummies can be varied. `sends`: people send additional messages; then `dummies` counts the
+    additional messages of each person, and all `people` are honest.
     """
 
     specification: Specification
@@ -78,11 +78,9 @@ class Deployments:
         return hidden and self.exposure.alone and (symmetric is None or k > 2)
 
     def randomizer(self, k: int, epsilon: float) -> Mechanism:
-        """Return the deployment's randomizer with k values and local epsilon `epsilon`, and its other settings."""
         return _randomizer(self, k, epsilon)
 
     def protocol(self, *, k: int, people: int, epsilon: float, dummies: float) -> Protocol:
-        """Return the protocol with this number of values, people and dummies, and this local epsilon."""
         shuffler = self.own.shuffler
         if self.movable:
             shuffler = Scrambler(dummies=int(dummies)) if dummies else UniformShuffle()
@@ -91,7 +89,6 @@ class Deployments:
         return Protocol(randomizer=self.randomizer(k, epsilon), shuffler=shuffler, n=people)
 
     def shuffler(self, k: int, messages: float) -> Shuffler:
-        """Return the shuffler for k values with which each person sends `messages` additional messages."""
         own = self.own
         if k != own.randomizer.inputs:
             own = replace(own, randomizer=self.specification.randomizer.build(k))
@@ -99,11 +96,11 @@ class Deployments:
         return own.shuffler if here else with_messages(own, messages).shuffler
 
     def trusted(self, n: int) -> int:
-        """Return how many of n people are honest by the shuffler's settings, without the colluders subtracted."""
+        """How many of n people are honest by the shuffler's settings, without the colluders subtracted."""
         return self.own.shuffler.secret(n)[0]
 
     def local(self, k: int, epsilon: float) -> Bound:
-        """Return the local epsilon (nats) of all reports and messages of one person."""
+        """Local epsilon (nats) of all reports and messages of one person."""
         return self.exposure.local(replace(self.own, randomizer=self.randomizer(k, epsilon)))
 
 
@@ -115,7 +112,7 @@ def _randomizer(deployments: Deployments, k: int, epsilon: float) -> Mechanism:
 
 
 def takes_long(own: Protocol, exposure: Exposure) -> bool:
-    """Return whether one figure of the deployment may take a second to compute."""
+    """Whether one figure of the deployment may take a second to compute."""
     drawn = own.shuffler.dummy_law is not None and not own.truthful
     return own.reveals is Reveals.SUMS or drawn or not exposure.alone
 
@@ -132,7 +129,6 @@ class _Place:
 def adversaries(
     deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Axis, dummies: Axis, *, tell: Progress
 ) -> tuple[Adversary, ...]:
-    """Return the adversaries with their figures at all points of the grid."""
     places = list(dict.fromkeys(_places(deployments, n, k, epsilon, delta, dummies)))
     single = "" if deployments.exposure.total == 1 else _SEVERAL
     central = Adversary(
@@ -180,7 +176,7 @@ def adversaries(
 
 
 def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Axis, dummies: Axis) -> Iterator[_Place]:
-    """Yield the grid points: the deployment itself, then n with epsilon, then fewer points for other parameters."""
+    """The grid points: the deployment itself, then n with epsilon, then fewer points for other parameters."""
     quick, slow, own_k = deployments.quick, deployments.slow, int(k.stops[k.start])
     own, noise, hidden = int(n.stops[n.start]), epsilon.stops[epsilon.start], dummies.stops[dummies.start]
     sizes = _sizes(deployments, n, 2 if quick else 6 if slow else 4)
@@ -216,7 +212,7 @@ def _places(deployments: Deployments, n: Axis, k: Axis, epsilon: Axis, delta: Ax
 def _messages(
     deployments: Deployments, own: int, n: Axis, k: Axis, epsilon: Axis, delta: Axis, messages: Axis
 ) -> Iterator[_Place]:
-    """Yield grid points of n and the number of messages: all numbers if quick, else the first, own and last."""
+    """Grid points of n and the number of messages: all numbers if quick, else the first, own and last."""
     noise, own_k, quick = epsilon.stops[epsilon.start], int(k.stops[k.start]), deployments.quick
     sizes = _sizes(deployments, n, _FINE if quick else 6)
     selected = {messages.stops[0], messages.stops[messages.start], messages.stops[-1]}
@@ -241,7 +237,7 @@ def _box(
 
 
 def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
-    """Return the numbers of people to compute: every `step`-th stop, and smaller numbers, which colluders lead to."""
+    """Numbers of people to compute: every `step`-th stop, and smaller numbers, which colluders lead to."""
     least = max(_FEWEST, deployments.exposure.reports)
     stops = {int(stop) for place, stop in enumerate(n.stops) if (place - n.start) % step == 0}
     fewer = (n.stops[0] / times for times in ((3, 10) if step <= _FINE else (10,)))
@@ -250,7 +246,7 @@ def _sizes(deployments: Deployments, n: Axis, step: int) -> list[int]:
 
 
 def _noises(epsilon: Axis, wanted: tuple[float, ...]) -> list[float]:
-    """Return the local epsilons of the grid: all stops if no bounds between stops are proven, else `wanted` ones."""
+    """Local epsilons of the grid: all stops if no bounds between stops are proven, else `wanted` ones."""
     if not epsilon.ordered:
         return list(epsilon.stops)
     stops = {epsilon.stops[0], epsilon.stops[-1], epsilon.stops[epsilon.start], *wanted}
@@ -265,7 +261,7 @@ def _asked(
     tell: Progress,
     share: tuple[float, float],
 ) -> Adversary:
-    """Return the adversary with its figures at all grid points, or with the reason why there are none."""
+    """The adversary with its figures at all grid points, or with the reason why there are none."""
     points: list[GridPoint] = []
     start, end = share
     for done, place in enumerate(places):
@@ -297,7 +293,7 @@ def _central(deployments: Deployments, place: _Place) -> Iterator[Bound]:
 
 
 def _about(protocol: Protocol, pure: float, delta: float) -> float:
-    """Return an approximate central epsilon (nats) at which a search starts."""
+    """Approximate central epsilon (nats) at which a search starts."""
     law = protocol.shuffler.dummy_law
     typical = protocol if law is None else protocol.with_dummies(law.middle)
     try:
@@ -325,7 +321,7 @@ _RESOLUTION: Final = 3e-4
 
 
 def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
-    """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
+    """Certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
 
     A search approximates epsilon, without proof. Then a lower and an upper bound near this value are verified on the
     curve. If no bound within a fifth of the value is proven, the result is that of `dp.epsilon`.
@@ -348,7 +344,7 @@ def near_ends(curve: PrivacyCurve, delta: float, guess: float) -> Bound:
 
 
 def _crossing(law: PrivacyCurve, delta: float, guess: float, high: float) -> float:
-    """Return the approximate epsilon at which the privacy curve equals delta; the result is not a bound."""
+    """Approximate epsilon at which the privacy curve equals delta; the result is not a bound."""
 
     def excess(exponent: float) -> float:
         place = math.exp(exponent)

@@ -69,7 +69,7 @@ def parts(deployments: Deployments, people: People, ks: Sequence[float], message
 
 
 def _population(given: dict[str, Any], people: People, k: int) -> dict[str, Any]:
-    """Return the table [population] without data; if k is unchanged, the categories keep their names."""
+    """Without data; if k is unchanged, the categories keep their names."""
     if "low" in given and "levels" in given:
         values = {key: given[key] for key in ("kind", "low", "high", "levels")}
     else:
@@ -81,7 +81,7 @@ def _population(given: dict[str, Any], people: People, k: int) -> dict[str, Any]
 
 
 def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
-    """Return the table [randomizer] with the mechanism's settings and a mark in place of epsilon."""
+    """The mechanism's settings, with a mark in place of epsilon."""
     chosen = deployments.own.randomizer.chosen_epsilon
     section = deployments.specification.randomizer
     if chosen is None:
@@ -92,7 +92,7 @@ def _randomizer(deployments: Deployments, k: int) -> dict[str, Any]:
 
 
 def _sending(deployments: Deployments, given: dict[str, Any], k: int, messages: Sequence[float]) -> list[str]:
-    """Return the table [shuffler] for each number of additional messages."""
+    """The table [shuffler] for each number of additional messages."""
     texts = []
     for number in messages:
         shuffler = deployments.shuffler(k, number)
@@ -103,7 +103,7 @@ def _sending(deployments: Deployments, given: dict[str, Any], k: int, messages: 
 
 
 def _text(tables: dict[str, Any]) -> str:
-    """Return tables as TOML in which numbers are replaced by marks: names between NULs, which TOML cannot contain."""
+    """TOML in which numbers are replaced by marks: names between NULs, which TOML cannot contain."""
     text = tomli_w.dumps(tables)
     for name, number in {**_MARKS, "colluders": _COLLUDERS}.items():
         text = text.replace(str(number), f"\0{name}\0")

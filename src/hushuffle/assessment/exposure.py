@@ -41,7 +41,6 @@ class Exposure:
 
     @classmethod
     def of(cls, specification: Specification, *, k: int = sys.maxsize) -> Exposure:
-        """Return the exposure of each person in the deployment of a specification, with k values."""
         return cls(
             reports=specification.population.most,
             rounds=specification.rounds or 1,
@@ -52,7 +51,6 @@ class Exposure:
 
     @property
     def alone(self) -> bool:
-        """Whether each person sends one report, once."""
         return self.reports == self.rounds == 1
 
     @property
@@ -69,8 +67,7 @@ class Exposure:
     def composed(self) -> int:
         """The number of rounds that must be composed, as if all reports were fresh, to cover all rounds.
 
-        Raises:
-            SpecificationError: reports are memoized and values may change, so there is no such number.
+        Raises `SpecificationError` if reports are memoized and values may change, since there is no such number.
         """
         if self.drawn_again:
             hint = f"A local epsilon of targets.epsilon / {self.total:,} meets the target for any number of people."
@@ -120,11 +117,11 @@ class Exposure:
         return f"Even with your name on them, {reports} change"
 
     def once(self, protocol: Protocol) -> Protocol | PrivacyCurve:
-        """Return one round as a protocol or privacy curve for composition; it covers all reports of one person."""
+        """One round as a protocol or privacy curve for composition; it covers all reports of one person."""
         return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
 
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
-        """Return the central epsilon (nats) of all reports of one person together, and the argument that proves it."""
+        """Central epsilon (nats) of all reports of one person together, and the argument that proves it."""
         question = Question.of(protocol, self.reports, rounds=self.rounds)
         if self.memoised:
             question = wave_question(protocol, self.rounds, changes=self.values - 1)
@@ -132,23 +129,22 @@ class Exposure:
         return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 
     def epsilon(self, protocol: Protocol, *, delta: float) -> Bound:
-        """Return the central epsilon (nats) of all reports of one person together."""
+        """Central epsilon (nats) of all reports of one person together."""
         return self.guarantee(protocol, delta=delta)[0]
 
     def together(self, protocols: Sequence[Protocol], *, delta: float) -> Bound:
-        """Return the central epsilon (nats) of all columns together; memoized reports require a single column."""
+        """Central epsilon (nats) of all columns together; memoized reports require a single column."""
         if self.memoised:
             return self.epsilon(protocols[0], delta=delta)
         return dp.compose([(self.once(protocol), self.rounds) for protocol in protocols], delta=delta)
 
     def local(self, protocol: Protocol) -> Bound:
-        """Return the local epsilon (nats) of all reports of one person, which is the sum over the reports."""
+        """Local epsilon (nats) of all reports of one person, which is the sum over the reports."""
         single = dp.local_epsilon(protocol, reports_per_person=self.reports)
         return Bound.exact(times_upwards(single.upper, self.total // self.reports), unit="nats")
 
 
 ONCE: Final = Exposure()
-"""The exposure of a person who sends one report in one round."""
 
 
 _MOST: Final = 1000.0
@@ -156,7 +152,7 @@ _NAMES: Final = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
 
 
 def factor(epsilon: float) -> str:
-    """Return in words the largest factor by which epsilon changes odds; "" if it exceeds 1,000.
+    """The largest factor by which epsilon changes odds, in words; "" if it exceeds 1,000.
 
     >>> factor(0.5), factor(104.0)
     ('a factor 1.649', '')
@@ -165,7 +161,7 @@ def factor(epsilon: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """Return a small probability in words, rounded up.
+    """A small probability in words, rounded up.
 
     >>> chance(1e-6), chance(3e-7), chance(0.02), chance(0.7)
     ('one in a million', 'one in 3,333,333', 'one in 50', '0.7')

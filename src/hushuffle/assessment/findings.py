@@ -50,7 +50,7 @@ class Questions:
         self.unanswered: list[Unanswered] = []
 
     def ask(self, question: str, topic: str, answer: Callable[[], Answer]) -> Answer | None:
-        """Return the result of `answer()`; return None if the mechanism or numerical precision allows no answer."""
+        """None if the mechanism or numerical precision allows no answer."""
         try:
             return answer()
         except (UnsupportedProtocolError, NumericalError) as refusal:
@@ -67,7 +67,7 @@ def learned(
     delta: float,
     exposure: Exposure = ONCE,
 ) -> tuple[Finding, ...]:
-    """Return a finding for each adversary; `questions` records the questions without an answer.
+    """A finding for each adversary; `questions` records the questions without an answer.
 
     Figures cover everything that one person sends. Questions about a single report have no answer if a person sends
     several reports.
@@ -95,14 +95,14 @@ def learned(
 
 
 def _linked(protocol: Protocol, exposure: Exposure) -> Protocol:
-    """Return the protocol; raise an error if a person sends several different reports (no re-identification figure)."""
+    """Raises an error if a person sends several different reports (no re-identification figure)."""
     if exposure.total > 1:
         unsupported(f"Re-identification is analysed for one report per person; the release covers {exposure.words}.")
     return protocol
 
 
 def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> Finding:
-    """Return the finding on the central guarantee, against a strong adversary that sees the release."""
+    """The central guarantee, against a strong adversary that sees the release."""
     bound, proof = exposure.guarantee(protocol, delta=delta)
     telling = _telling(protocol, delta) if math.isinf(bound.upper) and _bare(protocol) else ""
     if telling:
@@ -128,7 +128,7 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
 
 
 def _bare(protocol: Protocol) -> bool:
-    """Return whether the release consists of the people's reports only, without dummies or additional messages."""
+    """Whether the release consists of the people's reports only, without dummies or additional messages."""
     shuffler = protocol.shuffler
     if shuffler.dummy_law is not None or shuffler.value_law is not None or shuffler.own_messages or shuffler.dummies:
         return False
@@ -136,9 +136,9 @@ def _bare(protocol: Protocol) -> bool:
 
 
 def _telling(protocol: Protocol, delta: float) -> str:
-    """Return a sentence on a report that one answer sends with probability > delta and another never sends, or "".
+    """A sentence on a report that one answer sends with probability > delta and another never sends, or "".
 
-    The sentence applies to a randomizer given as a matrix; answers and reports are counted from 1.
+    It applies to a randomizer given as a matrix; answers and reports are counted from 1.
     """
     if not isinstance(protocol.randomizer, MatrixRandomizer):
         return ""
@@ -154,7 +154,7 @@ def _telling(protocol: Protocol, delta: float) -> str:
 
 
 def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate | None:
-    """Return a certificate of lower and upper bounds; None if certificates do not support the protocol."""
+    """None if certificates do not support the protocol."""
     try:
         return certified(protocol, bound, delta=delta)
     except UnsupportedProtocolError:
@@ -162,7 +162,7 @@ def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate 
 
 
 def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
-    """Return the finding on the local guarantee, which holds even if the shuffler is compromised or colludes."""
+    """The local guarantee, which holds even if the shuffler is compromised or colludes."""
     bound, sums = exposure.local(protocol), protocol.shuffler.reveals is Reveals.SUMS
     if math.isinf(bound.upper):
         failure = "all servers collude" if sums else "the shuffler fails"
@@ -184,7 +184,7 @@ def local(protocol: Protocol, *, exposure: Exposure = ONCE) -> Finding:
 
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return the finding for one adversary: the probability that it guesses the target's answer correctly."""
+    """The probability that one adversary guesses the target's answer correctly."""
     bound = qif.vulnerability(protocol, adversary=adversary)
     proof = (
         "upper bound for any adversary with a uniform prior: the smaller of the one-report bound and the "
@@ -198,7 +198,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 
 
 def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: str, source: str) -> Finding:
-    """Return a finding that bounds the success of guessing `what` from `source` by the central guarantee."""
+    """Bounds the success of guessing `what` from `source` by the central guarantee."""
     if central is None:
         unsupported("The bound needs the central epsilon of all reports together, which could not be computed.")
     bound = guarantee_vulnerability(protocol.randomizer.inputs, epsilon=central.bound.upper, delta=delta)
@@ -213,7 +213,7 @@ def guessed(protocol: Protocol, *, central: Finding | None, delta: float, what: 
 
 
 def identified(protocol: Protocol) -> Finding:
-    """Return the finding on the probability that a re-identification adversary names the sender of one report."""
+    """The probability that a re-identification adversary names the sender of one report."""
     honest = protocol.secret
     error, blind = pie.bayes_error(protocol), 1 / honest.n
     among = "" if honest is protocol else " among honest people"
@@ -236,7 +236,7 @@ def identified(protocol: Protocol) -> Finding:
 
 
 def identity_information(protocol: Protocol) -> Finding:
-    """Return the finding on the information (bits) that one report reveals about the identity of its sender."""
+    """The information (bits) that one report reveals about the identity of its sender."""
     honest = protocol.secret
     if honest is not protocol and honest.n == 1:
         unsupported("Only one person is honest: an adversary who colludes with all others knows this person's report.")
@@ -258,21 +258,19 @@ def identity_information(protocol: Protocol) -> Finding:
 
 
 def _often(bound: Bound) -> str:
-    """Return a probability as a percentage, rounded in the same direction as the figure in the report."""
+    """A probability as a percentage, rounded in the same direction as the figure in the report."""
     return percent(bound.upper) if bound.kind == "exact" else f"at most {percent(bound.upper, up=True)}"
 
 
 def _worst(written: Callable[..., str], bound: Bound) -> str:
-    """Return the figure for the worst population as text, formatted by `written` and rounded as in the report."""
+    """The figure for the worst population, formatted by `written` and rounded as in the report."""
     exact = bound.kind == "exact"
     return f"up to {written(bound.upper)}" if exact else f"at most {written(bound.upper, up=True)}"
 
 
 def central_bound(findings: Iterable[Finding]) -> Bound | None:
-    """Return the central epsilon in the findings; None if no finding has it."""
     return next((finding.bound for finding in findings if finding.question == "central-dp"), None)
 
 
 def hides_senders(protocol: Protocol) -> bool:
-    """Return whether the release hides the senders of reports."""
     return protocol.shuffler.reveals is not Reveals.SENDERS

@@ -19,7 +19,7 @@ _TOPIC: Final = "Memoized reports against fresh reports"
 
 
 def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Return a table of epsilon over all rounds with memoized and with fresh reports; () if reports are fresh."""
+    """Epsilon over all rounds with memoized and with fresh reports; () if reports are fresh."""
     if not exposure.memoised:
         return ()
 
@@ -30,7 +30,7 @@ def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exp
 
 
 def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Return a table of epsilon over all rounds with memoized and with fresh reports; () for a single round."""
+    """Epsilon over all rounds with memoized and with fresh reports; () for a single round."""
     if exposure.rounds == 1 or exposure.reports > 1:
         return ()
 
@@ -64,7 +64,7 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
 
 
 def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tuple[Finding, ...]:
-    """Return a finding on how likely an adversary detects that a value changed; () without memoized reports."""
+    """How likely an adversary detects that a value changed; () without memoized reports."""
     if not exposure.memoised:
         return ()
     bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, Wishes, rounded
 from hushuffle.assessment.messages import with_messages
 from hushuffle.assessment.trials import error_of
 from hushuffle.errors import SpecificationError
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.mechanisms.shufflers._per_value import MOST
+from hushuffle.mechanisms.shufflers.base import MOST
 from hushuffle.mechanisms.shufflers.blanket_messages import MOST_TRIALS
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
 from hushuffle.model import number
-from hushuffle.numerics.roots import farthest, halved
-from hushuffle.questions.dp.calibration import narrowed
+from hushuffle.model.solver import Parameter, Requirement, solve, verdict
 from hushuffle.specification import Specification
 
 _RARE: Final = 1e-15
@@ -30,7 +30,8 @@ _SOME: Final = 1e-9
 _SENT: Final = {"blanket-messages": "blanket messages", "fakes-per-value": "fakes of each value"}
 _READABLE: Final = "Reports equal the answers: without the shuffler there is no local epsilon."
 _NO_MESSAGES: Final = "Additional messages are not allowed (most_messages)."
-_STEPS: Final = 30
+_FINE: Final = 1e-8
+"""Relative resolution of a number of messages."""
 
 _MANY: Final = 10_000
 """Hashed reports are tried if there are at least this many values."""
@@ -121,23 +122,29 @@ class MessageSearch(Search):
         """Return [shuffler] with the fewest messages that meet the privacy targets, rounded up; None if none do."""
         local, (most, top) = self._local, self._largest
 
-        def short(trials: int, p: float) -> float:
-            return self._short(self.protocol(local, self._table(trials, p)))
+        def behind(trials: float, p: float) -> Protocol:
+            return self.protocol(local, self._table(int(trials), p))
 
-        trials, lower = 1, 0
-        while short(trials, top) > 0:
-            if trials >= most:
-                return None
-            lower, trials = trials, min(2 * trials, most)
-        trials = farthest(lambda tried: short(tried, top) <= 0, good=trials, bad=lower)
+        private = Requirement(excess=self._short)
+        number = Parameter(
+            name="trials",
+            apply=lambda trials: behind(trials, top),
+            easiest=most,
+            hardest=1,
+            stride=2,
+            whole=True,
+            resolution=0,
+        )
+        fewest = solve(number, private)
+        if fewest is None:
+            return None
+        trials = int(fewest.value)
         if self.shuffler["kind"] == "scrambler":
             return self._table(trials, top)
-        good, bad = top, top / 4
-        while bad > _RARE and short(trials, bad) <= 0:
-            good, bad = bad, bad / 4
-        if bad > _RARE:
-            good, _ = narrowed(lambda p: max(short(trials, p), -1e6), good, bad, whole=False)
-        return self._table(trials, min(rounded(good, up=True), top))
+        rare = Parameter(name="p", apply=partial(behind, trials), easiest=top, hardest=_RARE, start=top, stride=4)
+        rarest = solve(rare, private)
+        assert rarest is not None  # p = `top` meets the targets
+        return self._table(trials, min(rounded(rarest.value, up=True), top))
 
     def _most(self) -> dict[str, Any] | None:
         """Return [shuffler] with the most messages that accuracy and limits allow, rounded down; None if none."""
@@ -158,14 +165,18 @@ class MessageSearch(Search):
             trials = max(1, math.ceil(messages)) if self.shuffler["kind"] == "blanket-messages" else 1
             return self._table(trials, rounded(tossed[1], up=False))
 
-        def accurate(logarithm: float) -> bool:
-            return wanted is None or error_of(self.protocol(local, table(math.exp(logarithm)))) <= wanted
-
-        least, logarithm = math.log(_RARE), math.log(most)
-        if accurate(logarithm):
+        if wanted is None:
             return table(most)
+        number = Parameter(
+            name="messages",
+            apply=lambda messages: self.protocol(local, table(messages)),
+            easiest=min(_RARE, most),
+            hardest=most,
+            resolution=_FINE,
+        )
+        solution = solve(number, verdict(lambda protocol: error_of(protocol) <= wanted))
         # If even the fewest messages miss the accuracy target, the judged candidate shows by how much.
-        return table(math.exp(halved(accurate, good=least, bad=logarithm, times=_STEPS)) if accurate(least) else most)
+        return table(most if solution is None else solution.value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,11 +227,9 @@ class HashedSearch(MessageSearch):
         if wanted is None or most <= 2:
             return most
 
-        def accurate(logarithm: float) -> bool:
-            return self.of(round(math.exp(logarithm))).error_with(each) <= wanted
-
-        exponent = halved(accurate, good=math.log(most), bad=math.log(2), times=_STEPS)
-        return min(math.ceil(math.exp(exponent) * (1 + _SPARE)), most)
+        buckets = Parameter(name="buckets", apply=int, easiest=most, hardest=2, whole=True, resolution=0)
+        solution = solve(buckets, verdict(lambda number: self.of(number).error_with(each) <= wanted))
+        return most if solution is None else min(math.ceil((solution.value - 0.5) * (1 + _SPARE)), most)
 
 
 def message_searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final
 
-from hushuffle.assessment.calibrate import Point, held, solved, wished_epsilon
 from hushuffle.assessment.exposure import ONCE, Exposure
-from hushuffle.assessment.targets import Proposal
-from hushuffle.assessment.trials import error_of, worst_error
+from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Chart, Population, Series, Table, Target
+from hushuffle.model import Chart, Series, Table
 from hushuffle.questions.dp import epsilon
-from hushuffle.specification import Specification, build_protocol
+from hushuffle.specification import Specification
 from hushuffle.specification._base import unfit
 
 _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
@@ -130,34 +127,6 @@ def with_messages(protocol: Protocol, number: float) -> Protocol:
     return replace(protocol, shuffler=protocol.shuffler.with_own_messages(number))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MessagePoint:
-    """The figures if each person sends `messages` additional messages on average, from trials of probability `p`."""
-
-    messages: float
-    p: float
-    central: Bound
-    standard_error: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class MessageChoice(Proposal):
-    """The fewest messages that meet a collection's privacy target, `least`, and the specified messages, `written`.
-
-    `targets` are all targets, evaluated at `least`.
-    """
-
-    title: str
-    population: Population
-    deployment: str
-    epsilon: float
-    delta: float
-    standard_error: float | None
-    written: MessagePoint
-    least: MessagePoint
-    targets: tuple[Target, ...]
-
-
 def has_messages_to_choose(specification: Specification) -> bool:
     """Return whether calibration chooses a number of messages, because people send additional messages.
 
@@ -169,46 +138,3 @@ def has_messages_to_choose(specification: Specification) -> bool:
         hint = "The keys of [shuffler] already set the guarantee, so there is nothing to search. Run assess instead."
         unfit("shuffler.kind", "must be another to calibrate", f'"{specification.shuffler.kind}"', hint)
     return chosen == "messages"
-
-
-def calibrate_messages(specification: Specification, *, base_folder: Path = Path()) -> MessageChoice:
-    """Return the fewest messages of each person that meet the privacy target of a specification.
-
-    Raises:
-        SpecificationError: targets.epsilon is missing, or no number of messages meets it.
-        DataError, MissingDependencyError: the data cannot be used.
-
-    >>> from hushuffle.specification import parse
-    >>> choice = calibrate_messages(parse('''
-    ...     population = { n = 1_000_000, k = 1000 }
-    ...     randomizer = { kind = "randomized-response", epsilon = "inf" }
-    ...     shuffler = { kind = "blanket-messages", p = 0.5 }
-    ...     targets = { delta = 1e-7, epsilon = 1.0 }
-    ... '''))
-    >>> round(choice.least.messages, 4), choice.met
-    (0.0523, True)
-    """
-    targets, wished = specification.targets, wished_epsilon(specification)
-    exposure, people = Exposure.of(specification), specification.population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    calibration = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
-    least = _point(calibration.protocol, calibration.bound)
-    point = Point(local_epsilon=math.inf, central=least.central, standard_error=least.standard_error)
-    return MessageChoice(
-        title=specification.title or "Calibration of a shuffled collection",
-        population=people.population,
-        deployment=protocol.describe(reports_per_person=exposure.reports),
-        epsilon=wished,
-        delta=targets.delta,
-        standard_error=targets.standard_error,
-        written=_point(protocol, exposure.epsilon(protocol, delta=targets.delta)),
-        least=least,
-        targets=held(specification, calibration.protocol, exposure, point, people.population.least_people),
-    )
-
-
-def _point(protocol: Protocol, central: Bound) -> MessagePoint:
-    tossed = protocol.shuffler.tossed
-    assert tossed is not None
-    messages = protocol.shuffler.own_messages
-    return MessagePoint(messages=messages, p=tossed[1], central=central, standard_error=error_of(protocol))

@@ -9,7 +9,7 @@ from hushuffle.model import NumberGrid, Table, number
 def described(
     protocol: Protocol, grid: NumberGrid | None, *, error: float | None = None, reports_per_person: int = 1
 ) -> str:
-    """Describe the deployment in words; for numbers, with the rounding to levels and the standard error of the mean.
+    """The deployment in words; for numbers, with the rounding to levels and the standard error of the mean.
 
     `error` is the result of `mean_error`, if known.
 
@@ -29,9 +29,7 @@ def described(
 
 
 def number_table(error: float, grid: NumberGrid) -> Table:
-    """Return a table of the standard error of the mean of numbers, in their unit and relative to the bounds.
-
-    `error` is the result of `mean_error`.
+    """Standard error of the mean, `error` from `mean_error`, in its unit and relative to the bounds.
 
     >>> number_table(0.5, NumberGrid(low=0, high=100, levels=11)).rows[0]
     ('standard error of the mean, at most', 0.5)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final
 
-from hushuffle.assessment.calibrate import Choice, calibrate
+from hushuffle.assessment.calibrate import calibrate
+from hushuffle.assessment.targets import Choice
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Progress, number, silent
 from hushuffle.specification import parse
@@ -54,9 +55,9 @@ def repeated(
         if choice is None:
             continue
         words = "" if rounds == 1 else f", reports {way} all {rounds:,} rounds"
-        if choice.met and choice.least is not None:
-            least = _rounded(choice.least.local_epsilon)
-            epsilon = least if least <= choice.most.local_epsilon else choice.least.local_epsilon
+        if choice.met and choice.accurate is not None:
+            least = _rounded(choice.accurate.local_epsilon)
+            epsilon = least if least <= choice.proposed.local_epsilon else choice.accurate.local_epsilon
             tables["randomizer"]["epsilon"] = epsilon
             sentence = f"{kind.replace('-', ' ')} with local epsilon {epsilon:g}{words}"
             return Design(tables=tables, sentence=sentence)
@@ -93,15 +94,15 @@ def _otherwise(choice: Choice, tables: Mapping[str, Any], words: str) -> Iterato
     """Yield the factors of sufficient changes, with sentences: more people, a larger error, or a trusted shuffler."""
     if choice.people is not None:
         yield choice.people / choice.population.least_people, f"This works with {choice.people:,} people: {words}."
-    error, shares = 100 * choice.most.standard_error, 50
+    error, shares = 100 * choice.proposed.standard_error, 50
     if error < shares:
         sentence = f"This works with a standard error of {number(error, up=True, digits=2)} percentage points: {words}."
         yield error / 100 / tables["targets"]["standard_error"], sentence
     if choice.binding == "local_epsilon":
         targets = {key: value for key, value in tables["targets"].items() if key != "local_epsilon"}
         trusted = _choice({**tables, "targets": targets})
-        if trusted is not None and trusted.met and trusted.least is not None:
-            factor = trusted.least.local_epsilon / choice.most.local_epsilon
+        if trusted is not None and trusted.met and trusted.accurate is not None:
+            factor = trusted.accurate.local_epsilon / choice.proposed.local_epsilon
             yield factor, f"This works without a limit on local epsilon, if the shuffler is trusted: {words}."
 
 

@@ -33,15 +33,10 @@ class _Case:
     colluders: int = 0
 
     def answers(self, n: int) -> int:
-        """Return the number of answers in this case, if n answers are planned."""
         return n // self.part
 
     def hiding(self, protocol: Protocol) -> Protocol:
-        """Return the protocol without the colluders' reports; in the worst case, all colluders would be honest.
-
-        Raises:
-            UnsupportedProtocolError: no honest person is left.
-        """
+        """The protocol without the colluders' reports; in the worst case, all colluders would be honest."""
         honest = replace(protocol, n=self.answers(protocol.n)).secret
         if honest.n <= self.colluders:
             unsupported("No honest people remain: only the noise on the device protects a report.")
@@ -56,15 +51,14 @@ def scenarios(
     exposure: Exposure = ONCE,
     planned: Bound | None = None,
 ) -> tuple[Scenario, ...]:
-    """Return the figures of the planned case and of other cases; a remark explains a figure that cannot be computed.
+    """Return the figures of the planned case and of other cases; a remark explains a missing figure.
 
     Central epsilon is computed at `delta`, the standard error of a share at the worst true share. Colluders reveal
     their own reports to the analyst, so a person hides among the remaining people and the dummies. If only an `honest`
     share sends additional messages, all colluders are counted as honest. The estimates still include the colluders'
-    answers. The case of Sybil clients assumes the same number of Sybil clients: they know their own reports and have a
-    maximal poisoning gain (of several columns, the largest). Figures cover everything that one person sends. For
-    several `protocols`, one per column, central epsilons are composed, local epsilons are added up, and the standard
-    error is the largest. `planned` is the central epsilon of the planned case, if it is already computed.
+    answers. The case of Sybil clients assumes as many of them: they know their own reports and have a maximal poisoning
+    gain (of several columns, the largest). For several `protocols`, one per column, central epsilons are composed,
+    local epsilons are added up, and the standard error is the largest.
 
     >>> import hushuffle as hs
     >>> survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=2000)
@@ -120,7 +114,7 @@ def _scenario(
 def _fake(
     protocols: Sequence[Protocol], fakes: int, exposure: Exposure, planned: Scenario, colluding: Scenario
 ) -> Scenario:
-    """Return the scenario with Sybil clients, who collude and also bias the estimates."""
+    """The scenario with Sybil clients, who collude and also bias the estimates."""
 
     def gain(protocol: Protocol) -> PoisoningGain:
         each = min(exposure.reports, protocol.n)
@@ -142,7 +136,7 @@ def _fake(
 
 
 def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
-    """Return the scenario of a compromised shuffler: the guarantee that remains if the shuffler reveals senders."""
+    """The guarantee that remains if a compromised shuffler reveals senders."""
     error, refused = _asked(lambda: max(worst_error(protocol) for protocol in protocols))
     local = sum_upwards([exposure.local(protocol).upper for protocol in protocols])
     sums = protocols[0].shuffler.reveals is Reveals.SUMS
@@ -156,7 +150,7 @@ def _broken(protocols: Sequence[Protocol], exposure: Exposure) -> Scenario:
 
 
 def _asked(answer: Callable[[], Answer]) -> tuple[Answer | None, str]:
-    """Return the result of `answer()` and "", or None and the reason why there is no result."""
+    """The result and "", or None and the reason why there is no result."""
     try:
         return answer(), ""
     except (InvalidInputError, NumericalError, UnsupportedProtocolError) as refusal:

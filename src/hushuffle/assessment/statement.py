@@ -17,7 +17,7 @@ from hushuffle.assessment.translations import translations
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Anonymity, Assumption, Bound, Finding, Population, Scenario, Statement, Unanswered, number
 from hushuffle.specification import Specification
-from hushuffle.specification.statement import Responsible
+from hushuffle.specification.specification import Responsible
 
 _ASSUMPTIONS: Final = {
     "one_answer": "Each person sends one report in a round. A person who sends more is protected less.",
@@ -39,10 +39,7 @@ def statement(
     scenarios: tuple[Scenario, ...],
     written: str = "",
 ) -> Statement:
-    """Return the first page of an assessment from results that are already computed.
-
-    If `specification` describes one of several columns, `written` is the complete specification of all columns.
-    """
+    """If `specification` describes one of several columns, `written` is that of all columns."""
     figures = {finding.question: finding.bound for finding in findings}
     central, local = figures.get("central-dp"), figures.get("local-dp")
     respondents = tuple(_respondents(population, reveals, specification, central, local))
@@ -115,7 +112,7 @@ def _unit(specification: Specification, population: Population) -> str:
 
 
 def _pattern(exposure: Exposure) -> str:
-    """Return a sentence on facts about a person's value that are public because reports are memoized."""
+    """A sentence on facts about a person's value that are public because reports are memoized."""
     if not exposure.memoised:
         return ""
     if exposure.changes == 0:
@@ -172,7 +169,9 @@ def _assumptions(specification: Specification, reveals: Reveals, population: Pop
             f" All {population.n:,} people take part in every round, and their values stay: people who join, leave or "
             "change their value do not protect others."
         )
-        sentences["devices"] += " They memoize the report of each value and send it whenever the person has it."
+        sentences["devices"] += (
+            " They memoize one report for each value, and send the same report whenever the person has this value."
+        )
         sentences["no_repeats"] += f" Each person's value {exposure.stays}."
     for key, sentence in specification.shuffler.assumed.items():
         sentences[key] += sentence
@@ -233,7 +232,7 @@ def _messages(population: Population) -> str:
 
 
 def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) -> Iterator[Anonymity]:
-    """Yield the three questions of European guidance on anonymisation, each with the figure that answers it."""
+    """The three questions of European guidance on anonymisation, each with the figure that answers it."""
     questions = (
         ("singling-out", "Singling out: can a report be traced to the person who sent it?", ("re-identification",)),
         ("linkability", "Linkability: how much does a report reveal about its sender?", ("identity-information",)),
@@ -255,7 +254,7 @@ def _anonymity(findings: Sequence[Finding], unanswered: Sequence[Unanswered]) ->
 def _unprotected(
     specification: Specification, findings: Sequence[Finding], unanswered: Sequence[Unanswered]
 ) -> Iterator[str]:
-    """Yield sentences on what the statement does not cover: questions that were not asked or have no answer."""
+    """What the statement does not cover: questions that were not asked or have no answer."""
     yield "Facts about the population as a whole: their publication is the purpose of the collection."
     yield "Whether a person takes part, when, and from which address: network traffic was not analysed."
     yield "Other collections about the same people: their epsilons add up with this one."
@@ -302,17 +301,17 @@ _RESPONSIBLE: Final = {
 
 
 def responsible(names: Responsible) -> tuple[tuple[str, str], ...]:
-    """Return pairs (role, name) of the people responsible for the deployment; the name is "" if it is not given."""
+    """Pairs (role, name) of the people responsible for the deployment; the name is "" if it is not given."""
     return tuple((name, getattr(names, key) or "") for key, name in _RESPONSIBLE.items())
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a text."""
+    """The SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def today() -> str:
-    """Return the date in UTC; if SOURCE_DATE_EPOCH is set, return its date, so that the page is reproducible."""
+    """The date in UTC, or that of SOURCE_DATE_EPOCH, so that the page is reproducible."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
     return moment.date().isoformat()

@@ -28,10 +28,7 @@ _QUESTIONS = (
 def sum_statement(
     specification: SumSpecification, protocol: SplitAndMix, central: Bound, *, one_row: bool
 ) -> Statement:
-    """Return the first page from results that are already computed; `central` is the epsilon of all rounds.
-
-    `one_row`: the data is assumed to have one row for each person.
-    """
+    """`central` is the epsilon of all rounds; `one_row`: the data is assumed to have one row per person."""
     times, delta, names = factor(central.upper), specification.delta, specification.statement
     changes = f"by at most {times}" if times else "so much that an observer may read the numbers"
     rounds = f", in all {specification.times:,} rounds" if specification.times > 1 else ""
@@ -105,7 +102,7 @@ def _assumptions(specification: SumSpecification, protocol: SplitAndMix) -> Iter
 
 
 def cases(specification: SumSpecification, protocol: SplitAndMix, central: Bound) -> Table:
-    """Return a table of epsilon and errors in the planned case and in other cases, for example with fewer people."""
+    """Epsilon and errors in the planned case and in other cases, for example with fewer people."""
     planned = protocol.standard_error() / protocol.n
     times, delta = specification.times, specification.delta
     rounds = f" of all {times:,} rounds" if times > 1 else ""

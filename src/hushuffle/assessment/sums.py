@@ -26,11 +26,7 @@ _ROUNDS: Final = (4, 12, 52)
 def assess_sum(
     specification: SumSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> Report:
-    """Return the report on a sum by several messages.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: there is no protocol with this guarantee for this number of people.
+    """Raises `SpecificationError` if no protocol has this guarantee for this number of people.
 
     >>> from hushuffle.specification.sums import parse_sum
     >>> report = assess_sum(parse_sum('''
@@ -70,7 +66,7 @@ def assess_sum(
 
 
 def of_rounds(specification: SumSpecification, protocol: SplitAndMix, *, delta: float) -> Bound:
-    """Return the central epsilon of all rounds together."""
+    """Central epsilon of all rounds together."""
     return dp.compose([(protocol, specification.times)], delta=delta)
 
 
@@ -104,7 +100,7 @@ def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[F
 
 
 def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Iterator[Target]:
-    """Yield each target of a sum's specification, with the computed number that must meet it."""
+    """Each target of a sum's specification, with the computed number that must meet it."""
     targets = specification.targets
     if targets.epsilon is not None:
         delta = specification.wanted_delta

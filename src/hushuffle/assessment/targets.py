@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.model import Bound, Finding, Target, Unanswered
+from hushuffle.model import Bound, Finding, Population, Target, Unanswered, Warned
 from hushuffle.specification import Specification
 
 GUESSES = ("vulnerability", "membership")
@@ -25,6 +26,66 @@ class Proposal:
     def met(self) -> bool:
         """Whether the proposal meets all targets."""
         return all(target.met for target in self.targets)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One deployment of a calibration: its settings by name, its central epsilon (nats), and its standard error.
+
+    `central` covers everything that one person sends, at the target's delta. `standard_error` is that of an estimated
+    share, at the worst true share, or of the mean of a sum. `settings` are those that the calibration chooses.
+    """
+
+    settings: Mapping[str, Any]
+    central: Bound
+    standard_error: float
+    protocol: Any = None
+
+    @property
+    def local_epsilon(self) -> float:
+        """The local epsilon of one report (nats)."""
+        return float(self.settings["local_epsilon"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Proposal):
+    """The result of the calibration of a deployment: what its targets allow.
+
+    `kind` says what was chosen: the local epsilon ("noise"), the number of additional messages, the levels and noise of
+    a sum, or the common factor of all local epsilons of several columns. `written` is the deployment in the file (None:
+    several columns). `private` is the most accurate deployment that meets the privacy targets; `binding` is the target
+    that limits it. `accurate` is the most private deployment that meets the accuracy target. Both are None without
+    their target; `accurate` is also None if nothing tried meets it. `people` is the number of people needed for privacy
+    and accuracy (None: the present number suffices, or no number up to 10**9 does). `reports` counts all reports of one
+    person, and `columns` are the columns of `private`. `targets` and `warnings` are those of `proposed`, for which
+    `specification` is the file (of a sum).
+    """
+
+    kind: Literal["noise", "messages", "sum", "columns"]
+    title: str
+    population: Population
+    deployment: str = ""
+    epsilon: float | None
+    delta: float
+    standard_error: float | None = None
+    written: Point | None = None
+    private: Point | None = None
+    accurate: Point | None = None
+    columns: tuple[Point, ...] = ()
+    people: int | None = None
+    binding: str = "epsilon"
+    reports: int = 1
+    rounds: int = 1
+    specification: str | None = None
+    targets: tuple[Target, ...]
+    warnings: tuple[Warned, ...] = ()
+
+    @property
+    def proposed(self) -> Point:
+        """The deployment for privacy or, without such a target, for accuracy."""
+        point = self.private or self.accurate
+        assert point is not None  # without any, calibration raises an error
+        return point
 
 
 def targets(

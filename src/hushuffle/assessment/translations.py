@@ -92,7 +92,7 @@ def translations(
     central: Bound | None,
     local: Bound | None,
 ) -> tuple[Translation, ...]:
-    """Return the information for respondents in four languages, with placeholders for missing [statement] entries."""
+    """In four languages, with placeholders for missing [statement] entries."""
     if not english:
         return ()
     names = specification.statement
@@ -144,7 +144,7 @@ def _said(
 
 
 def _local(number: str, language: str) -> str:
-    """Return a number with the decimal and thousands separators of the language.
+    """A number with the decimal and thousands separators of the language.
 
     >>> _local("12,000", "Deutsch"), _local("1.77", "Español")
     ('12.000', '1,77')

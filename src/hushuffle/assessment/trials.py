@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from hushuffle.estimation import estimate, predicted_standard_error, standard_er
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Utility
-from hushuffle.numerics.roots import halved
+from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import Specification
@@ -22,8 +23,8 @@ from hushuffle.specification import Specification
 LEAST: Final = 1e-6
 """The smallest local epsilon that is tried to meet an accuracy target."""
 
-_STEPS: Final = 45
-"""The number of bisection steps that determine a local epsilon with a relative error below 10**-12."""
+_FINE: Final = 5e-13
+"""Relative resolution of a local epsilon that meets an accuracy target."""
 
 
 def utility(
@@ -100,14 +101,10 @@ def least_accurate(protocol_with: Callable[[float], Protocol], wanted: float) ->
     >>> round(least_accurate(survey, 0.05), 4)
     0.6549
     """
-
-    def accurate(exponent: float) -> bool:
-        return error_with(protocol_with, min(math.exp(exponent), LARGEST_LOCAL)) <= wanted
-
-    most = math.log(LARGEST_LOCAL)
-    if not accurate(most):
-        return None
-    return min(math.exp(halved(accurate, good=most, bad=math.log(LEAST), times=_STEPS)), LARGEST_LOCAL)
+    apply = partial(error_with, protocol_with)
+    noise = Parameter(name="local epsilon", apply=apply, easiest=LARGEST_LOCAL, hardest=LEAST, resolution=_FINE)
+    solution = solve(noise, Requirement(excess=lambda error: log_excess(error, wanted)))
+    return None if solution is None else solution.value
 
 
 def deviation(

@@ -30,7 +30,7 @@ def concerns(
     findings: Sequence[Finding],
     utility: Utility | None,
 ) -> tuple[Warned, ...]:
-    """Return the warnings, the most serious first, without those that need a missing central figure or utility."""
+    """The most serious first, without those that need a missing central figure or utility."""
     central, missing = central_bound(findings), getattr(specification.population, "missing", None)
     times = Exposure.of(specification, k=protocol.randomizer.inputs).total
     return (
@@ -46,7 +46,7 @@ def concerns(
 
 
 def about_rows(populations: Sequence[AnyPopulation], *, base_folder: Path, **remedy: str) -> tuple[Warned, ...]:
-    """Return the warning about a column without answers that may identify people; () if no row counts as a person."""
+    """About a column without answers that may identify people; () if no row counts as a person."""
     population = populations[0]
     if population.files is None or population.whose is not None:
         return ()
@@ -91,7 +91,7 @@ def _about_privacy(protocol: Protocol, specification: Specification, central: Bo
 
 
 def unknown_privacy(specification: Specification) -> Iterator[Warned]:
-    """Yield a warning if there is no figure that can be compared with the target for epsilon."""
+    """Warns if there is no figure that can be compared with the target for epsilon."""
     wanted = specification.targets.epsilon
     if wanted is not None:
         yield Warned(
@@ -164,7 +164,7 @@ def _about_the_run(people: People, specification: Specification) -> Iterator[War
 
 
 def _advice(protocol: Protocol) -> str:
-    """Return advice in words on how to reduce a central epsilon that is too large."""
+    """How to reduce a central epsilon that is too large, in words."""
     if protocol.shuffler.own_messages:
         return "Run hushuffle calibrate to find the local epsilon, or the number of messages, that meets it."
     if protocol.shuffler.value_law is not None:

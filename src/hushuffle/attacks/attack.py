@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -16,27 +14,16 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.attacks import linkage
+from hushuffle.attacks import linkage, results
 from hushuffle.attacks.detection import detection_curve
-from hushuffle.attacks.results import (
-    FEW,
-    Events,
-    Outcome,
-    Try,
-    answers,
-    charts,
-    concerns,
-    findings,
-    headline,
-    noise_of,
-    table,
-)
+from hushuffle.attacks.results import FEW, Events, Outcome, Try
 from hushuffle.mechanisms import randomizers
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, SubsetSelection
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Report
 from hushuffle.model.citation import PIE
+from hushuffle.model.report import software
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible, secure
@@ -166,7 +153,7 @@ def link(
     for done, tried in enumerate(tries):
         sent_events = None if tried.events == "all" else tried.events
         scene = linkage.scene(people, knowledge=knowledge, split=split, training=tried.known, events=sent_events)
-        share = _within(tell, f"linking, {noise_of(tried)}", done / len(tries), 1 / len(tries))
+        share = _within(tell, f"linking, {results.noise_of(tried)}", done / len(tries), 1 / len(tries))
         outcomes.append(_attempt(tried, scene, score=score, times=times, coins=coins, tell=share))
     tell("done", 1.0)
     settings = (
@@ -182,17 +169,14 @@ def link(
         key="linkage",
         title=f"Linkage attack on {source}",
         question="How often does an attacker who knows people's past events find out whose reports are whose?",
-        answers=answers(outcomes, people.n),
+        answers=results.answers(outcomes, people.n),
         settings=settings,
-        findings=tuple(findings(headline(outcomes), people.n)),
-        tables=(table(outcomes, people.n),),
-        charts=charts(outcomes),
-        warnings=tuple(concerns(outcomes, people.n, halved=split == "half")),
+        findings=tuple(results.findings(results.headline(outcomes), people.n)),
+        tables=(results.table(outcomes, people.n),),
+        charts=results.charts(outcomes),
+        warnings=tuple(results.concerns(outcomes, people.n, halved=split == "half")),
         citations=(PIE.at("Section 5"),),
-        software=(
-            ("python", platform.python_version()),
-            *((name, version(name)) for name in ("hushuffle", "numpy", "scipy", "polars")),
-        ),
+        software=software("polars"),
     )
 
 

@@ -76,35 +76,23 @@ def audit_reports(
     pieces = columns_of(drawn)
     learned = max(1, int(size * _LEARNED))
     codes = codes_of(pieces, size, learned)
-    score = scorer(
-        codes[0][:learned],
-        codes[1][:learned],
-        trials=size - learned,
-        delta=delta,
-        confidence=confidence,
-        classify=classify,
-    )
     training, fresh = [each[:learned] for each in codes], [each[learned:] for each in codes]
+    score = scorer(*training, trials=size - learned, delta=delta, confidence=confidence, classify=classify)
     kinds = [(own, pick) for own in range(2) if (pick := one_sided(training[own], training[1 - own])) is not None]
     # All events share the probability of a false alarm. Whether there are any was decided on other reports.
     each = 1 - (1 - confidence) / (1 + len(kinds))
-    measurement = measure(
-        (score(fresh[0]), score(fresh[1])), claimed=claimed, delta=delta, confidence=each, names=names
-    )
+    scores = (score(fresh[0]), score(fresh[1]))
+    measurement = measure(scores, claimed=claimed, delta=delta, confidence=each, names=names)
     for own, pick in kinds:
         picked = np.flatnonzero(pick(fresh[own]))
         hits = int(picked.size), int(np.count_nonzero(pick(fresh[1 - own])))
         example = repr(drawn[own][learned + int(picked[0])])[:_LONGEST] if show and picked.size else ""
         apart = OneSided(first=names[own], second=names[1 - own], hits=hits, trials=size - learned, example=example)
         measurement = with_one_sided(measurement, apart, confidence=each)
-    epsilon = replace(measurement.epsilon, confidence=confidence)
-    rare = one_input_only(drawn) if show else []
-    return replace(
-        measurement,
-        epsilon=epsilon,
-        for_a_lie=measurement.for_a_lie / (1 - _LEARNED),
-        rare=tuple((repr(report)[:_LONGEST], names[own], count) for report, own, count in rare[:_SHOWN]),
-    )
+    epsilon, for_a_lie = replace(measurement.epsilon, confidence=confidence), measurement.for_a_lie / (1 - _LEARNED)
+    listed = one_input_only(drawn)[:_SHOWN] if show else []
+    rare = tuple((repr(report)[:_LONGEST], names[own], count) for report, own, count in listed)
+    return replace(measurement, epsilon=epsilon, for_a_lie=for_a_lie, rare=rare)
 
 
 def _shuffled(reports: Sequence[Any] | npt.NDArray[Any]) -> Sequence[Any] | npt.NDArray[Any]:
@@ -137,13 +125,10 @@ def audit_sampler(
     reports = [sampler(np.full(half, value, dtype=np.int64)) for value in values]
     for batch in reports:
         if len(batch) != half:
-            _checks.reject(
-                "sampler", f"a function that returns one report for each of {half} values", f"<{len(batch)} reports>"
-            )
+            rule = f"a function that returns one report for each of {half} values"
+            _checks.reject("sampler", rule, f"<{len(batch)} reports>")
     shown = names or (str(values[0]), str(values[1]))
-    return audit_reports(
-        reports[0], reports[1], claimed=claimed, delta=delta, confidence=confidence, names=shown, show=True
-    )
+    return audit_reports(*reports, claimed=claimed, delta=delta, confidence=confidence, names=shown, show=True)
 
 
 def audit_mechanism(
@@ -185,13 +170,8 @@ def audit_mechanism(
     for value in pair:
         reports = mechanism.randomize(np.full(half, value, dtype=np.int64), rng=source)
         scores.append(log_ratio(*mechanism.likelihoods(reports, pair)))
-    return measure(
-        (scores[0], scores[1]),
-        claimed=mechanism.local_epsilon if claimed is None else claimed,
-        confidence=confidence,
-        names=(str(pair[0]), str(pair[1])),
-        ratios=True,
-    )
+    names, bound = (str(pair[0]), str(pair[1])), mechanism.local_epsilon if claimed is None else claimed
+    return measure((scores[0], scores[1]), claimed=bound, confidence=confidence, names=names, ratios=True)
 
 
 def audit_protocol(
@@ -229,6 +209,5 @@ def audit_protocol(
     """
     half = _checks.integer("trials", trials, low=8) // 2
     scores = release_scores(protocol.secret, others, values, half, secure() if rng is None else rng)
-    return measure(
-        scores, claimed=claimed, delta=delta, confidence=confidence, names=(str(values[0]), str(values[1])), ratios=True
-    )
+    names = (str(values[0]), str(values[1]))
+    return measure(scores, claimed=claimed, delta=delta, confidence=confidence, names=names, ratios=True)

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle.attacks.audit_study import audit_deployment, audit_games
-from hushuffle.attacks.filter_games import filter_games
-from hushuffle.attacks.games import Named
+from hushuffle.attacks.games import Named, filter_games
 from hushuffle.attacks.order_games import order_games
 from hushuffle.attacks.round_games import round_games
 from hushuffle.model import Progress, Report

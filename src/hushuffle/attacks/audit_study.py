@@ -71,15 +71,12 @@ def audit_deployment(
     named = [*games(protocol), *further]
     tests = _CLAIMS + len(named)
     each = 1 - (1 - confidence) / tests
-    rows, refused = [], []
+    rows, refused, half = [], [], "Central epsilon, half of it"
     tell("reports of one device", 0.0)
     attempts: list[tuple[str, Callable[[], Audited]]] = [
         ("Local epsilon", lambda: _local(protocol.randomizer, trials or LOCAL_TRIALS, each, source, labels)),
         ("Central epsilon", lambda: _released(protocol, delta, trials, each, source, labels)),
-        (
-            "Central epsilon, half of it",
-            lambda: _released(protocol, _larger(protocol, delta), trials, each, source, labels),
-        ),
+        (half, lambda: _released(protocol, _larger(protocol, delta), trials, each, source, labels)),
     ]
     for place, (what, attempt) in enumerate(attempts):
         tell(what, place / tests)
@@ -131,10 +128,8 @@ def played_games(named: Sequence[Named], terms: Terms, tell: Progress) -> tuple[
 def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
     alpha = np.linspace(0.0, 1.0, _GRID)
     certified = dp.profile(protocol, points=_POINTS).false_negatives(alpha)
-    most = [
-        np.minimum(shares + measurement.off, 1.0).tolist()
-        for shares in (measurement.false_positives, measurement.false_negatives)
-    ]
+    rates = (measurement.false_positives, measurement.false_negatives)
+    most = [np.minimum(shares + measurement.off, 1.0).tolist() for shares in rates]
     return Chart(
         key="errors",
         title="False positives and false negatives of tests between two datasets",
@@ -143,7 +138,7 @@ def _errors(protocol: Protocol, measurement: Measurement) -> Chart:
         y_label="false negatives",
         series=(
             Series.through("certified, of all tests", alpha.tolist(), certified),
-            Series.through("measured, at most", most[0], most[1]),
+            Series.through("measured, at most", *most),
         ),
     )
 
@@ -321,18 +316,12 @@ def _table(rows: Sequence[Audited]) -> Table:
     for row in rows:
         measurement = row.found
         claimed, shown = apart(row.claimed.upper, measurement.epsilon.lower)
-        cells.append(
-            (
-                row.what,
-                row.verdict,
-                f"{shown} nats",
-                row.claimed if claimed == number(row.claimed.upper, up=True) else f"at most {claimed} nats",
-                "not known" if row.exact is None else row.exact,
-                f"{measurement.first} against {measurement.second}",
-                f"{measurement.hits[0]:,} and {measurement.hits[1]:,} of {measurement.trials:,}",
-                "none" if math.isinf(measurement.for_a_lie) else f"{measurement.for_a_lie:,.0f}",
-            )
-        )
+        most = row.claimed if claimed == number(row.claimed.upper, up=True) else f"at most {claimed} nats"
+        exact = "not known" if row.exact is None else row.exact
+        inputs = f"{measurement.first} against {measurement.second}"
+        hits = f"{measurement.hits[0]:,} and {measurement.hits[1]:,} of {measurement.trials:,}"
+        needed = "none" if math.isinf(measurement.for_a_lie) else f"{measurement.for_a_lie:,.0f}"
+        cells.append((row.what, row.verdict, f"{shown} nats", most, exact, inputs, hits, needed))
     return Table(
         key="claims",
         title="Claims",

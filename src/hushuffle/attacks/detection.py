@@ -197,15 +197,9 @@ def _percentiles(rate: float, rates: list[float], n: int, confidence: float) -> 
     lower, upper = (float(end) for end in np.quantile(rates, ((1 - sure) / 2, (1 + sure) / 2)))
     if lower == upper:  # nothing scatters, mostly because no error was seen: what n people without error allow
         upper = max(upper, float(betaincinv(1, n, sure)))
+    lower, upper = min(lower, rate), max(upper, rate)
     sources = (DETECTION, BOOTSTRAP, PIE.at("section 5.2"))
-    return Bound(
-        lower=min(lower, rate),
-        upper=max(upper, rate),
-        kind="estimate",
-        unit="probability",
-        confidence=sure,
-        sources=sources,
-    )
+    return Bound(lower=lower, upper=upper, kind="estimate", unit="probability", confidence=sure, sources=sources)
 
 
 def _scores(name: str, values: npt.ArrayLike) -> Floats:

@@ -6,7 +6,6 @@ to the extent that votes move to other people.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -52,7 +51,9 @@ def choose_voters(near: Groups, privileged: npt.ArrayLike | None = None, *, size
     for group in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
         members = near.members[near.offsets[group] : near.offsets[group + 1]]
         people = by_group[ends[group - 1] if group else 0 : ends[group]]
-        for block in _blocks(people, members.size):
+        step = max(1, _BLOCK // members.size)
+        for start in range(0, people.size, step):
+            block = people[start : start + step]
             chosen[block] = _most_similar(block, members, attributes, votes, rng)
     return chosen
 
@@ -113,12 +114,6 @@ def _attributes(privileged: npt.ArrayLike | None, n: int) -> Floats | None:
     if attributes.ndim != 2 or len(attributes) != n or not bool(np.isfinite(attributes).all()):
         _checks.reject("privileged", f"finite, of shape ({n},) or ({n}, d)", f"<shape {attributes.shape}>")
     return attributes
-
-
-def _blocks(people: Integers, members: int) -> Iterator[Integers]:
-    step = max(1, _BLOCK // members)
-    for start in range(0, people.size, step):
-        yield people[start : start + step]
 
 
 def _most_similar(

@@ -24,7 +24,7 @@ _THRESHOLDS: Final = 400
 _ENOUGH: Final = 500
 _CAUTION: Final = 10.0
 _KNOWN: Final = 1.0
-"""An event is chosen if its estimate leads by this many variances: counted shares, then known likelihood ratios."""
+"""An event is chosen if its estimate exceeds the others by so many variances, from counts or from known likelihoods."""
 _LIE: Final = 0.01
 _TESTS: Final = 60
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, refuse, success, tell_apart
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals, Shuffler
+from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals
 from hushuffle.questions import order
 from hushuffle.questions.order.sensitivity import ranks
 
@@ -47,7 +47,7 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
         refuse("The household game was not played: its bound is known only for shuffled reports without dummies.")
     terms = _affordable(terms, 2 * protocol.n)
     members = _group(protocol, groups, 2 * wanted + 1)
-    alpha = 0.0 if groups is None else _alpha(shuffler, members)
+    alpha = 0.0 if groups is None else _alpha(_mallows(protocol), members)
     certified = order.reidentification(alpha, epsilon=mechanism.local_epsilon, group=members.size, wanted=wanted)
     family, pair = members[:wanted], np.array([0, mechanism.inputs - 1])
     held = np.full(protocol.n, pair[1])
@@ -85,8 +85,7 @@ def _places(protocol: Protocol, family: Integers, terms: Terms) -> Floats:
 
 def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
     """Play the exchange game: were the reports of a group in order or reversed? All reports are different and known."""
-    shuffler, members = protocol.shuffler, _group(protocol, groups, 2)
-    assert isinstance(shuffler, MallowsShuffle)  # no other has groups
+    shuffler, members = _mallows(protocol), _group(protocol, groups, 2)
     terms = _affordable(terms, protocol.n * members.size)
     alpha, reference, rank = _alpha(shuffler, members), shuffler.reference, ranks(shuffler.reference)
     reversed_ = np.arange(protocol.n)
@@ -122,8 +121,12 @@ def _affordable(terms: Terms, each: int) -> Terms:
     return affordable
 
 
-def _alpha(shuffler: Shuffler, members: Integers) -> float:
-    assert isinstance(shuffler, MallowsShuffle)  # no other has groups
+def _mallows(protocol: Protocol) -> MallowsShuffle:
+    assert isinstance(protocol.shuffler, MallowsShuffle)  # no other has groups
+    return protocol.shuffler
+
+
+def _alpha(shuffler: MallowsShuffle, members: Integers) -> float:
     bound = order.alpha_for_theta(
         shuffler.theta, reference=shuffler.reference, groups=[members], distance=shuffler.distance
     )

@@ -129,14 +129,8 @@ def table(found: Sequence[Outcome], n: int) -> Table:
         ("equal error rate", lambda one: one.detection.equal_error),
         ("PSE", lambda one: "too few people" if one.entropy is None else one.entropy),
     ]
-    constant = [
-        name
-        for name, values in (
-            ("events known", {one.tried.known for one in found}),
-            ("events reported", {one.tried.events for one in found}),
-        )
-        if len(values) == 1
-    ]
+    sweeps = {"events known", "events reported"}
+    constant = [name for name, cell in columns if name in sweeps and len({cell(one) for one in found}) == 1]
     shown = [(name, cell) for name, cell in columns if name not in constant]
     return Table(
         key="identification",
@@ -250,13 +244,10 @@ def _chart(
         places = tuple(x(one.tried) for one in mine)
         series.append(Series.through(f"measured: {label}", places, [one.error for one in mine]))
         if certified:
-            least = [one.least for one in mine]
-            series.append(
-                Series.through(f"certified: {label}", places, [Bound.exact(b.lower, unit=b.unit) for b in least])
-            )
-    return Chart(
-        key=key, title=title, caption=caption, x_label=x_label, y_label="identification error", series=tuple(series)
-    )
+            least = [Bound.exact(one.least.lower, unit=one.least.unit) for one in mine]
+            series.append(Series.through(f"certified: {label}", places, least))
+    y_label, lines = "identification error", tuple(series)
+    return Chart(key=key, title=title, caption=caption, x_label=x_label, y_label=y_label, series=lines)
 
 
 def _mechanism(tried: Try) -> str:

@@ -46,10 +46,7 @@ _EXITS = "Exit codes:\n" + "\n".join(f"{code.value:>5}  {code.meaning}" for code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program on `arguments` (those of the process by default) and return its exit code.
-
-    Errors are printed as plain lines on standard error.
-    """
+    """Run the program on `arguments` (default: those of the process); errors are plain lines on standard error."""
     # Threads of linear algebra that wait for work would keep a processor busy for a tenth of a second at every start.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     for stream in (sys.stdout, sys.stderr):
@@ -100,7 +97,7 @@ def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
 
 
 def _refused(error: OSError, given: Sequence[str]) -> str:
-    """Return the operating system's error, after the longest path on the command line that contains the failed file.
+    """The operating system's error, after the longest path on the command line that contains the failed file.
 
     The failed file's own name is not shown, since it may contain an id, or belong to a temporary file.
     """
@@ -114,7 +111,7 @@ def _refused(error: OSError, given: Sequence[str]) -> str:
 
 
 def _unexpected(error: BaseException) -> str:
-    """Return a message that locates an error of the program, without the error's text, which may quote data."""
+    """The place of an error of the program, without the error's text, which may quote data."""
     home = Path(__file__).parents[1]
     places = [
         f"{Path(frame.filename).relative_to(home)}:{frame.lineno}"

@@ -49,7 +49,7 @@ def assess(
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     written = folder / "specification.toml"
     if written.exists() and written.samefile(specification):
-        misused(f"--out {folder} would overwrite {specification} with the effective specification.")
+        misused(f"--out {folder} would overwrite {specification}. Choose another --out.")
     refuse_file(folder, earlier=() if overwrite else _FILES)
     from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 

@@ -25,7 +25,6 @@ Examples (to create these files, first run: hushuffle examples ./examples):
 """
 
 attack = App(name="attack", help=_HELP, group_parameters=COMMON)
-"""The command `hushuffle attack`, with one subcommand for each attack."""
 
 
 @attack.command

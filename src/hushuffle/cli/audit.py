@@ -145,7 +145,6 @@ def _program(
     trials: int | None,
     confidence: float,
 ) -> Report:
-    """Audit a command, or else the service at an address of this machine."""
     from hushuffle.attacks.audit_study import audit_foreign  # noqa: PLC0415 - only when needed
     from hushuffle.cli.audit_url import posted  # noqa: PLC0415
 
@@ -164,7 +163,7 @@ def _program(
 
 
 def _lines(program: list[str], pair: tuple[str, str]) -> Callable[[Any], list[str]]:
-    """Return a sampler that gives the program one value per line, and reads one report per line."""
+    """A sampler that gives the program one value per line, and reads one report per line."""
 
     def sample(codes: Any) -> list[str]:
         text = "".join(f"{pair[code]}\n" for code in codes.tolist())
@@ -211,7 +210,6 @@ def _table(
 
 
 def _two(held: list[str], path: Path, column: str) -> tuple[str, str]:
-    """Return the two most frequent values in the rows."""
     from collections import Counter  # noqa: PLC0415 - only here
 
     most = [value for value, _ in Counter(held).most_common(2)]

@@ -18,13 +18,10 @@ _CHUNK: Final = 1 << 20
 
 
 def posted(url: str, pair: tuple[str, str]) -> Callable[[Any], list[str]]:
-    """Return a sampler that posts values to an address of this machine, one per line, and reads one report per line.
+    """A sampler that posts values to an address of this machine, one per line, and reads one report per line.
 
     Only loopback addresses are allowed, since an audit would flood another operator's server. Redirects are not
     followed, and no proxy is used.
-
-    Raises:
-        UsageError: `url` is no http address of this machine.
     """
     parts = _checked(url)
     host = "127.0.0.1" if parts.hostname == "localhost" else str(parts.hostname)
@@ -68,7 +65,7 @@ def _checked(url: str) -> SplitResult:
 
 
 def _read(read: Callable[[int], bytes], deadline: float) -> str:
-    """Return the response; raise an error if it is too long or takes too long."""
+    """Raises an error if the response is too long or takes too long."""
     parts, size = [], 0
     while part := read(_CHUNK):
         size += len(part)

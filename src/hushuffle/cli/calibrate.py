@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from cyclopts import Parameter
 
@@ -16,15 +16,49 @@ from hushuffle.cli.console import Exit, progress, warn
 from hushuffle.cli.delivery import judged, verdicts
 
 if TYPE_CHECKING:
-    from hushuffle.assessment.calibrate import Choice, Point
-    from hushuffle.assessment.messages import MessageChoice, MessagePoint
-    from hushuffle.assessment.shared_noise import ColumnPoint, SharedChoice
+    from hushuffle.assessment.targets import Choice, Point
+    from hushuffle.model import Progress
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
-_ROW = "{:<34} {:>9}  {:>20} {:>10}"
 _NAME = 34
+_ROW = "{:<34} {:>9}  {:>20} {:>10}"
+_SUM_ROW = "{:<32} {:>9} {:>9} {:>7} {:>9} {:>8}"
 SCHEMA_VERSION = 1
+
+_POINTS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "noise": {
+        "private": ("largest_for_privacy", "largest that meets the privacy"),
+        "accurate": ("smallest_for_accuracy", "smallest that meets the accuracy"),
+    },
+    "messages": {"private": ("fewest_for_privacy", "fewest that meet the privacy")},
+    "sum": {
+        "private": ("most_accurate_for_privacy", "most accurate within the privacy"),
+        "accurate": ("most_private_for_accuracy", "most private within the accuracy"),
+    },
+    "columns": {},
+}
+"""For each kind of calibration: the JSON key, and the words in the table, of the deployments that it proposes."""
+
+_HEADS: Final = {
+    "noise": (("", "local", "central", "standard"), ("", "epsilon", "epsilon", "error")),
+    "messages": (("", "messages", "central", "standard"), ("", "besides", "epsilon", "error")),
+    "sum": (
+        ("", "central", "error of", "", "messages", "bits of"),
+        ("", "epsilon", "the mean", "levels", "of each", "each"),
+    ),
+    "columns": (("column", "local", "central", "standard"), ("", "epsilon", "epsilon", "error")),
+}
+_CLOSING: Final = {
+    "noise": "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated "
+    "share, at the worst true share. The answers were not read.",
+    "messages": "Central epsilon (nats) is certified for every dataset. The standard error is the error of an "
+    "estimated share. The answers were not read.",
+    "sum": "The central epsilon (in nats) is certified for all numbers. The error is the standard error if all people "
+    "answer, for the numbers with the largest rounding error. The numbers were not read.",
+}
+_SHOWN: Final = {"noise": ("epsilon", "standard_error"), "messages": ("epsilon",)}
+"""The targets that the table already shows."""
 
 
 def calibrate(
@@ -47,76 +81,166 @@ def calibrate(
         json: print only JSON to standard output.
         strict: end with exit code 3 if the proposal misses a target.
     """
-    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
-    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
-
-    collection = load_deployment(specification)
-    if isinstance(collection, SumSpecification):
-        from hushuffle.cli.sums import calibrate_file  # noqa: PLC0415
-
-        return calibrate_file(collection, specification.parent, as_json=json, strict=strict)
-    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
-    from hushuffle.assessment.messages import calibrate_messages, has_messages_to_choose  # noqa: PLC0415
-    from hushuffle.assessment.shared_noise import calibrate_columns  # noqa: PLC0415
-
-    folder = specification.parent
-    if collection.several:
-        with progress(enabled=not json and sys.stderr.isatty()) as tell:
-            shared = calibrate_columns(collection, base_folder=folder, progress=tell)
-        sys.stdout.write(_text(_of_columns(shared)) if json else "\n".join(_lines_of_columns(shared)) + "\n")
-        return judged(shared.targets, strict=strict)
-    if has_messages_to_choose(collection.columns[""]):
-        messages = calibrate_messages(collection.columns[""], base_folder=folder)
-        sys.stdout.write(_text(_of_messages(messages)) if json else "\n".join(_lines_of_messages(messages)) + "\n")
-        return judged(messages.targets, strict=strict)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        choice = run(collection.columns[""], base_folder=folder, progress=tell)
-    sys.stdout.write(_text(_of_one(choice)) if json else "\n".join(_lines(choice)) + "\n")
+        choice = _calibrated(specification, tell)
+    text = json_text.dumps(_document(choice), indent=2, allow_nan=False) if json else "\n".join(_lines(choice))
+    sys.stdout.write(f"{text}\n")
     warn({"": choice.warnings})
     return judged(choice.targets, strict=strict)
 
 
+def _calibrated(file: Path, tell: Progress | None) -> Choice:
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
+    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
+
+    collection, folder = load_deployment(file), file.parent
+    if isinstance(collection, SumSpecification):
+        from hushuffle.assessment.sum_calibration import calibrate_sum  # noqa: PLC0415
+
+        return calibrate_sum(collection, base_folder=folder)
+    if collection.several:
+        from hushuffle.assessment.columns import calibrate_columns  # noqa: PLC0415
+
+        return calibrate_columns(collection, base_folder=folder, progress=tell)
+    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
+    from hushuffle.assessment.calibrate import calibrate_messages  # noqa: PLC0415
+    from hushuffle.assessment.messages import has_messages_to_choose  # noqa: PLC0415
+
+    column = collection.columns[""]
+    if has_messages_to_choose(column):
+        return calibrate_messages(column, base_folder=folder)
+    return run(column, base_folder=folder, progress=tell)
+
+
+def _document(choice: Choice) -> dict[str, Any]:
+    """Return the JSON form."""
+    population: dict[str, Any] = {"n": choice.population.n}
+    if choice.kind in ("noise", "messages"):
+        population["k"] = len(choice.population.labels)
+    points = {"written": choice.written} | {
+        key: getattr(choice, name) for name, (key, _) in _POINTS[choice.kind].items()
+    }
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "title": choice.title,
+        "deployment": choice.deployment,
+        "population": population,
+        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
+        "rounds": choice.rounds,
+        **{key: point and _point(point) for key, point in points.items()},
+        "people_needed": choice.people,
+        "met": choice.met,
+        "binding": choice.binding,
+        "verdict": verdicts(choice.targets),
+        "warnings": [asdict(warned) for warned in choice.warnings],
+    }
+    if choice.columns:
+        document |= {**_point(choice.proposed), "columns": [_point(column) for column in choice.columns]}
+    return document if choice.specification is None else {**document, "specification": choice.specification}
+
+
+def _point(point: Point) -> dict[str, Any]:
+    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
+
+    settings = {key: json_number(value) if isinstance(value, float) else value for key, value in point.settings.items()}
+    error = json_number(point.standard_error)
+    return {**settings, "central_epsilon": point.central.as_dict(), "standard_error": error}
+
+
 def _lines(choice: Choice) -> Iterator[str]:
+    """Yield the lines on the terminal."""
+    yield from _wrapped(choice.title)
+    if choice.deployment:
+        yield from _wrapped(f"As written: {choice.deployment}")
+    yield from _wrapped(f"Target{'' if choice.columns else 's'}: {', '.join(_wanted(choice))}.")
+    yield ""
+    rows = [(str(point.settings["name"])[:_NAME], point, False) for point in choice.columns]
+    for name, (_, words) in _POINTS[choice.kind].items():
+        if (point := getattr(choice, name)) is not None:
+            rows.append((words, point, name == "accurate" or choice.kind == "messages"))
+    yield from (_row(cells) for cells in _HEADS[choice.kind])
+    yield from (_row((words, *_cells(choice.kind, point, up=up))) for words, point, up in rows)
+    if choice.written is not None:
+        yield _row(("as written", *_cells(choice.kind, choice.written, up=None)))
+    yield ""
+    for sentence in _sentences(choice):
+        yield from _wrapped(sentence)
+    for target in choice.targets:
+        if target.key not in _SHOWN.get(choice.kind, ()):
+            yield from _wrapped(f"{target.word.upper()} {target.sentence}")
+    if choice.kind in _CLOSING:
+        yield ""
+        yield from _wrapped(_CLOSING[choice.kind])
+
+
+def _wanted(choice: Choice) -> Iterator[str]:
+    if choice.epsilon is not None:
+        of = " of all columns together" if choice.columns else ""
+        rounds = f" in all {choice.rounds:,} rounds" if choice.columns and choice.rounds > 1 else ""
+        yield f"central epsilon{of}{rounds} at most {choice.epsilon:g} at delta = {choice.delta:g}"
+    if choice.standard_error is not None and choice.kind != "messages":
+        what = "the mean" if choice.kind == "sum" else "a share"
+        yield f"standard error of {what} at most {choice.standard_error:g}"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return (_ROW if len(cells) == 4 else _SUM_ROW).format(*cells)
+
+
+def _cells(kind: str, point: Point, *, up: bool | None) -> tuple[str, ...]:
+    """Return the figures of a row; what the calibration chose is rounded `up` or down (None: to nearest)."""
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
-    wanted = choice.standard_error
-    accuracy = "" if wanted is None else f", standard error of a share at most {wanted:g}"
-    yield from _wrapped(choice.title)
-    yield from _wrapped(f"As written: {choice.deployment}")
-    yield from _wrapped(f"Targets: central epsilon at most {choice.epsilon:g} at delta = {choice.delta:g}{accuracy}.")
-    yield ""
-    yield _ROW.format("", "local", "central", "standard")
-    yield _ROW.format("", "epsilon", "epsilon", "error")
-    yield _row("largest that meets the privacy", choice.most, number(choice.most.local_epsilon, up=False))
-    if choice.least is not None:
-        yield _row("smallest that meets the accuracy", choice.least, number(choice.least.local_epsilon, up=True))
-    yield _row("as written", choice.written, number(float(f"{choice.written.local_epsilon:.9g}")))
-    yield ""
-    yield from _wrapped(_verdict(choice))
-    if choice.binding != "epsilon":
-        yield from _wrapped(f"More is not allowed by targets.{choice.binding}.")
-    if choice.reports > 1:
-        yield from _wrapped(
-            f"Local epsilons in the table cover one report. A person gives up to {choice.reports:,}; "
-            "targets.local_epsilon covers all of them together."
+    error = number(point.standard_error, up=True)
+    if kind == "sum":
+        protocol, central = point.protocol, number(point.central.upper, up=True)
+        return central, error, f"{protocol.levels:,}", str(protocol.messages), str(protocol.bits_per_person)
+    chosen = point.settings["messages"] if kind == "messages" else point.local_epsilon
+    if up is None and kind != "messages":
+        chosen = float(f"{chosen:.9g}")
+    return number(chosen, up=up), str(point.central).rpartition(" (")[0].removesuffix(" nats"), error
+
+
+def _sentences(choice: Choice) -> Iterator[str]:
+    """Yield what the calibration found, in sentences."""
+    from hushuffle.model import number  # noqa: PLC0415 - only when needed
+
+    proposed = choice.proposed
+    if choice.kind == "messages":
+        each, p = number(1 + proposed.settings["messages"], up=True), proposed.settings["p"]
+        yield f"Each person sends {each} messages on average: p = {p:.9g} meets the privacy target."
+    elif choice.kind == "columns":
+        factor = number(proposed.settings["factor"], up=False)
+        yield (
+            f"The local epsilons of all columns can be multiplied by at most {factor}: {proposed.central} for all of "
+            "them."
         )
-    for target in choice.targets:
-        if target.key not in ("epsilon", "standard_error"):
-            yield from _wrapped(f"{target.word.upper()} {target.sentence}")
-    yield ""
-    yield from _wrapped(
-        "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated share, "
-        "at the worst true share. The answers were not read."
-    )
+    elif choice.kind == "sum":
+        yield _verdict_on_sum(choice)
+        protocol = proposed.protocol
+        yield (
+            f"Proposed: population.levels = {protocol.levels}, sum.epsilon = {protocol.epsilon!r}, sum.delta = "
+            f"{protocol.delta!r}. Noise: discrete Laplace, P(k) proportional to {protocol.noise.chance:.9g}^|k|, in "
+            f"steps of {protocol.step:.6g}; messages modulo 2^{protocol.modulus.bit_length() - 1}."
+        )
+    else:
+        yield _verdict(choice)
+        if choice.binding != "epsilon":
+            yield f"More is not allowed by targets.{choice.binding}."
+        if choice.reports > 1:
+            yield (
+                f"Local epsilons in the table cover one report. A person gives up to {choice.reports:,}; "
+                "targets.local_epsilon covers all of them together."
+            )
 
 
 def _verdict(choice: Choice) -> str:
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
-    most, least, people = number(choice.most.local_epsilon, up=False), choice.least, choice.people
+    most, least, people = number(choice.proposed.local_epsilon, up=False), choice.accurate, choice.people
     if choice.standard_error is None:
         return f"The privacy target is met by every local epsilon up to {most}."
-    if choice.most.standard_error <= choice.standard_error:
+    if choice.proposed.standard_error <= choice.standard_error:
         start = most if least is None else number(least.local_epsilon, up=True)
         return f"Both targets are met by every local epsilon from {start} to {most}."
     here = f"No local epsilon meets both targets with {choice.population.n:,} people"
@@ -129,144 +253,19 @@ def _verdict(choice: Choice) -> str:
     )
 
 
-def _row(name: str, point: Point | ColumnPoint | MessagePoint, local: str) -> str:
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
-
-    central = str(point.central).rpartition(" (")[0].removesuffix(" nats")
-    return _ROW.format(name, local, central, number(point.standard_error, up=True))
+def _verdict_on_sum(choice: Choice) -> str:
+    if choice.met:
+        return "All targets are met."
+    if choice.people is not None:
+        return (
+            f"With {choice.population.n:,} people no settings meet both privacy and accuracy: at least "
+            f"{choice.people:,} people are needed."
+        )
+    if choice.private is not None and choice.accurate is None and choice.standard_error is not None:
+        return f"No epsilon up to 40 meets the accuracy target with {choice.population.n:,} people."
+    missed = ", ".join(f"targets.{target.key}" for target in choice.targets if not target.met)
+    return f"The proposal misses these targets: {missed}."
 
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, width=_WIDTH)
-
-
-def _text(document: dict[str, Any]) -> str:
-    return json_text.dumps(document, indent=2, allow_nan=False) + "\n"
-
-
-def _asked(choice: Choice | MessageChoice) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "title": choice.title,
-        "deployment": choice.deployment,
-        "population": {"n": choice.population.n, "k": len(choice.population.labels)},
-        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
-    }
-
-
-def _of_one(choice: Choice) -> dict[str, Any]:
-    return {
-        **_asked(choice),
-        "written": _point(choice.written),
-        "largest_for_privacy": _point(choice.most),
-        "smallest_for_accuracy": None if choice.least is None else _point(choice.least),
-        "met": choice.met,
-        "binding": choice.binding,
-        "verdict": verdicts(choice.targets),
-        "people_needed": choice.people,
-        "warnings": [asdict(warned) for warned in choice.warnings],
-    }
-
-
-def _lines_of_columns(choice: SharedChoice) -> Iterator[str]:
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
-
-    rounds = f" in all {choice.rounds:,} rounds" if choice.rounds > 1 else ""
-    yield from _wrapped(choice.title)
-    yield from _wrapped(
-        f"Target: central epsilon of all columns together{rounds} at most {choice.epsilon:g} at delta = "
-        f"{choice.delta:g}."
-    )
-    yield ""
-    yield _ROW.format("column", "local", "central", "standard")
-    yield _ROW.format("", "epsilon", "epsilon", "error")
-    for column in choice.columns:
-        yield _row(column.name[:_NAME], column, number(column.local_epsilon, up=False))
-    yield ""
-    yield from _wrapped(
-        f"The local epsilons of all columns can be multiplied by at most {number(choice.factor, up=False)}: "
-        f"{choice.central} for all of them."
-    )
-    for target in choice.targets:
-        yield from _wrapped(f"{target.word.upper()} {target.sentence}")
-
-
-def _of_columns(choice: SharedChoice) -> dict[str, Any]:
-    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
-
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "title": choice.title,
-        "targets": {"epsilon": choice.epsilon, "delta": choice.delta},
-        "rounds": choice.rounds,
-        "factor": choice.factor,
-        "central_epsilon": choice.central.as_dict(),
-        "columns": [
-            {
-                "name": column.name,
-                "written_local_epsilon": column.written,
-                "local_epsilon": column.local_epsilon,
-                "central_epsilon": column.central.as_dict(),
-                "standard_error": json_number(column.standard_error),
-            }
-            for column in choice.columns
-        ],
-        "met": choice.met,
-        "verdict": verdicts(choice.targets),
-    }
-
-
-def _point(point: Point) -> dict[str, Any]:
-    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
-
-    return {
-        "local_epsilon": json_number(point.local_epsilon),
-        "central_epsilon": point.central.as_dict(),
-        "standard_error": json_number(point.standard_error),
-    }
-
-
-def _lines_of_messages(choice: MessageChoice) -> Iterator[str]:
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
-
-    yield from _wrapped(choice.title)
-    yield from _wrapped(f"As written: {choice.deployment}")
-    yield from _wrapped(f"Targets: central epsilon at most {choice.epsilon:g} at delta = {choice.delta:g}.")
-    yield ""
-    yield _ROW.format("", "messages", "central", "standard")
-    yield _ROW.format("", "besides", "epsilon", "error")
-    yield _row("fewest that meet the privacy", choice.least, number(choice.least.messages, up=True))
-    yield _row("as written", choice.written, number(choice.written.messages))
-    yield ""
-    yield from _wrapped(
-        f"Each person sends {number(1 + choice.least.messages, up=True)} messages on average: p = "
-        f"{choice.least.p:.9g} meets the privacy target."
-    )
-    for target in choice.targets:
-        if target.key != "epsilon":
-            yield from _wrapped(f"{target.word.upper()} {target.sentence}")
-    yield ""
-    yield from _wrapped(
-        "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated share. "
-        "The answers were not read."
-    )
-
-
-def _of_messages(choice: MessageChoice) -> dict[str, Any]:
-    from hushuffle.model import json_number  # noqa: PLC0415 - only when needed
-
-    def point(one: MessagePoint) -> dict[str, Any]:
-        return {
-            "messages": one.messages,
-            "p": one.p,
-            "central_epsilon": one.central.as_dict(),
-            "standard_error": json_number(one.standard_error),
-        }
-
-    return {
-        **_asked(choice),
-        "written": point(choice.written),
-        "fewest_for_privacy": point(choice.least),
-        "met": choice.met,
-        "verdict": verdicts(choice.targets),
-    }

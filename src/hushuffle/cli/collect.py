@@ -88,7 +88,7 @@ def collect(
     if isinstance(collection, SumSpecification):
         sums.refuse(
             {"--reference": reference, "--batches": batches},
-            "a specification with [sum] is collected in one run, and its messages have no order.",
+            "a specification with [sum] is collected in one run, and its messages have no order. Remove the option.",
         )
         arguments: dict[str, Any] = {"sources": tuple(sources or ()), "column": column, "min_batch": min_batch}
         arguments |= {"base_folder": specification.parent, "budget": budget, "master": cluster}
@@ -155,7 +155,6 @@ def _warn_of_rows(selected: Sequence[Asked], request: Request, **remedy: str) ->
 
 
 def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], *, keys: Keys | None) -> Exit:
-    """Collect a [sum], and print the release."""
     from hushuffle.collection.request import Asked, Request  # noqa: PLC0415 - a mistake in the file shows before
     from hushuffle.collection.sums import collect_sum  # noqa: PLC0415
 
@@ -176,7 +175,7 @@ def _sum(specification: SumSpecification, out: Path, arguments: dict[str, Any], 
 
 def _check_options(*, batches: bool, files: str | None) -> None:
     if not batches and files is not None:
-        misused("--late and --interrupted go with --batches.")
+        misused("--late and --interrupted need --batches. Add it, or remove them.")
 
 
 def _keys(file: Path | None, ids: str | None, round_number: int | None, *, new: bool) -> Keys | None:
@@ -212,7 +211,7 @@ def _of_any(collected: Collected) -> list[str]:
 
 
 def _of_refused(collected: Collected) -> list[str]:
-    """Report the records that were set aside."""
+    """Lines about the records that were set aside."""
     if collected.refused is None:
         return []
     counts = [made.refused.count for made in collected.columns.values() if made.refused is not None]
@@ -251,7 +250,6 @@ def _of_one(release: Release) -> list[str]:
 
 
 def _rows(release: Release) -> str:
-    """Return the number of rows per person in words."""
     if release.persons is None:
         n, ask = release.protocol.n, "" if release.person_known else " Otherwise set population.person."
         return f"Each row counts as one person: {n:,} rows, {n:,} people.{ask}"
@@ -316,12 +314,12 @@ def _of_batch(run: BatchRun, least: int) -> list[str]:
     if run.collected is not None:
         return [*lines, f"Batch {run.number}, from {_files(run.files)}.", *_of_any(run.collected)]
     if not run.files:
-        return [*lines, f"No batch: there are no {'other ' if run.damaged else ''}new files."]
-    return [*lines, f"No batch: fewer than {least:,} people in {_files(run.files)}. The batch is pending."]
+        return [*lines, f"No batch was released: there are no {'other ' if run.damaged else ''}new files."]
+    return [*lines, f"No batch was released: fewer than {least:,} people in {_files(run.files)}. The batch is pending."]
 
 
 def _each_once(run: BatchRun, collected: Collected) -> str:
-    """Return the warning that each person must be in only one batch."""
+    """The warning that each person must be in only one batch."""
     identified = all(one.persons is not None for one in collected.columns.values())
     people = f"{run.people:,} {'people' if identified else 'rows, each counted as another person,'}"
     batches = "1 batch" if run.number == 1 else f"{run.number:,} batches"

@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from hushuffle.model import Warned
 
 COMMON: Final = Group("Common options", sort_key=1)
-"""The name of the help panel for options without a group. It is the first panel of every command."""
+"""The help panel for options without a group, the first panel of every command."""
 
 
 class Exit(IntEnum):
-    """How a run ended."""
-
     DONE = 0
     FAILED = 1
     USAGE = 2
@@ -32,7 +30,6 @@ class Exit(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """Say it in plain words."""
         return {
             Exit.DONE: "done",
             Exit.FAILED: "failed: data, machine or numerics",
@@ -47,12 +44,11 @@ class UsageError(Exception):
 
 
 def misused(message: str) -> NoReturn:
-    """Raise `UsageError(message)`."""
     raise UsageError(message) from None
 
 
 Tell = Callable[[str, float], None]
-"""A function that shows progress: it takes the current step, and the share of the work that is done (0 to 1)."""
+"""Shows progress: the current step, and the share of the work that is done (0 to 1)."""
 
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f"
@@ -62,7 +58,7 @@ _ESCAPES = re.compile(f"[\x1b{_CONTROLS}{_REORDERING}]")
 
 
 def visible(text: str) -> str:
-    r"""Return text with escape codes in place of control characters, line separators and bidirectional controls.
+    r"""Text with escape codes in place of control characters, line separators and bidirectional controls.
 
     The escape codes (backslash, u, four hexadecimal digits) are valid in strings of JSON and TOML. Tabs, line feeds and
     carriage returns stay.
@@ -78,16 +74,12 @@ def _escaped(text: str, unsafe: re.Pattern[str]) -> str:
 
 
 class VisibleStream:
-    """Standard output or error that prints control characters escaped.
-
-    On a terminal, colours and the progress bar still work.
-    """
+    """Standard output or error with control characters escaped; terminal colours and the progress bar work."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write text with its unsafe characters replaced by escape codes."""
         return self._stream.write(_escaped(text, _UNSAFE) if self._stream.isatty() else visible(text))
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +88,7 @@ class VisibleStream:
 
 @contextmanager
 def visibly() -> Iterator[None]:
-    """Replace control characters by escape codes in all output that is printed in this context."""
+    """Replaces control characters by escape codes in all output that is printed in this context."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", VisibleStream(stream)) for stream in before)
     try:
@@ -107,7 +99,7 @@ def visibly() -> Iterator[None]:
 
 @contextmanager
 def progress(*, enabled: bool) -> Iterator[Tell | None]:
-    """Show a progress bar on standard error if `enabled`, and yield the function that moves it; else yield None."""
+    """Shows a progress bar on standard error if `enabled`, and yields the function that moves it; else None."""
     if not enabled:
         yield None
         return
@@ -142,14 +134,13 @@ _ERASE = "\r\x1b[K"
 
 
 def starting() -> None:
-    """Print a notice on a terminal that the program is starting, while the modules of the progress bar are loaded."""
+    """A notice on a terminal, while the modules of the progress bar are loaded."""
     if sys.stderr.isatty():
         sys.stderr.write(f"{_ERASE}{_STARTING} ...")
         sys.stderr.flush()
 
 
 def erase() -> None:
-    """Erase the notice of `starting` from the terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(_ERASE)
         sys.stderr.flush()
@@ -168,18 +159,17 @@ def print_lines(lines: Sequence[str]) -> None:
 
 
 def width() -> int:
-    """Return the width of a summary on standard output, in characters; 80 if the output is a pipe."""
+    """Characters of a line on standard output, from 40 to 120; 80 if the output is a pipe."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     return min(max(columns, _NARROWEST), _WIDEST)
 
 
 def color() -> bool:
-    """Return whether standard output shows colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def master_of(engine: Literal["local", "spark"], master: str | None) -> str | None:
-    """Return the address of the requested Spark cluster, or None if none is requested.
+    """Address of the requested Spark cluster, or None if none is requested.
 
     >>> master_of("spark", None)
     'local[*]'
@@ -187,6 +177,6 @@ def master_of(engine: Literal["local", "spark"], master: str | None) -> str | No
     if engine == "spark":
         return master or "local[*]"
     if master is not None:
-        message = "--master goes with --engine spark."
+        message = "--master needs --engine spark."
         raise UsageError(message)
     return None

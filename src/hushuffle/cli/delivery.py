@@ -22,13 +22,13 @@ def refuse_file(folder: Path, *, earlier: Sequence[str] = ()) -> None:
         misused(f"--out must be a folder, but {folder} is a file.")
     if held := next((name for name in earlier if (folder / name).exists()), ""):
         misused(f"{folder} holds {held} already. Choose another --out, or pass --overwrite to replace it.")
-    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+    from hushuffle.files.private_files import refuse_folder  # noqa: PLC0415 - only when needed
 
-    outputs.refuse_folder(folder)
+    refuse_folder(folder)
 
 
 def deliver(made: Report, folder: Path | None, *, json: bool, beside: Mapping[str, str] | None = None) -> None:
-    """Write the files of the report `made`, and the texts `beside`, by file name, into `folder` (None: write nothing).
+    """Write the report's files, and the texts `beside`, by file name, into `folder` (None: write nothing).
 
     With `json`, print only the report's JSON document; else print its summary and the names of the files.
     """
@@ -50,7 +50,6 @@ def judged(targets: Sequence[Target], *, strict: bool) -> Exit:
 
 
 def verdicts(targets: Sequence[Target]) -> list[dict[str, Any]]:
-    """Return the verdict on each target, for a JSON document."""
     return [
         {"key": target.key, "rule": target.rule, "asked": target.asked, "met": target.met, "sentence": target.sentence}
         for target in targets
@@ -58,12 +57,10 @@ def verdicts(targets: Sequence[Target]) -> list[dict[str, Any]]:
 
 
 def document(files: Sequence[Path]) -> str:
-    """Return the text of the JSON file among the files of a report."""
     return next(file for file in files if file.suffix == ".json").read_text(encoding="utf-8")
 
 
 def summary(made: Report, files: Sequence[Path]) -> str:
-    """Return the summary of the report `made`, followed by the names of the files that were written."""
     from hushuffle import report  # noqa: PLC0415 - only when needed
 
     text = report.terminal(made, width=width(), color=color()).rstrip("\n")

@@ -84,8 +84,8 @@ def estimate(
     if any(is_of_sum(folder) for folder in reports):
         options: dict[str, object] = {"--manifest": manifest, "--chart": chart, "--all": every}
         options |= {"--heavy-hitters": heavy_hitters, "--simplex": simplex, "--counts-only": counts_only}
-        options |= {"--engine": cluster, "others": reports[1:]}
-        sums.refuse(options, "a [sum] has one estimate, from one folder.")
+        options |= {"--engine": cluster, "more than one folder": reports[1:]}
+        sums.refuse(options, "a [sum] has one estimate, from one folder. Pass a single folder, without these options.")
         return sums.estimate(reports[0], out=out, confidence=confidence, as_json=json)
     from hushuffle.collection.estimate import tally_columns  # noqa: PLC0415 - only when needed
 
@@ -163,11 +163,11 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
             check_kind(out)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+    from hushuffle.files.private_files import refuse_file  # noqa: PLC0415 - only when needed
 
     for file in (out, chart):
         if file is not None:
-            outputs.refuse_file(file)
+            refuse_file(file)
 
 
 def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_only: bool) -> None:
@@ -237,7 +237,7 @@ def _who(gain: PoisoningGain, most: int) -> str:
 
 
 def _moved(estimated: NumberEstimate, fakes: int, *, each: int, who: str) -> dict[str, Any]:
-    """Return the maximal poisoning gain of Sybil clients for the mean of numbers."""
+    """Maximal poisoning gain of Sybil clients for the mean of numbers."""
     from hushuffle.model import number  # noqa: PLC0415 - only when needed
 
     lowered, raised = estimated.moved(fakes * each)
@@ -313,9 +313,8 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
 
 
 def _print_numbers(facts: dict[str, Any]) -> None:
-    """Print the mean and the quantiles of numbers."""
-    from hushuffle.report.printing import item, printed  # noqa: PLC0415 - only when needed
-    from hushuffle.report.printing import table as grid  # noqa: PLC0415
+    from hushuffle.report.summary import item, printed  # noqa: PLC0415 - only when needed
+    from hushuffle.report.summary import table as grid  # noqa: PLC0415
 
     if "numbers" not in facts:
         return
@@ -340,7 +339,7 @@ def _print_numbers(facts: dict[str, Any]) -> None:
 
 
 def _widths(numbers: dict[str, Any]) -> Iterator[str]:
-    """Yield sentences on why the widest interval of a quantile is wide, and on what makes it narrower."""
+    """Sentences on why the widest interval of a quantile is wide, and on what makes it narrower."""
     levels, quantiles = numbers["levels"], numbers["quantiles"]
     inside = [one for one in quantiles if levels[0] < one["low"] and one["high"] < levels[-1]]
     if not inside:
@@ -363,7 +362,7 @@ def _widths(numbers: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
-    """Yield notes about the values that are not among the most frequent of `rows`, the significant values."""
+    """Notes about the values that are not among the most frequent of `rows`, the significant values."""
     if rows.height > _SHOWN:
         yield f"{rows.height - _SHOWN:,} more values are statistically significant; --out writes all."
     below = facts["values"] - rows.height
@@ -380,7 +379,6 @@ def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _of_simplex(facts: dict[str, Any]) -> Iterator[str]:
-    """Yield a note about the projection of the shares to the simplex."""
     if "simplex" not in facts:
         return
     done, lowered = facts["simplex"], facts["simplex"]["others_lowered_by"]
@@ -392,8 +390,8 @@ def _of_simplex(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _print_rows(rows: pl.DataFrame, facts: dict[str, Any], meant: str, notes: Iterable[str]) -> None:
-    from hushuffle.report.printing import item, printed, text  # noqa: PLC0415 - only when needed
-    from hushuffle.report.printing import table as grid  # noqa: PLC0415
+    from hushuffle.report.summary import item, printed, text  # noqa: PLC0415 - only when needed
+    from hushuffle.report.summary import table as grid  # noqa: PLC0415
 
     shown, of = grid(expand=False), "simplex_" if "simplex" in facts else ""
     interval = f"{100 * facts['confidence']:g}% interval"

@@ -12,7 +12,7 @@ from hushuffle.cli.console import Exit, misused
 
 _PACKAGE = Path(__file__).parents[1]
 _PLACES = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
-"""The folders that may contain the examples: the installed package, or the root of a source checkout."""
+"""The installed package, or the root of a source checkout."""
 
 
 def examples(folder: Path | None = None, /) -> Exit:
@@ -43,7 +43,7 @@ def examples(folder: Path | None = None, /) -> Exit:
 
 
 def _about(file: Path) -> str:
-    """Return the first paragraph of the comment at the top of an example, or of a notebook."""
+    """First paragraph of the comment at the top of an example, or of a notebook."""
     if file.suffix == ".ipynb":
         summary = "".join(json.loads(file.read_text(encoding="utf-8"))["cells"][0]["source"]).split("\n\n")[1]
         return textwrap.fill(summary, width=80, initial_indent="    ", subsequent_indent="    ")

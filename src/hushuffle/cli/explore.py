@@ -25,11 +25,11 @@ def explore(specification: Path, /, *, out: Path | None = None) -> Exit:
     """
     place = Path("hushuffle-out") / f"explore-{specification.stem}" if out is None else out
     file = place if place.suffix == ".html" else place / "explorer.html"
-    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+    from hushuffle.files.private_files import refuse_file, refuse_folder  # noqa: PLC0415 - only when needed
 
-    outputs.refuse_folder(file.parent)
+    refuse_folder(file.parent)
     if file.is_dir():
-        outputs.refuse_file(file)
+        refuse_file(file)
     # Imported here, so that `hushuffle --help` does not wait for numerics.
     from hushuffle import report  # noqa: PLC0415
     from hushuffle.assessment.explore import explore as run  # noqa: PLC0415

@@ -71,9 +71,9 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
     """
     if file.exists():
         misused(f"{file} exists and is not overwritten. Choose a new file.")
-    from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+    from hushuffle.files.private_files import refuse_file  # noqa: PLC0415 - only when needed
 
-    outputs.refuse_file(file)
+    refuse_file(file)
     wishes = _answers()
     with progress(enabled=sys.stderr.isatty()) as tell:
         sentence, tables, advice = _designed(wishes, tell)
@@ -92,7 +92,7 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """The answers: tables of a specification, the number of rounds, and how often answers change."""
+    """Tables of a specification, the number of rounds, and how often answers change."""
 
     population: dict[str, Any]
     targets: dict[str, Any]
@@ -102,7 +102,7 @@ class _Asked:
 
 
 def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
-    """Return the deployment in words and as tables; if no deployment is possible, return advice on changes."""
+    """The deployment in words and as tables; if none is possible, advice on changes."""
     # Imported here, so that the first question does not wait for numerics.
     if answers.rounds > 1 or "reports_per_person" in answers.population:
         from hushuffle.assessment.repeated import repeated  # noqa: PLC0415
@@ -124,7 +124,6 @@ def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str,
 
 
 def _answers() -> _Asked:
-    """Ask all questions, and return the answers."""
     numbers = count(1)
 
     def ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
@@ -153,7 +152,7 @@ def _answers() -> _Asked:
 
 
 def _ask(place: int, question: str, default: str, read: Callable[[str], Answer]) -> Answer:
-    """Ask until the answer is valid; if the input is a file or a pipe, an invalid answer ends the run."""
+    """Asks until the answer is valid; if the input is a file or a pipe, an invalid answer ends the run."""
     while True:
         sys.stdout.write(f"{place}. {question}\n> ")
         sys.stdout.flush()
@@ -196,7 +195,7 @@ def _values(text: str) -> dict[str, Any]:
 
 
 def _whole(text: str, least: int, most: int) -> int:
-    """Return a whole number, also as 12,000, 12.000, 12 000, 12k or 2 million.
+    """A whole number, also as 12,000, 12.000, 12 000, 12k or 2 million.
 
     >>> [_whole(text, 2, 10**9) for text in ("12,000", "12.000", "12 000", "12k", "2 million")]
     [12000, 12000, 12000, 12000, 2000000]
@@ -234,7 +233,7 @@ def _epsilon(text: str, letters: str) -> float:
 
 
 def _delta(n: int) -> float:
-    """Return a power of ten, at most a tenth of one over the number of people."""
+    """A power of ten, at most a tenth of one over the number of people."""
     return min(_LARGEST_DELTA, float(f"1e-{len(str(n)) + 1}"))
 
 
@@ -245,12 +244,11 @@ def _no_way(advice: Sequence[str]) -> None:
 
 
 def _filled(text: str) -> str:
-    """Return a text wrapped to the width of the terminal, at most 80; all lines after the first are indented."""
+    """Wrapped to the width of the terminal, at most 80; all lines after the first are indented."""
     return textwrap.fill(text, min(width(), _WIDEST), subsequent_indent="  ", break_on_hyphens=False)
 
 
 def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
-    """Return a specification with comments."""
     import tomli_w  # noqa: PLC0415 - only when needed
 
     about = {

@@ -45,9 +45,9 @@ def inspect(
     if out is not None and out.exists():
         misused(f"{out} exists and is not overwritten. Choose a new file.")
     if out is not None:
-        from hushuffle.files import outputs  # noqa: PLC0415 - only when needed
+        from hushuffle.files.private_files import refuse_file  # noqa: PLC0415 - only when needed
 
-        outputs.refuse_file(out)
+        refuse_file(out)
     from hushuffle.specification.draft import candidates, data_name, drafted  # noqa: PLC0415 - only when needed
     from hushuffle.tables.inspection import inspect_table  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def inspect(
 
 
 def _write(out: Path, draft: str) -> None:
-    """Write a draft to a new file, completely or not at all; raise an error if the file exists."""
+    """Writes a draft to a new file, completely or not at all; raises an error if the file exists."""
     from hushuffle.files.causes import naming  # noqa: PLC0415
     from hushuffle.files.private_files import private_file  # noqa: PLC0415 - only when needed
 
@@ -78,7 +78,7 @@ def _write(out: Path, draft: str) -> None:
 
 
 def _print(inspection: Inspection, only: str | None) -> None:
-    from hushuffle.report.printing import item, printed, table, text  # noqa: PLC0415 - only when needed
+    from hushuffle.report.summary import item, printed, table, text  # noqa: PLC0415 - only when needed
     from hushuffle.specification.draft import repeats  # noqa: PLC0415
 
     shown = table(expand=False)
@@ -156,7 +156,7 @@ def _doubts(column: Profile) -> Iterator[str]:
 
 
 def _repeating(column: Profile) -> str:
-    """Return a sentence on how often values occur, and on what this means if values are ids of people."""
+    """How often values occur, and what this means if values are ids of people."""
     from hushuffle.specification.draft import repeats  # noqa: PLC0415 - only when needed
 
     people = f"If the column identifies the person of each row, these {column.present:,} rows belong to"
@@ -169,7 +169,7 @@ def _repeating(column: Profile) -> str:
 
 
 def _spellings(column: Profile) -> str:
-    """Return a sentence on how many ids are other spellings of the same id; "" if there are none."""
+    """How many ids are other spellings of the same id; "" if there are none."""
     if not column.other_spellings:
         return ""
     return (

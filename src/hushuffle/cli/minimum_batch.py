@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json as json_text
-import math
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
@@ -87,7 +86,10 @@ def minimum_batch(
             calibration = dp.calibrate(protocol, parameter="n", **target)
         except InvalidInputError as error:
             if specification is not None:
-                _refuse_target(target["epsilon"], protocol)
+                from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
+
+                rule = "must be a value that some number of people achieves"
+                unfit("targets.epsilon", rule, f"{target['epsilon']:g}", error.problem.hint)
             raise UsageError(str(error)) from None
     sys.stdout.write(_as_json(calibration, target, dap=dap) if json else _text(calibration, target))
     return Exit.DONE
@@ -148,16 +150,6 @@ def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
     if of_file:
         unfit("shuffler", rule, value, hint)
     misused(f"--dap goes with --release sums: {hint}")
-
-
-def _refuse_target(epsilon: float, protocol: Protocol) -> NoReturn:
-    from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
-
-    noisy = math.isfinite(protocol.randomizer.local_epsilon)
-    hint = "Use more noise, or allow a larger epsilon." if noisy else "Without noise, no number of people protects."
-    if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
-        hint = "The shuffler's dummies protect equally for any batch size: run assess for the epsilon."
-    unfit("targets.epsilon", "must be a value that some number of people achieves", f"{epsilon:g}", hint)
 
 
 def _text(calibration: Calibration, target: dict[str, Any]) -> str:

@@ -20,7 +20,6 @@ Examples (no files needed):
 """
 
 node = App(name="node", help=_HELP, group_parameters=COMMON)
-"""The verb with its commands."""
 
 
 @node.command
@@ -66,7 +65,6 @@ def start(configuration: Path, /) -> Exit:
 
 
 def needs_http() -> None:
-    """Raise `MissingDependencyError` if services for phones cannot run."""
     from importlib.util import find_spec  # noqa: PLC0415 - only when needed
 
     from hushuffle.errors import MissingDependencyError  # noqa: PLC0415

@@ -29,7 +29,6 @@ Examples (to create these files, first run: hushuffle examples ./examples):
 """
 
 plan = App(name="plan", help=_HELP, group_parameters=COMMON)
-"""The verb with its commands."""
 
 
 @plan.command
@@ -152,7 +151,7 @@ def run(
     if phones:
         _check_phones(network=network, hosts=hosts, bundle=bundle, trace=trace, start=start)
     elif bundle:
-        misused("--bundle goes with --phones and --hosts.")
+        misused("--bundle needs both --phones and --hosts.")
     elif network == (hosts is not None):
         misused("pass --network to run all nodes on this machine, or --hosts FILE to prepare other machines.")
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
@@ -247,7 +246,7 @@ def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime
 
 
 def _folder(out: Path | None, name: str) -> Path:
-    """Return the folder to write into; raise an error before the work starts if it cannot be written."""
+    """Raises an error before the work starts if the folder cannot be written."""
     folder = _ROOT / name if out is None else out
     refuse_file(folder)
     return folder

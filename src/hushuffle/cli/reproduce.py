@@ -81,7 +81,7 @@ def reproduce(
 
 
 def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None, dict[str, Path]]:
-    """Return the folder of the data sets, and the folders of data sets elsewhere, by the name of the data set."""
+    """The folder of the data sets, and the folders of data sets elsewhere, by the name of the data set."""
     names = sorted({name for target in targets for name in (*target.data, *dict(target.originals))})
     folder, named = os.environ.get("HUSHUFFLE_DATA"), dict[str, Path]()
     for text in given:
@@ -90,7 +90,9 @@ def _data(given: Sequence[str], targets: Iterable[Target]) -> tuple[Path | None,
             folder = text
             continue
         if name not in names:
-            misused(f"--data: there is no data set {name or 'without a name'}; there are {', '.join(names)}.")
+            misused(
+                f"--data: {name or 'an empty name'} is no data set of these targets. Use one of {', '.join(names)}."
+            )
         if not Path(path).is_dir():
             misused(f"--data: {name} must be a folder, but {path or 'nothing'} is not a folder.")
         named[name] = Path(path)
@@ -108,7 +110,7 @@ def _single(target: Target, folder: Path, request: Request, *, quick: bool, json
 
 
 def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick: bool, json: bool) -> Exit:
-    """Compute and write one target after the other, then all claims; those whose data are missing are skipped."""
+    """Writes one target after the other, then all claims; skips targets whose data are missing."""
     from hushuffle import report  # noqa: PLC0415
     from hushuffle.model.claim import count  # noqa: PLC0415
     from hushuffle.papers import overview  # noqa: PLC0415
@@ -148,7 +150,7 @@ def _computed(target: Target, request: Request, tell: Tell, *, quick: bool) -> R
 
 
 def _part(tell: Tell | None, target: Target, *, start: float, size: float) -> Tell:
-    """Return the function that moves the progress bar within one target's part of the bar."""
+    """Moves the progress bar within one target's part of the bar."""
 
     def told(what: str, share: float) -> None:
         if tell is not None:

@@ -1,27 +1,18 @@
-"""The commands `collect`, `estimate` and `calibrate` for sums in which each client sends several messages."""
+"""The commands `collect` and `estimate` for sums in which each client sends several messages."""
 
 from __future__ import annotations
 
 import json
 import sys
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushuffle.cli.console import Exit, misused, print_lines
-from hushuffle.cli.delivery import judged, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hushuffle.assessment.sum_calibration import SumChoice, SumPoint
     from hushuffle.collection.sums import CollectedSum
     from hushuffle.estimation.sums import SumEstimate
-    from hushuffle.specification.sums import SumSpecification
-
-_ROW = "{:<32} {:>9} {:>9} {:>7} {:>9} {:>8}"
-_WIDTH = 80
 
 
 def refuse(options: Mapping[str, object], what: str) -> None:
@@ -108,110 +99,4 @@ def _facts(estimated: SumEstimate, confidence: float) -> dict[str, Any]:
         "confidence": confidence,
         **figures,
         "fake_users": {"fakes": 1, "moved": estimated.moved(1), "in_words": words},
-    }
-
-
-def calibrate_file(specification: SumSpecification, folder: Path, *, as_json: bool, strict: bool) -> Exit:
-    """Print the levels, noise and messages that meet the targets of a sum."""
-    from hushuffle.assessment.sum_calibration import calibrate_sum  # noqa: PLC0415 - only when needed
-
-    choice = calibrate_sum(specification, base_folder=folder)
-    text = json.dumps(_choice(choice), indent=2, allow_nan=False) if as_json else "\n".join(_lines(choice))
-    sys.stdout.write(f"{text}\n")
-    return judged(choice.targets, strict=strict)
-
-
-def _lines(choice: SumChoice) -> Iterator[str]:
-    wanted = (
-        [] if choice.epsilon is None else [f"central epsilon at most {choice.epsilon:g} at delta = {choice.delta:g}"]
-    )
-    if choice.standard_error is not None:
-        wanted.append(f"standard error of the mean at most {choice.standard_error:g}")
-    yield from _wrapped(choice.title)
-    yield from _wrapped(f"As written: {choice.written.protocol.describe()}")
-    yield from _wrapped(f"Targets: {', '.join(wanted)}.")
-    yield ""
-    yield _ROW.format("", "central", "error of", "", "messages", "bits of")
-    yield _ROW.format("", "epsilon", "the mean", "levels", "of each", "each")
-    for name, point in (
-        ("most accurate within the privacy", choice.private),
-        ("most private within the accuracy", choice.accurate),
-        ("as written", choice.written),
-    ):
-        if point is not None:
-            yield _row(name, point)
-    yield ""
-    yield from _wrapped(_verdict(choice))
-    protocol = choice.proposed.protocol
-    noise = protocol.noise
-    yield from _wrapped(
-        f"Proposed: population.levels = {protocol.levels}, sum.epsilon = {protocol.epsilon!r}, sum.delta = "
-        f"{protocol.delta!r}. Noise: discrete Laplace, P(k) proportional to {noise.chance:.9g}^|k|, in steps of "
-        f"{protocol.step:.6g}; messages modulo 2^{protocol.modulus.bit_length() - 1}."
-    )
-    for target in choice.targets:
-        yield from _wrapped(f"{target.word.upper()} {target.sentence}")
-    yield ""
-    yield from _wrapped(
-        "The central epsilon (in nats) is certified for all numbers. The error is the standard error if all people "
-        "answer, for the numbers with the largest rounding error. The numbers were not read."
-    )
-
-
-def _verdict(choice: SumChoice) -> str:
-    if choice.met:
-        return "All targets are met."
-    if choice.people is not None:
-        return (
-            f"With {choice.population.n:,} people no settings meet both privacy and accuracy: at least "
-            f"{choice.people:,} people are needed."
-        )
-    if choice.private is not None and choice.accurate is None and choice.standard_error is not None:
-        return f"No epsilon up to 40 meets the accuracy target with {choice.population.n:,} people."
-    missed = ", ".join(f"targets.{target.key}" for target in choice.targets if not target.met)
-    return f"The proposal misses these targets: {missed}."
-
-
-def _row(name: str, point: SumPoint) -> str:
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
-
-    protocol, central = point.protocol, number(point.central.upper, up=True)
-    error = number(point.error, up=True)
-    return _ROW.format(name, central, error, f"{protocol.levels:,}", protocol.messages, protocol.bits_per_person)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, width=_WIDTH)
-
-
-def _choice(choice: SumChoice) -> dict[str, Any]:
-    return {
-        "schema_version": 1,
-        "title": choice.title,
-        "deployment": choice.written.protocol.describe(),
-        "population": {"n": choice.population.n},
-        "targets": {"epsilon": choice.epsilon, "delta": choice.delta, "standard_error": choice.standard_error},
-        "written": _point(choice.written),
-        "most_accurate_for_privacy": None if choice.private is None else _point(choice.private),
-        "most_private_for_accuracy": None if choice.accurate is None else _point(choice.accurate),
-        "people_needed": choice.people,
-        "met": choice.met,
-        "verdict": verdicts(choice.targets),
-        "specification": choice.specification.effective(),
-    }
-
-
-def _point(point: SumPoint) -> dict[str, Any]:
-    protocol = point.protocol
-    return {
-        "epsilon": protocol.epsilon,
-        "levels": protocol.levels,
-        "step": protocol.step,
-        "noise": {"law": "discrete Laplace, of the people needed", "ratio": protocol.noise.chance},
-        "messages": protocol.messages,
-        "modulus": protocol.modulus,
-        "bits_per_person": protocol.bits_per_person,
-        "people_needed_honest": protocol.needed,
-        "central_epsilon": point.central.as_dict(),
-        "standard_error": point.error,
     }

@@ -42,7 +42,7 @@ def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
     try:
         rows = list(document.check_document(certificate.read(file.read_text(encoding="utf-8"))))
     except UnicodeDecodeError:
-        misused(f"{file}: not a text in UTF-8.")
+        misused(f"{file} is not a text file in UTF-8. Pass result.json of assess, or a certificate.")
     except certificate.MalformedError as error:
         misused(f"{file}: {error}")
     sys.stdout.write(table.as_json(rows) if json else table.written(rows))

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import make_folder, write_private
+from hushuffle.files.secret_keys import MEMORY_VERSION, read_memory
 
 _CONTENT: Final = "batches"
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +37,10 @@ class Arrival:
 
 def arrival(path: Path, name: str) -> Arrival:
     """Return the `Arrival` of an input file, with the digest of its content; error messages call the file `name`."""
-    try:
+    with failing(f"{name} cannot be read"):
         before = path.stat()
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        fail(f"{name} cannot be read: {cause(error)}.")
     recorded = Arrival(path=str(path), digest=digest, size=before.st_size, modified=before.st_mtime_ns)
     if not recorded.same_place(path):
         fail(f"{name} is being written. Write files under another name, and rename them when they are complete.")
@@ -97,7 +95,7 @@ class BatchState:
     def save(self, path: Path) -> None:
         """Write the state to the file `path` atomically, flushed to the disk and readable only by its owner."""
         document = {
-            "schema_version": _VERSION,
+            "schema_version": MEMORY_VERSION,
             "content": _CONTENT,
             "claimed": self.claimed,
             "coins": self.coins,
@@ -105,26 +103,15 @@ class BatchState:
             "damaged": self.damaged,
             "people": self.people,
         }
-        try:
+        with failing(f"{path} cannot be written"):
             write_private(path, json.dumps(document, indent=1).encode())
-        except OSError as error:
-            fail(f"{path} cannot be written: {cause(error)}.")
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Return the state in the file at `path`; an empty state if the file does not exist."""
-        try:
-            document = json.loads(path.read_bytes())
-        except FileNotFoundError:
+        document = read_memory(path, _CONTENT, damaged=_damaged)
+        if document is None:
             return cls()
-        except OSError as error:
-            fail(f"{path} cannot be read: {cause(error)}.")
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict) or document.get("content") != _CONTENT:
-            _damaged(path)
-        if document.get("schema_version") != _VERSION:
-            fail(f"{path} was written by another version of hushuffle.")
         try:
             return cls(
                 files=tuple(_arrival(**one) for one in document["files"]),
@@ -140,10 +127,8 @@ class BatchState:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Lock `folder`, so that no other collection adds batches to it at the same time."""
-    try:
+    with failing(f"{folder} cannot be written"):
         make_folder(folder)
-    except OSError as error:
-        fail(f"{folder} cannot be written: {cause(error)}.")
     if os.name != "posix":  # pragma: no cover - this system has no such lock
         yield
         return

@@ -60,6 +60,15 @@ class BatchRun:
     people: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Series:
+    """The batches of one collection: the folder `out` of their releases, and the state file `notebook`."""
+
+    collection: Collection
+    out: Path
+    notebook: Path
+
+
 def collect_batch(
     collection: Collection, *, out: Path, request: Request, late: Late = "next", interrupted: Interrupted | None = None
 ) -> BatchRun:
@@ -75,12 +84,13 @@ def collect_batch(
     repeated as it was.
     """
     if collection.whole.memoised:
-        fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`.")
+        fail("Memoized reports are collected in whole rounds, not in batches: pass `--round`, not `--batches`.")
     if collection.shuffler.reveals is Reveals.NOISY_ORDER:
         fail("A Mallows shuffle has one public order of all people, so batches are impossible. Use another shuffler.")
     if request.budget is not None:
         refuse_used_up(request.budget)  # refused before any work is done
     notebook = out.absolute().with_name(f"{out.absolute().name}.state.json")
+    series = _Series(collection=collection, out=out, notebook=notebook)
     with alone(out):
         with suppress(OSError):  # removes the folders that killed runs left behind
             remove_unfinished(notebook)
@@ -88,29 +98,22 @@ def collect_batch(
         state = BatchState.load(notebook)
         _refuse_lost(state, out, notebook)
         if state.claimed is not None:
-            again = _repeated(collection, request, out, notebook, state, state.claimed)
+            again = _repeated(series, request, state, state.claimed)
             if again is not None:
                 return again
             state = _settled(state, state.claimed, interrupted, out)
             state.save(notebook)
         names = _found(collection, request)
-        new = _new(state, names)
-        in_time, dropped = _in_time(new, state, late, names)
+        in_time, dropped = _in_time(_new(state, names), state, late, names)
         if dropped:
             state = state.with_files(dropped, 0)
             state.save(notebook)
-        run = _release_readable(collection, request, out, notebook, state, in_time, names)
+        run = _release_readable(series, request, state, in_time, names)
     return replace(run, dropped=tuple(file.path for file in dropped))
 
 
 def _release_readable(
-    collection: Collection,
-    request: Request,
-    out: Path,
-    notebook: Path,
-    state: BatchState,
-    files: Sequence[Arrival],
-    names: Mapping[Path, str],
+    series: _Series, request: Request, state: BatchState, files: Sequence[Arrival], names: Mapping[Path, str]
 ) -> BatchRun:
     # Files that were damaged are checked first: if one is still damaged, no other file is read in vain.
     left = sorted(files, key=lambda file: file.digest not in state.damaged)
@@ -118,8 +121,7 @@ def _release_readable(
     messages: list[str] = []
     while left:
         try:
-            batch_request = _with(request, left, names)
-            run = _release(collection, batch_request, out, notebook, state, left, state.last + 1)
+            run = _release(series, _with(request, left, names), state, left, state.last + 1, repeats=None)
         except TooFewPeople:
             break
         except UnreadableFile as error:
@@ -127,13 +129,13 @@ def _release_readable(
             if place is None:
                 raise
             messages.append(str(error))
-            state = _set_aside(state, [left.pop(place)], notebook)
+            state = _set_aside(state, [left.pop(place)], series.notebook)
         except WrongRecords:
-            wrong = {} if request.master is not None else _wrong(collection, request, left, names)
+            wrong = {} if request.master is not None else _wrong(series.collection, request, left, names)
             if len(wrong) in (0, len(left)):
                 raise
             messages += wrong.values()
-            state = _set_aside(state, [file for file in left if file.path in wrong], notebook)
+            state = _set_aside(state, [file for file in left if file.path in wrong], series.notebook)
             left = [file for file in left if file.path not in wrong]
         else:
             return replace(run, damaged=tuple(messages))
@@ -164,36 +166,27 @@ def _wrong(
     return {path: "\n".join(messages) for path, messages in errors.items()}
 
 
-def _repeated(
-    collection: Collection, request: Request, out: Path, notebook: Path, state: BatchState, number: int
-) -> BatchRun | None:
+def _repeated(series: _Series, request: Request, state: BatchState, number: int) -> BatchRun | None:
     """Release a claimed batch again, identically; None if it exists, or its randomness or values would differ."""
-    if request.keys is None or state.coins is None or _folder(out, number).exists():
+    if request.keys is None or state.coins is None or _folder(series.out, number).exists():
         return None
     files = state.of_batch(number)
     names = {Path(file.path): file.path for file in files}
     batch_request = _with(request, files, names)
     _refuse_changed(files, batch_request)
     try:
-        return _release(collection, batch_request, out, notebook, state.without(number), files, number, state.coins)
+        return _release(series, batch_request, state.without(number), files, number, state.coins)
     except _OtherCoins:
         return None
 
 
 def _release(
-    collection: Collection,
-    request: Request,
-    out: Path,
-    notebook: Path,
-    state: BatchState,
-    files: Sequence[Arrival],
-    number: int,
-    repeats: str | None = None,
+    series: _Series, request: Request, state: BatchState, files: Sequence[Arrival], number: int, repeats: str | None
 ) -> BatchRun:
     """Claim, release and record the batch `number`; `repeats` is the digest that its randomness must have."""
-    target = _folder(out, number)
+    target = _folder(series.out, number)
     with workplace(target) as place:
-        prepared = prepare(collection, request, place)
+        prepared = prepare(series.collection, request, place)
         _refuse_changed(files, request)
         coins = _coins(prepared)
         if repeats not in {None, coins}:
@@ -201,14 +194,14 @@ def _release(
         people = max(one.people for one in prepared.releases.values())
         claim = replace(state.with_files(files, number, people=people), claimed=number, coins=coins)
         with charged(prepared, request) as (spent, note):
-            claim.save(notebook)
+            claim.save(series.notebook)
             try:
                 prepared = prepared.admitted(request)
             except DataError:
                 if repeats is None:
-                    state.save(notebook)  # nothing was admitted, and nothing was released, now or earlier
+                    state.save(series.notebook)  # nothing was admitted, and nothing was released, now or earlier
                 raise
-            refused = prepared.set_aside(out.with_name(f"{out.name}.refused-{number:04}.csv"))
+            refused = prepared.set_aside(series.out.with_name(f"{series.out.name}.refused-{number:04}.csv"))
             try:
                 note()
                 publish(prepared.folder, target)
@@ -216,11 +209,11 @@ def _release(
                 # As long as the batch is in the private folder, no observer has seen it.
                 # With a key, the ledger contains the batch, so it has to be repeated identically.
                 if request.keys is None and prepared.folder.exists():
-                    state.save(notebook)
+                    state.save(series.notebook)
                 raise
     unnoted = None
     try:
-        claim.settled().save(notebook)
+        claim.settled().save(series.notebook)
     except DataError as error:
         unnoted = str(error)  # the next run sees the folder, and records it
     request.tell("done", 1.0)

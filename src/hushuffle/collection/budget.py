@@ -26,7 +26,7 @@ import tomli_w
 from hushuffle._checks import fail
 from hushuffle.collection.request import Released, failures, fewer, protocol_of, together
 from hushuffle.errors import SpecificationError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import remove_unfinished, write_private
 
 _OTHERS: Final = 0o022  # writable by the group, or by every user
@@ -143,21 +143,17 @@ class Budget:
             "parts": [{"reports": part.reports, "specification": part.specification} for part in entry.parts],
         }
         content = f"{self.text.rstrip()}\n\n{tomli_w.dumps({'released': [table]})}"
-        try:
+        with failing(f"the budget {self.path} cannot be written", " Nothing was released."):
             remove_unfinished(self.path)
             write_private(self.path, content.encode())
-        except OSError as error:
-            fail(f"the budget {self.path} cannot be written: {cause(error)}. Nothing was released.")
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Budget]:
     """Lock the budget and follow symbolic links; refuse hard links, since each name would become a separate budget."""
     place = path.resolve()
-    try:
+    with failing(f"the folder of the budget {path} cannot be written"):
         number = os.open(place.with_name(f".{place.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        fail(f"the folder of the budget {path} cannot be written: {cause(error)}.")
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - is not everywhere

@@ -222,8 +222,7 @@ def _described(manifest: Manifest, path: Path) -> tuple[Specification, Mechanism
         raise DataError(str(error)) from error
     if specification.plain()["population"].get("n") != manifest.people:
         fail(f"{path}: `people` and `specification` contradict each other: the file may have been edited.")
-    people = specification.population.read(Path())
-    return specification, specification.randomizer.build(people.k)
+    return specification, specification.randomizer.build(specification.population.read(Path()).k)
 
 
 def _alike(specification: Specification) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ from hushuffle.collection.record_tags import (
     refuse_traces,
     tags_of_old,
 )
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import flush_folder, private_file
 from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory
 
@@ -123,7 +123,7 @@ def opened(key: bytes, key_file: Path, *, new: bool = False) -> Iterator[Ledger]
                 "`--new-key`, or choose a key file that does not exist yet."
             )
         readable = [(place, *tags_of_old(place)) for place in old]
-        with _written(path):
+        with failing(f"the ledger {path} cannot be written", " Nothing was released."):
             if document is None:
                 ledger.save()
                 leave_traces(key, key_file)
@@ -187,7 +187,7 @@ class Ledger:
     def admit(self, candidates: Sequence[Candidate]) -> None:
         """Enter all new batches into the ledger, or none, flushed to the disk."""
         before = self.batches
-        with _written(self._folder / "ledger.json"):
+        with failing(f"the ledger {self._folder / 'ledger.json'} cannot be written", " Nothing was released."):
             try:
                 for number, candidate in enumerate(candidates, start=len(before)):
                     with candidate.entries.file.open("rb") as source, private_file(self._pending(number)) as target:
@@ -295,16 +295,11 @@ def _in_both(first: Path, other: Path) -> tuple[int, int]:
         for start in range(0, count, _CHUNK):
             mine = read_pairs(small, start, min(_CHUNK, count - start))
             for theirs in _near(mine, large, file, total, sparse=count * _SPARSE < total):
-                same, alike = _compared(mine, theirs)
+                places = _places(mine, theirs)
+                same = theirs[places, 0] == mine[:, 0]
                 met += int(np.count_nonzero(same))
-                changed += int(np.count_nonzero(same & ~alike))
+                changed += int(np.count_nonzero(same & (theirs[places, 1] != mine[:, 1])))
     return met, changed
-
-
-def _compared(mine: Words, theirs: Words) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return, for each pair in `mine`, whether its record is in `theirs`, and whether with the same value."""
-    places = _places(mine, theirs)
-    return theirs[places, 0] == mine[:, 0], theirs[places, 1] == mine[:, 1]
 
 
 def _places(mine: Words, theirs: Words) -> npt.NDArray[np.intp]:
@@ -346,14 +341,6 @@ def _batch(*, people: Any, digest: Any, **texts: Any) -> LedgerBatch:
     if not all(text is None or isinstance(text, str) for text in texts.values()):
         raise TypeError
     return LedgerBatch(people=people, digest=digest, **texts)
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        fail(f"the ledger {path} cannot be written: {cause(error)}. Nothing was released.")
 
 
 def _undeclared(key_file: Path, folder: Path) -> NoReturn:

@@ -172,8 +172,7 @@ class TagSorter:
 
 def read_pairs(path: Path, start: int = 0, count: int = -1) -> Words:
     """Return `count` pairs (-1: all) from a file of tags, beginning at pair number `start`, shape (count, 2)."""
-    words = np.fromfile(path, dtype="<u8", offset=start * PAIR, count=2 * count if count >= 0 else -1)
-    return words.reshape(-1, 2)
+    return np.fromfile(path, dtype="<u8", offset=start * PAIR, count=2 * count if count >= 0 else -1).reshape(-1, 2)
 
 
 def _sorted(pairs: Words) -> Words:

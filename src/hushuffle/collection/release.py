@@ -131,10 +131,12 @@ def release(specification: Specification, request: Request, *, name: str, spill:
     dummy_key = None if entries is None else derived(kernel.key or b"", f"dummies 1, {entries.digest.hex()}")
     # The guarantee and refusals average over all possible numbers; the drawn numbers only determine how many are sent.
     numbers = 1 if protocol.shuffler.value_law is None else protocol.randomizer.inputs
-    coins: Randomness = secure()
-    if dummy_key is not None:  # specific to this batch, and repeated with it
-        coins = keyed(key=derived(dummy_key, "number of dummies 1"), records=np.arange(numbers))
-    drawn = protocol.shuffler.drawn(coins)
+
+    def repeatable(purpose: str, records: int) -> Randomness:
+        """Return randomness that is specific to this batch, and repeated with it; without a key it is fresh."""
+        return secure() if dummy_key is None else keyed(key=derived(dummy_key, purpose), records=np.arange(records))
+
+    drawn = protocol.shuffler.drawn(repeatable("number of dummies 1", numbers))
     manifest = replace(manifest, dummies=drawn.dummies, coins=drawn.all_coins)
     sizes: list[int] = []
     blocks = told(_sized(gathered.blocks(drawn, dummy_key), sizes), gathered.reports + drawn.dummies, request)
@@ -142,10 +144,8 @@ def release(specification: Specification, request: Request, *, name: str, spill:
         sums = none
         for block in blocks:
             sums = sums + _counted(kernel, block)
-        heads: Randomness = secure()
-        if dummy_key is not None:  # a repeated batch has the same randomness
-            heads = keyed(key=derived(dummy_key, "coins of servers 1"), records=np.arange(sums.k))
-        (target / SUMS).write_text(counts_text(manifest, drawn.noisy(sums.counts, rng=heads)), encoding="utf-8")
+        noisy = drawn.noisy(sums.counts, rng=repeatable("coins of servers 1", sums.k))
+        (target / SUMS).write_text(counts_text(manifest, noisy), encoding="utf-8")
     else:
         write_reports(target / REPORTS, blocks, layout=kernel.layout)
     if drawn.kept < 1:  # the number of dummies would reveal how many reports were kept

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from hushuffle.collection.engines.kernel import AnyKernel
+from hushuffle.collection.engines.kernel import AnyKernel, Integers, Words
 from hushuffle.collection.record_tags import Entries, Tags, TagSorter, record_numbers, written_normally
 from hushuffle.collection.release import batches_of
 from hushuffle.collection.request import Asked, Request
@@ -30,7 +29,6 @@ from hushuffle.tables.categories import MISSING
 if TYPE_CHECKING:
     from hushuffle.collection.engines.spark import SparkCollection
 
-Integers = npt.NDArray[np.int64]
 Tell = Callable[[str, float], None]
 
 _COUNTING: Final = 0.2
@@ -60,9 +58,7 @@ class SumKernel:
     def mechanism(self) -> str:
         return "\n".join([repr(self.protocol), repr(self.column)])
 
-    def messages(
-        self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
-    ) -> Integers:
+    def messages(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Integers:
         """Return the messages of all people, shape (messages, people); with a key, those of the numbered `records`."""
         source = secure() if rng is None else rng
         if self.key is not None and records is not None:
@@ -70,9 +66,7 @@ class SumKernel:
             source = keyed(key=drawn, records=records, round=self.round)
         return self.protocol.shares(self.protocol.grid.rounded(values, rng=source), rng=source)
 
-    def reports(
-        self, values: Integers, *, records: npt.NDArray[np.uint64] | None = None, rng: Randomness | None = None
-    ) -> Packed:
+    def reports(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Packed:
         return self.layout.pack(self.messages(values, records=records, rng=rng).T)
 
 
@@ -90,7 +84,7 @@ class _Counting:
         self,
         values: Integers,
         *,
-        records: npt.NDArray[np.uint64] | None = None,  # noqa: ARG002 - as any kernel
+        records: Words | None = None,  # noqa: ARG002 - as any kernel
         rng: Randomness | None = None,  # noqa: ARG002
     ) -> Packed:
         return self.layout.pack(self.grid.outside(values).astype(np.int64))

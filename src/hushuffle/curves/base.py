@@ -59,9 +59,24 @@ class PrivacyCurve(ABC):
     def lower(self, epsilon: float) -> tuple[float, Witness]:
         """Return a lower bound on delta and the pair of neighbouring datasets that attains it."""
 
-    @abstractmethod
     def epsilon(self, delta: float) -> Bound:
-        """Return a certified bracket of the smallest epsilon (nats) at which delta is at most `delta`, in [0, 1)."""
+        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
+
+        >>> from fractions import Fraction
+        >>> from hushuffle.curves.laws.flipped_pairs import AllAlike
+        >>> pair = AllAlike.of(width=2, flip=Fraction(1, 4), n=1000, others=0, target=(0, 3))
+        >>> print(pair.epsilon(1e-3))
+        0.1245 to 0.1246 nats (certified bracket)
+        """
+        if delta == 0:
+            return self.pure_bound()
+        law = self.near(delta)
+        lower, witness = _lower_end(law, delta, law.guess())
+        subset = law.contenders(lower)
+        if subset is not law:
+            lower, witness = _lower_end(subset, delta, lower)
+        upper = _upper_end(law, subset, delta, lower)
+        return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
 
     def delta(self, epsilon: float) -> Bound:
         """Return a certified bracket of delta at `epsilon`, with the datasets that attain its lower bound."""
@@ -75,7 +90,7 @@ class PrivacyCurve(ABC):
 
     def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
         """Return the largest lower bound on delta that a search finds at this epsilon, and its pair of datasets."""
-        return self.lower(epsilon)
+        return self.contenders(epsilon).lower(epsilon)
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:  # noqa: ARG002 - not every curve knows it
         """Return a lower bound on delta for this ordered pair of datasets; 0 if the curve cannot compute it."""
@@ -93,8 +108,19 @@ class PrivacyCurve(ABC):
         """Return a fast approximation of `upper(epsilon)` for searches; it is not a bound."""
         return self.upper(epsilon)
 
+    def guess(self) -> float:
+        """The epsilon (nats) at which searches start."""
+        return self.pure / 4
+
+    def contenders(self, epsilon: float) -> PrivacyCurve:  # noqa: ARG002 - not every curve can profit
+        """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
+        return self
+
+    def envelope(self) -> Envelope:
+        """Return the curves that give the upper and the lower bounds."""
+        return Envelope(above=(self,), below=(self,))
+
     def pure_bound(self) -> Bound:
-        """Return the epsilon of pure differential privacy as a `Bound`: exact, unless a subclass returns a bracket."""
         return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
 
 
@@ -107,49 +133,7 @@ def spread(laws: Laws) -> Laws:
     return [(part, times * each) for law, times in laws for part, each in law.parts]
 
 
-class SearchedCurve(PrivacyCurve):
-    """A privacy curve that computes epsilon by searching for the points where `upper` and `lower` equal delta."""
-
-    def guess(self) -> float:
-        """Return the epsilon (nats) at which searches start; its order of magnitude suits usual values of delta."""
-        return self.pure / 4
-
-    def focus(self, delta: float) -> SearchedCurve:  # noqa: ARG002 - not every curve can profit
-        """Return this curve tuned to be fast and accurate where delta is about `delta`."""
-        return self
-
-    def contenders(self, epsilon: float) -> SearchedCurve:  # noqa: ARG002
-        """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
-        return self
-
-    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
-        del often
-        return self.focus(delta)
-
-    def epsilon(self, delta: float) -> Bound:
-        """Return a certified bracket of the smallest epsilon (nats) with delta(epsilon) <= `delta`.
-
-        >>> from fractions import Fraction
-        >>> from hushuffle.curves.laws.flipped_pairs import AllAlike
-        >>> pair = AllAlike.of(width=2, flip=Fraction(1, 4), n=1000, others=0, target=(0, 3))
-        >>> print(pair.epsilon(1e-3))
-        0.1245 to 0.1246 nats (certified bracket)
-        """
-        if delta == 0:
-            return self.pure_bound()
-        law = self.focus(delta)
-        lower, witness = _lower_end(law, delta, law.guess())
-        subset = law.contenders(lower)
-        if subset is not law:
-            lower, witness = _lower_end(subset, delta, lower)
-        upper = _upper_end(law, subset, delta, lower)
-        return bracket(lower, upper, unit="nats", sources=law.sources, witness=witness)
-
-    def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
-        return self.contenders(epsilon).lower(epsilon)
-
-
-def _upper_end(law: SearchedCurve, subset: SearchedCurve, delta: float, guess: float) -> float:
+def _upper_end(law: PrivacyCurve, subset: PrivacyCurve, delta: float, guess: float) -> float:
     if guess == 0 and subset.upper(0.0) <= delta and law.upper(0.0) <= delta:  # otherwise some lower bound is positive
         return 0.0
     if law.pure > LARGEST and law.upper(LARGEST) > delta:
@@ -182,9 +166,7 @@ def _lower_end(law: PrivacyCurve, delta: float, guess: float) -> tuple[float, Wi
 
 
 def in_order(lower: float, upper: float) -> float:
-    """Return `lower`, or `upper` if rounding made the lower bound larger than the upper bound.
-
-    Rounding is at most 1e-6 (relative) plus 1e-15. A larger excess raises `NumericalError`.
+    """Return `lower`, at most `upper`. Raises `NumericalError` if it exceeds `upper` by more than rounding.
 
     >>> in_order(0.1 + 0.2, 0.3)
     0.3
@@ -207,11 +189,7 @@ def bracket(
     witness: Witness | None = None,
     exact: bool = False,
 ) -> Bound:
-    """Combine a lower and an upper bound into one `Bound`: exact, a certified bracket, or an upper bound.
-
-    The result is exact if `exact` is set and the two bounds agree to a relative 1e-9, or if the upper bound is 0. It
-    is an upper bound if only the lower bound is 0.
-    """
+    """Exact if `exact` and equal to a relative 1e-9, or if `upper` is 0; only an upper bound if only `lower` is 0."""
     low = in_order(lower, upper)
     if (exact and (low == upper or upper - low <= _SAME * upper)) or upper == 0:
         return Bound.exact(upper, unit=unit, sources=sources, witness=witness)
@@ -221,14 +199,17 @@ def bracket(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Envelope(PrivacyCurve):
-    """The smallest of the upper bounds of the curves `above`, and the largest of the lower bounds of `below`.
+    """The smallest upper bound of `above`, the largest lower bound of `below` (0 if empty).
 
-    Without `below`, all lower bounds are 0. `slack` is the relative rounding error of the lower bounds.
+    `slack` is the relative rounding error of the lower bounds.
     """
 
     above: tuple[PrivacyCurve, ...]
     below: tuple[PrivacyCurve, ...] = ()
     slack: float = 0.0
+
+    def envelope(self) -> Envelope:
+        return self
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]

@@ -40,7 +40,6 @@ class DatasetPair:
     q_error: Floats | float = 0.0
 
     def swapped(self) -> DatasetPair:
-        """Return the pair with its two datasets exchanged."""
         first, second = self.witness.target
         witness = Witness(family=self.witness.family, others=self.witness.others, target=(second, first))
         return replace(self, witness=witness, p=self.q, q=self.p, p_error=self.q_error, q_error=self.p_error)

@@ -46,7 +46,7 @@ class Loss:
 
     @classmethod
     def of(cls, *, k: int, truth: float, lie: float, epsilon: float) -> Loss:
-        """Return the distribution of the loss L at `epsilon`.
+        """Distribution of the loss L at `epsilon`.
 
         >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
         >>> round(loss.most, 3), round(loss.least, 3), round(loss.square, 3)
@@ -60,7 +60,7 @@ class Loss:
 
 
 def hoeffding(loss: Loss, reports: Floats) -> Floats:
-    """Return Hoeffding's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
+    """Hoeffding's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(hoeffding(loss, np.array([50.0]))[0]), 1)
@@ -71,7 +71,7 @@ def hoeffding(loss: Loss, reports: Floats) -> Floats:
 
 
 def bennett(loss: Loss, reports: Floats) -> Floats:
-    """Return Bennett's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
+    """Bennett's upper bound on (1/N) E[L_1 + ... + L_N]_+ for each N in the array `reports`.
 
     >>> loss = Loss.of(k=20, truth=0.81, lie=0.01, epsilon=1.0)
     >>> round(50 * float(bennett(loss, np.array([50.0]))[0]), 1)
@@ -115,7 +115,7 @@ def any_randomizer(local_epsilon: float, epsilon: float, reports: Floats) -> Flo
 
 
 def _mean_above(reports: Floats, chance: float, *, rate: float, swing: float) -> Floats:
-    """Return (1/N) E[rate N - swing H]_+, H ~ Bin(N, chance), N = `reports`, rounded up."""
+    """(1/N) E[rate N - swing H]_+, H ~ Bin(N, chance), N = `reports`, rounded up."""
     if rate <= 0:
         return np.zeros_like(reports)
     level = reports * (rate / swing)
@@ -128,7 +128,7 @@ def _mean_above(reports: Floats, chance: float, *, rate: float, swing: float) ->
 
 
 def mixed(term: Callable[[Floats], Floats], *, n: int, weight: float, dummies: int) -> float:
-    """Return an upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), or 1; `term` must be decreasing."""
+    """Upper bound on E term(M + 1 + dummies), M ~ Bin(n - 1, weight), or 1; `term` must be decreasing."""
     rows = CountRows.of(n - 1, weight)
     values = term(rows.first + 1 + dummies)
     most = float(term(np.array([1.0 + dummies]))[0])

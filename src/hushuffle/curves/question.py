@@ -95,13 +95,13 @@ class Question:
         rounds: int = 1,
         memory: Memory | None = None,
     ) -> Self:
-        """Return the question about a protocol with n reports in each round, at most `reports` of one person."""
+        """The question about n reports in each round, at most `reports` of one person."""
         most = min(reports, protocol.n)
         return cls(release=Release.of(protocol), targets=protocol.targets, reports=most, rounds=rounds, memory=memory)
 
     @cached_property
     def features(self) -> frozenset[Feature]:
-        """The features of the question, which a rule or a law must support."""
+        """The features that a rule or a law must support."""
         release = self.release
         there = {
             Feature.SHARES: release.shares is not None,
@@ -123,39 +123,34 @@ class Question:
 
     @property
     def device(self) -> Mechanism:
-        """The randomizer of the target."""
         return self.release.groups[self.targets[0]].device
 
     @property
     def law(self) -> ReportLaw:
-        """The distribution of the target's report."""
         return self.device.law()
 
     def about(self, **changes: object) -> Self:
-        """Return the same question about a release with these fields changed."""
+        """The same question about a release with these fields changed."""
         return replace(self, release=replace(self.release, **changes))  # type: ignore[arg-type]
 
     def alone(self) -> Self:
-        """Return the same question about a release of the people of the target's group only."""
+        """The same question about a release of the people of the target's group only."""
         (target,) = self.targets
         return replace(self.about(groups=(self.release.groups[target],)), targets=(0,))
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise `UnsupportedProtocolError` with the reason and the release."""
         _checks.unsupported(f"{reason} This release: {self.release.describe()}.")
 
     def certify(self) -> None:
-        """Raise `NumericalError` if there are more reports than the accuracy is tested for."""
         reports = self.release.n + self.release.dummies
         if reports > _CERTIFIED:
             message = (
-                f"central differential privacy is certified up to {_CERTIFIED:,} reports, got {reports:,}. "
-                "The figure for fewer people is an upper bound for more: use a smaller n."
+                f"Central differential privacy is certified for at most {_CERTIFIED:,} reports, but there are "
+                f"{reports:,}. Use a smaller n: its epsilon and delta are upper bounds for a larger n."
             )
             raise NumericalError(message)
 
     def describe(self) -> str:
-        """Return the question in a few words."""
         parts = [self.release.describe()]
         parts += [f"{self.reports:,} reports of one person"] if self.reports > 1 else []
         parts += [f"{self.rounds:,} rounds"] if self.rounds > 1 else []
@@ -168,7 +163,6 @@ class Question:
 
 
 Solve: TypeAlias = Callable[[Question], PrivacyCurve]
-"""Returns the privacy curve of a question."""
 
 
 # --- what a rule returns ------------------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ Solve: TypeAlias = Callable[[Question], PrivacyCurve]
 
 @dataclass(frozen=True, kw_only=True)
 class Same:
-    """The question has the privacy curve of another question, or one that is at most as large."""
+    """The curve is that of another question, or at most as large."""
 
     question: Question
     sign: ClassVar[str] = ""
@@ -189,7 +183,7 @@ class Same:
 
 @dataclass(frozen=True, kw_only=True)
 class Worst:
-    """The privacy curve is the largest of the curves of several questions."""
+    """The curve is the largest of several questions' curves."""
 
     parts: tuple[Question, ...]
     sign: ClassVar[str] = "largest:"
@@ -211,25 +205,23 @@ class Mean:
 
 @dataclass(frozen=True, kw_only=True)
 class Rounds:
-    """The privacy curve is at most that of the composition of `times` independent releases."""
+    """The curve is at most that of the composition of `times` independent releases."""
 
     question: Question
     times: int
 
     @property
     def sign(self) -> str:
-        """The comparison sign in explanations, with the number of releases."""
         return f"<= {self.times:,} times:"
 
     @property
     def parts(self) -> tuple[Question, ...]:
-        """The question about one release."""
         return (self.question,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """The privacy curve is at most that of `above` and at least that of `below`, up to a relative rounding error."""
+    """The curve is at most that of `above` and at least that of `below`, up to a relative rounding error."""
 
     above: Question
     below: Question
@@ -237,17 +229,14 @@ class Between:
 
     @property
     def sign(self) -> str:
-        """The comparison sign in explanations."""
         return "=" if self.above == self.below else "between:"
 
     @property
     def parts(self) -> tuple[Question, ...]:
-        """The two questions, or the only one."""
         return (self.above,) if self.above == self.below else (self.above, self.below)
 
 
 Reduction: TypeAlias = Same | Worst | Mean | Rounds | Between
-"""How the privacy curve of a question depends on those of simpler questions."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,6 @@ _RARE: Final = Fraction(1, 10**7)
 
 
 def _truthful(question: Question) -> bool:
-    """Whether each report is the person's value."""
     law = question.law.symmetric
     return law is not None and law.lie == 0
 
@@ -43,12 +42,11 @@ def _hashed(question: Question) -> bool:
 
 
 def _own(question: Question) -> Trials:
-    """Return the trials of the people's messages; without messages, no trials."""
     return next((source.trials for source in question.release.sources), Trials(number=0, p=1.0))
 
 
 def _length(trials: Trials) -> int:
-    """Return the length of the table from which the number of successes is drawn; 0 if the number is certain."""
+    """Length of the table from which the number of successes is drawn; 0 if the number is certain."""
     return trials.law.numbers.size if trials.law.random else 0
 
 
@@ -79,7 +77,7 @@ def _hashes(question: Question) -> PrivacyCurve:
 
 
 def _symmetric(question: Question) -> Symmetric:
-    """Return the distribution of k-ary randomized response; one flipped bit is binary randomized response."""
+    """One flipped bit is binary randomized response."""
     law = question.law
     if law.symmetric is not None:
         return law.symmetric
@@ -217,15 +215,11 @@ LAWS: Final = (
         of=lambda question: FiniteDivergence.of(question.release),
     ),
 )
-"""All laws, in the order in which they are tried."""
+"""Laws are tried in this order."""
 
 
 def privacy_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int = 1) -> PrivacyCurve:
-    """Return the privacy curve of a protocol with n reports if one person sends at most `reports` of them.
-
-    Raises:
-        UnsupportedProtocolError: no rule and no law is known for this release.
-        NumericalError: there are more reports than the accuracy is tested for.
+    """The privacy curve of a protocol with n reports if one person sends at most `reports` of them.
 
     Source: docs/theory/index.md.
     """
@@ -233,7 +227,7 @@ def privacy_curve(protocol: Protocol | MixedProtocol | SplitAndMix, reports: int
 
 
 def trail(question: Question) -> str:
-    """Return the rules and the law that answer a question, each with the page of its proof, in the order of use.
+    """The rules and the law that answer a question, each with the page of its proof, in the order of use.
 
     >>> import hushuffle as hs
     >>> response = hs.RandomizedResponse(k=3, epsilon=1.0)
@@ -250,28 +244,24 @@ def trail(question: Question) -> str:
 
 
 def solve(question: Question) -> PrivacyCurve:
-    """Return the privacy curve that answers a question: that of the first step, or the best bounds of partial steps."""
+    """The curve of the first step, or the best bounds of partial steps."""
     curves = [step.curve(question, solve) for step in steps(question)]
     if len(curves) == 1:
         return curves[0]
-    best = [curve if isinstance(curve, Envelope) else Envelope(above=(curve,), below=(curve,)) for curve in curves]
+    best = [curve.envelope() for curve in curves]
     above, below = chain.from_iterable(each.above for each in best), chain.from_iterable(each.below for each in best)
     return Envelope(above=tuple(above), below=tuple(below), slack=max(each.slack for each in best))
 
 
 def steps(question: Question) -> tuple[Law | Rule, ...]:
-    """Return the law that answers a question, or the rule that makes it simpler; several if these are partial.
-
-    Raises:
-        UnsupportedProtocolError: there is neither.
-    """
+    """The law that answers a question, or the rule that makes it simpler; several if these are partial."""
     every: tuple[Law | Rule, ...] = (*LAWS, *RULES)
     first = next((step for step in every if step.covers(question)), None) or _refuse(question)
     return tuple(step for step in every if step.partial and step.covers(question)) if first.partial else (first,)
 
 
 def _refuse(question: Question) -> NoReturn:
-    """Refuse a question: say which of its features no rule removes beside the others."""
+    """Says which feature of the question no rule removes beside the others."""
     for rule in RULES:
         if rule.on <= question.features and rule.limits:
             question.refuse(rule.limits)

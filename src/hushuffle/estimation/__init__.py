@@ -1,14 +1,15 @@
 """Estimates from a release: frequencies, heavy hitters, means, quantiles, and the reach of audiences."""
 
 from hushuffle.estimation.frequency import (
+    HeavyHitters,
     estimate,
     estimate_values,
+    heavy_hitters,
     keep_significant,
     predicted_standard_error,
     project_on_simplex,
     standard_errors_at,
 )
-from hushuffle.estimation.heavy_hitters import HeavyHitters, heavy_hitters
 from hushuffle.estimation.poisoning import PoisoningGain, poisoning_gain, refused
 
 __all__ = [

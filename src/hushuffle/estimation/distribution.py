@@ -11,6 +11,8 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.estimation.expectations import PENALTIES, Expectations, Floats
 
+Integers = npt.NDArray[np.int64]
+
 _STEPS: Final = 10_000
 _GAIN: Final = 1e-3  # gain of log-likelihood per step at which iteration stops (Li et al. 2020)
 _SHOWN: Final = 64
@@ -18,7 +20,7 @@ LARGEST: Final = 1024
 """Largest number of levels for which intervals are computed: they need a dense matrix."""
 
 
-def smoothed_shares(reports: Expectations, counts: npt.NDArray[np.int64], *, n: int, dummies: int) -> Floats:
+def smoothed_shares(reports: Expectations, counts: Integers, *, n: int, dummies: int) -> Floats:
     """Return shares of the levels, shape (levels,), by expectation-maximisation with smoothing.
 
     Every step takes the conditional expectation of the number of people at each level. It then averages each level
@@ -47,7 +49,7 @@ def _smooth(weights: Floats) -> Floats:
     return np.asarray(means / means.sum())
 
 
-def thresholds(levels: int) -> npt.NDArray[np.int64]:
+def thresholds(levels: int) -> Integers:
     """Return the codes of the levels at which cumulative shares are estimated: all except the last, but at most 64.
 
     >>> thresholds(4).tolist(), thresholds(1000).size
@@ -57,14 +59,7 @@ def thresholds(levels: int) -> npt.NDArray[np.int64]:
 
 
 def cumulative_ends(
-    reports: Expectations,
-    counts: npt.NDArray[np.int64],
-    shares: Floats,
-    *,
-    n: int,
-    dummies: int,
-    codes: npt.NDArray[np.int64],
-    confidence: float,
+    reports: Expectations, counts: Integers, shares: Floats, *, n: int, dummies: int, codes: Integers, confidence: float
 ) -> Floats:
     """Return intervals for the shares of people up to the levels `codes`, shape (codes, 2), each at `confidence`.
 
@@ -95,7 +90,7 @@ def cumulative_ends(
     return np.clip(np.stack([ends[0], 1 - ends[1]], axis=1), 0.0, 1.0)
 
 
-def _scores_below(matrix: Floats, codes: npt.NDArray[np.int64], *, n: int, z: float) -> Floats:
+def _scores_below(matrix: Floats, codes: Integers, *, n: int, z: float) -> Floats:
     """Return scores, shape (reports, codes), whose expectations are at most the indicators of levels up to each code.
 
     By penalized least squares, they approximate ramps that fall from 1 to 0 before the level; their largest excess is

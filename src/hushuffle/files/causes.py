@@ -39,6 +39,15 @@ def text_in(path: Path, encoding: str = "utf-8") -> str:
 
 
 @contextmanager
+def failing(message: str, then: str = "") -> Iterator[None]:
+    """Turn an error of the system into a `DataError`: `message` and the error's cause, as one sentence, and `then`."""
+    try:
+        yield
+    except OSError as error:
+        fail(f"{message}: {cause(error)}.{then}")
+
+
+@contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Change errors of the system so that they name `path`, which the user gave, instead of a temporary file."""
     try:

@@ -1,4 +1,7 @@
-"""Write files and folders that appear complete or not at all; until then, only their owner can read them."""
+"""Write files and folders that appear complete or not at all, and check in advance that they can be written.
+
+Until they are complete, only their owner can read them. Messages use the file name that the user gave.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.interrupts import stop_if_asked
-from hushuffle.files.outputs import try_writing
 
 
 def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
@@ -128,7 +130,7 @@ def workplace(out: Path) -> Iterator[Path]:
         fail(f"{out} exists and is not empty. Reports are never overwritten: choose a new folder.")
     place = out.absolute().parent / f".{out.absolute().name}.{secrets.token_hex(4)}.collecting"
     with ExitStack() as undo:
-        try:
+        with failing(f"{out} cannot be written"):
             for parent in reversed([parent for parent in place.parents if not parent.exists()]):
                 parent.mkdir()
                 undo.callback(_remove_empty, parent)
@@ -136,8 +138,6 @@ def workplace(out: Path) -> Iterator[Path]:
             place.mkdir(mode=0o700)
             undo.callback(shutil.rmtree, place)
             undo.callback(os.close, _in_use(place))
-        except OSError as error:
-            fail(f"{out} cannot be written: {cause(error)}.")
         try_writing(place, called=out)
         try:
             yield place
@@ -207,3 +207,47 @@ def publish(release: Path, out: Path) -> None:
             f"{out} is released, but the disk does not confirm it ({cause(error)}). A loss of power may remove it: "
             "copy it to another disk."
         )
+
+
+_ROOM: Final = 1 << 16
+"""Bytes of free space that the disk must have; later output may need more."""
+
+
+def refuse_folder(folder: Path) -> None:
+    """Raise `DataError` if no file can be written into a folder, or the folder cannot be created.
+
+    The check leaves no file behind, and does not create the folder.
+
+    >>> refuse_folder(Path("/proc/report"))
+    Traceback (most recent call last):
+    hushuffle.errors.DataError: /proc/report cannot be written: No such file or directory.
+    """
+    places = (folder, *folder.absolute().parents)
+    there = next(place for place in places if place.exists() or place.is_symlink())
+    if not there.is_dir():
+        fail(f"{folder} is no folder: {there} is a file." if there != folder else f"{folder} is a file, not a folder.")
+    try_writing(there, called=folder)
+
+
+def refuse_file(file: Path) -> None:
+    """Raise `DataError` if a file cannot be written; its folder must exist."""
+    if file.is_dir():
+        fail(f"{file} cannot be written: it is a folder.")
+    if not file.parent.is_dir():
+        fail(f"{file} cannot be written: the folder {file.parent} does not exist.")
+    try_writing(file.parent, called=file)
+
+
+def try_writing(folder: Path, *, called: Path) -> None:
+    """Write a small file into an existing folder and remove it; messages name the folder as `called`."""
+    trial = folder / f".{secrets.token_hex(8)}.trial"
+    with failing(f"{called} cannot be written"):
+        number = os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            left = memoryview(bytes(_ROOM))
+            while left:
+                left = left[os.write(number, left) :]
+            os.fsync(number)
+        finally:
+            os.close(number)
+            trial.unlink()

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import flush_folder, make_folder, remove_unfinished, write_private
 
 _LEAST: Final = 64  # hexadecimal digits: 32 bytes
@@ -35,15 +35,13 @@ def key_in_file(path: Path, *, advice: str = _MAKE) -> bytes:
 
 
 def make_key(path: Path) -> None:
-    try:
+    with failing(f"{path} cannot be written"):
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(number, "wb") as file:
             file.write(f"{secrets.token_hex(_LEAST // 2)}\n".encode())
             file.flush()
             os.fsync(file.fileno())
         flush_folder(path.absolute().parent)
-    except OSError as error:
-        fail(f"{path} cannot be written: {cause(error)}.")
 
 
 def key_in_environment(variable: str) -> bytes:
@@ -101,7 +99,7 @@ def _key(text: str, where: str) -> bytes:
 STATE: Final = "HUSHUFFLE_STATE"
 """The environment variable with the path of the folder of all key records; see `state_folder`."""
 
-_VERSION: Final = 1
+MEMORY_VERSION: Final = 1
 _KEY: Final = re.compile(r"[0-9a-fA-F]{64,}")
 
 
@@ -134,11 +132,9 @@ def key_folder(key: bytes) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Create a folder if it is missing, and lock it, so that other processes wait until it is unlocked."""
-    try:
+    with failing(f"{folder} cannot be written", f" To use another folder, set {STATE}."):
         make_folder(folder, mode=0o700)
         number = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        fail(f"{folder} cannot be written: {cause(error)}. To use another folder, set {STATE}.")
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - is not everywhere
@@ -149,8 +145,15 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(number)
 
 
-def read_memory(path: Path, content: str) -> dict[str, Any] | None:
-    """Return the document that `write_memory` has written to `path`; None if there is no file."""
+def damaged(path: Path) -> NoReturn:
+    fail(f"{path} is damaged, so the uses of this key are unknown. Restore it from a backup, or create a new key.")
+
+
+def read_memory(path: Path, content: str, *, damaged: Callable[[Path], NoReturn] = damaged) -> dict[str, Any] | None:
+    """Return the document that `write_memory` has written to `path`; None if there is no file.
+
+    `damaged` refuses a file with another content.
+    """
     try:
         document = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -161,7 +164,7 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
         document = None
     if not isinstance(document, dict) or document.get("content") != content:
         damaged(path)
-    if document.get("schema_version") != _VERSION:
+    if document.get("schema_version") != MEMORY_VERSION:
         fail(f"{path} was written by another version of hushuffle.")
     return document
 
@@ -169,9 +172,5 @@ def read_memory(path: Path, content: str) -> dict[str, Any] | None:
 def write_memory(path: Path, content: str, fields: Mapping[str, Any]) -> None:
     """Write a document to the disk atomically; the process must hold the lock of the folder."""
     remove_unfinished(path)
-    document = {"schema_version": _VERSION, "content": content, **fields}
+    document = {"schema_version": MEMORY_VERSION, "content": content, **fields}
     write_private(path, json.dumps(document, indent=1).encode())
-
-
-def damaged(path: Path) -> NoReturn:
-    fail(f"{path} is damaged, so the uses of this key are unknown. Restore it from a backup, or create a new key.")

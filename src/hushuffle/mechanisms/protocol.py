@@ -46,8 +46,7 @@ class Protocol(_checks.ByName):
         if not isinstance(self.shuffler, Shuffler):
             _checks.reject("shuffler", "a Shuffler", repr(self.shuffler), "For example UniformShuffle().")
         object.__setattr__(self, "n", _checks.integer("n", self.n, low=1))
-        fitted = self.shuffler.fitted(n=self.n, values=self.randomizer.inputs)
-        object.__setattr__(self, "shuffler", fitted)
+        object.__setattr__(self, "shuffler", self.shuffler.fitted(n=self.n, values=self.randomizer.inputs))
         if self.shuffler.reveals is Reveals.SUMS and not self.randomizer.is_vector:
             hint = "Secure aggregation can add one-hot encodings and single numbers, but not hashes and sets."
             _checks.reject("shuffler", f"one that supports {type(self.randomizer).__name__}", self.shuffler, hint)

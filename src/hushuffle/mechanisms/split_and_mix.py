@@ -106,23 +106,25 @@ class SplitAndMix(_checks.ByName):
     targets: ClassVar[tuple[int, ...]] = (0,)
 
     def __post_init__(self) -> None:
-        self._set("n", _checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
-        self._set("epsilon", _checks.positive("epsilon", self.epsilon))
+        _checks.set_fields(self, n=_checks.integer("n", self.n, low=2, high=MOST_PEOPLE))
+        _checks.set_fields(self, epsilon=_checks.positive("epsilon", self.epsilon))
         if self.epsilon > LARGEST_EPSILON:
             _checks.reject(
                 "epsilon", f"at most {LARGEST_EPSILON:g}", self.epsilon, "A larger epsilon adds almost no noise."
             )
-        self._set("delta", _checks.probability("delta", self.delta, low_open=True, high_open=True))
-        self._set("honest", _checks.probability("honest", self.honest, low_open=True))
-        self._set("coordinates", _checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES))
+        _checks.set_fields(self, delta=_checks.probability("delta", self.delta, low_open=True, high_open=True))
+        _checks.set_fields(self, honest=_checks.probability("honest", self.honest, low_open=True))
+        _checks.set_fields(
+            self, coordinates=_checks.integer("coordinates", self.coordinates, low=1, high=MOST_COORDINATES)
+        )
         for name in ("low", "high"):
-            self._set(name, self._end(name))
+            _checks.set_fields(self, **{name: self._end(name)})
         if not self.low < self.high:
             _checks.reject("high", f"above low = {self.low:g}", f"{self.high:g}")
         if self.levels is not None:
-            self._set("levels", self.grid.levels)
+            _checks.set_fields(self, levels=self.grid.levels)
         if self.l1 is not None:
-            self._set("l1", _checks.positive("l1", self.l1))
+            _checks.set_fields(self, l1=_checks.positive("l1", self.l1))
             if self.coordinates == 1:
                 _checks.reject("l1", "left out for one coordinate", self.l1, "Take a smaller high.")
             if not 1 <= self.l1 / self.step < 2**61 / self.top:
@@ -131,25 +133,18 @@ class SplitAndMix(_checks.ByName):
             _checks.reject(
                 "honest", "large enough that at least 2 people are honest", self.honest, "A single person has no crowd."
             )
-        self._set("noise", PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
-        self._set("modulus", 1 << self._bits())
+        _checks.set_fields(self, noise=PolyaLaw.of(shares=self.needed, ratio=ratio_of(self.epsilon, self.distance)))
+        # A power of two that every noisy sum is below.
+        _checks.set_fields(self, modulus=1 << (self.n * self.top + 2 * self.noise_reach(self.n)).bit_length())
         rest = self.delta - (1 + math.exp(self.epsilon)) * self.rounding
         messages, slack = _fewest(self.needed, self.modulus, rest / (self.coordinates * self.changes) * (1 - 8 * _EPS))
-        self._set("messages", messages)
-        self._set("slack", slack)
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+        _checks.set_fields(self, messages=messages, slack=slack)
 
     def _end(self, name: str) -> float:
         if self.levels is not None:
             return _checks.finite(name, getattr(self, name))
         hint = "For numbers that are not integers, set levels."
         return _checks.integer(name, getattr(self, name), low=-(2**53), high=2**53, hint=hint)
-
-    def _bits(self) -> int:
-        """Return the number of bits that are enough to hold every noisy sum."""
-        return (self.n * self.top + 2 * self.noise_reach(self.n)).bit_length()
 
     @property
     def shared(self) -> SplitAndMix:

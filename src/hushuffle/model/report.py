@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -251,22 +252,22 @@ def software(*packages: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-CERTIFICATE_VERSION: Final = 1
-
-
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
     """A self-contained claim about one release: the smallest epsilon (nats) at `delta` is within the bounds `epsilon`.
 
-    Neighbouring datasets differ in one person's value. `release` is the reports of n people and `dummies` in
-    uniformly random order, or every report with its sender. `values` is the number of values. Randomized response
-    reports the true value with probability `truth`, a fraction, and every other value with equal probability; a dummy
-    is uniform. For other randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy`
-    the probabilities of a dummy. The lower bound is attained at `others`, the number of other people by value, and
-    `target`, the target's two values. A certificate contains worst cases and no collected data.
+    Neighbouring datasets differ in one person's value. `steps` derive the claim: each has the `name` of a rule or law,
+    the `page` of its proof, and the `release` that it treats. The first release is that of the claim. The last one is
+    described by `release`, `n` and `dummies`: the reports of n people and dummies in uniformly random order, or every
+    report with its sender. `values` is the number of values. Randomized response reports the true value with
+    probability `truth`, a fraction, and every other value with equal probability; a dummy is uniform. For other
+    randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy` the probabilities of a
+    dummy. `randomizers` describes further randomizers in the same way. The lower bound is attained at `others`, the
+    number of other people by value, and `target`, the target's two values. A certificate contains worst cases and no
+    collected data.
     """
 
-    version: Literal[1] = CERTIFICATE_VERSION
+    version: Literal[2] = 2
     release: Literal["shuffled", "senders"]
     n: int
     dummies: int
@@ -279,6 +280,8 @@ class Certificate:
     dummy: tuple[float, ...] | None
     others: tuple[int, ...]
     target: tuple[int, int]
+    randomizers: tuple[Mapping[str, Any], ...]
+    steps: tuple[Mapping[str, Any], ...]
 
     def to_json(self) -> str:
         """Return the certificate as a JSON object for `hushuffle verify`; infinity is the text "infinity"."""

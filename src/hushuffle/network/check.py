@@ -102,10 +102,8 @@ def check_policy(policy: Policy, promise: Promise, document: RunDocument, identi
             _decline(name, f"the step {step.name!r} {what}, min_batch is {policy.min_batch:,}")
         fewest = min((len(set(batch.holders)) if step.scrambled else 1 for batch in batches), default=None)
         if fewest is not None and fewest < policy.min_distinct_holders:
-            wanted = f"min_distinct_holders is {policy.min_distinct_holders:,}"
-            _decline(
-                name, f"the batch of this node in the step {step.name!r} has {fewest:,} different holders, {wanted}"
-            )
+            held = f"the batch of this node in the step {step.name!r} has {fewest:,} different holders"
+            _decline(name, f"{held}, min_distinct_holders is {policy.min_distinct_holders:,}")
     _check_authority(policy, identity)
 
 
@@ -132,21 +130,13 @@ def spend(
     odometer = Odometer.of(key)
     if not any(state.glob("*.messages")):
         odometer.begin()
-    spending = Spending(
-        run=document.run,
-        epsilon=promise.guarantee.upper,
-        delta=promise.guarantee.delta,
-        use=derived(key, f"use {document.digest.hex()} {_digest(held)}").hex(),
-    )
-    odometer.spend(spending, max_epsilon=policy.budget, max_delta=policy.max_delta)
-
-
-def _digest(held: Sequence[Person]) -> str:
-    """Return a digest of records; only a value derived from the digest with a key is ever written."""
-    whole = hashlib.sha256()
+    whole = hashlib.sha256()  # only a value that is derived from this digest with the key is ever written
     for person in held:
         whole.update(repr((person.record, sorted(person.places.items()), person.row.tolist())).encode())
-    return whole.hexdigest()
+    epsilon, delta = promise.guarantee.upper, promise.guarantee.delta
+    use = derived(key, f"use {document.digest.hex()} {whole.hexdigest()}").hex()
+    spending = Spending(run=document.run, epsilon=epsilon, delta=delta, use=use)
+    odometer.spend(spending, max_epsilon=policy.budget, max_delta=policy.max_delta)
 
 
 def _decline(name: str, why: str) -> NoReturn:

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from hushuffle._checks import fail
 from hushuffle.errors import HushuffleError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_whole
 from hushuffle.files.secret_keys import derived, key_in_environment, key_in_file, text_of_secret
 from hushuffle.network.check import Promise, check_policy, check_promise, spend
@@ -60,7 +60,7 @@ def run_nodes(configuration: Path) -> Ran:
         if room is not None:
             room.give()
     if ran.result is not None and config.result is not None:
-        hint = f"The sealed reports are stored in {folder / config.state}: free disk space and start this node again."
+        hint = f" The sealed reports are stored in {folder / config.state}: free disk space and start this node again."
         _write(folder / config.result, result_table(document, ran.result), hint=hint)
     for node in nodes:
         if node.name not in ran.failures:
@@ -118,15 +118,10 @@ def ask_health(configuration: Path) -> dict[str, dict[str, Any]]:
 
 
 def result_table(document: RunDocument, result: RunResult) -> dict[str, Any]:
-    answers = [
-        document.query.answer(
-            number,
-            step.combined,
-            {"sources": step.sources, "planned": step.planned, "lost_batches": step.lost_batches},
-            step.scale,
-        )
-        for number, step in enumerate(result.steps, start=1)
-    ]
+    answers = []
+    for number, step in enumerate(result.steps, start=1):
+        came = {"sources": step.sources, "planned": step.planned, "lost_batches": step.lost_batches}
+        answers.append(document.query.answer(number, step.combined, came, step.scale))
     cautions = [_ONE_SCRAMBLER] if any(step.scrambled for step in document.steps) else []
     about = {"schema_version": 1, "run": result.run, "people": result.people, "cautions": cautions}
     return {**about, document.query.answers: answers}
@@ -205,14 +200,10 @@ def _nodes(
 
 
 def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
-    place = folder / config.identities
-    return read_identity(
-        name,
-        certificate=place / f"{name}.pem",
-        authority=place / "authority.pem",
-        key=_placed(config.keys.get(name), folder) or str(place / f"{name}.key"),
-        address=config.addresses.get(name),
-    )
+    place, address = folder / config.identities, config.addresses.get(name)
+    key = _placed(config.keys.get(name), folder) or str(place / f"{name}.key")
+    certificate, authority = place / f"{name}.pem", place / "authority.pem"
+    return read_identity(name, certificate=certificate, authority=authority, key=key, address=address)
 
 
 def _placed(where: str | None, folder: Path) -> str | None:
@@ -242,7 +233,5 @@ def result_room(path: Path, document: RunDocument) -> Room:
 
 def _write(path: Path, content: Mapping[str, Any], *, hint: str = "") -> None:
     """Write JSON to the disk atomically."""
-    try:
+    with failing(f"{path} cannot be written", then=hint):
         write_whole(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode(), durable=True)
-    except OSError as error:
-        fail(f"{path} cannot be written: {cause(error)}. {hint}".rstrip())

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.secret_keys import damaged, key_folder, locked, read_memory, write_memory
 
 _CONTENT: Final = "odometer"
@@ -120,10 +120,8 @@ class Odometer:
 
     def _write(self, spendings: tuple[Spending, ...]) -> None:
         plain = [{**asdict(each), "epsilon": repr(each.epsilon), "delta": repr(each.delta)} for each in spendings]
-        try:
+        with failing(f"{self._path} cannot be written", then=" Nothing was sent."):
             write_memory(self._path, _CONTENT, {"spendings": plain})
-        except OSError as error:
-            fail(f"{self._path} cannot be written: {cause(error)}. Nothing was sent.")
 
 
 def _spending(*, run: Any, epsilon: Any, delta: Any, use: Any) -> Spending:

@@ -28,6 +28,11 @@ class Process:
     configuration: Path
     sockets: tuple[socket.socket, ...] = ()
 
+    @property
+    def log(self) -> Path:
+        """The file for the output of the process, beside its configuration."""
+        return self.configuration.with_suffix(".log")
+
 
 class Loopback:
     """Addresses on the loopback device: each node has its own address in 127.0.0.0/8, as hosts in a network have.
@@ -140,22 +145,15 @@ def _shared(names: Sequence[str], count: int) -> Iterator[list[str]]:
         yield list(names[start::parts])
 
 
-async def start(process: Process, group: int) -> asyncio.subprocess.Process:
-    """Start a process in a process group; its output goes to a log file beside its configuration."""
-    log = process.configuration.with_suffix(".log")
-    with log.open("wb") as file:
+async def start(
+    configuration: Path, sockets: Sequence[socket.socket], log: Path, group: int
+) -> asyncio.subprocess.Process:
+    """Start a process in a process group; it inherits the sockets, and its output is appended to the file `log`."""
+    command = (sys.executable, "-m", "hushuffle", "node", "start", str(configuration))
+    inherited, nothing = [one.fileno() for one in sockets], asyncio.subprocess.DEVNULL
+    with log.open("ab") as out:
         return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "hushuffle",
-            "node",
-            "start",
-            str(process.configuration),
-            pass_fds=[one.fileno() for one in process.sockets],
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=file,
-            stderr=file,
-            process_group=group,
+            *command, pass_fds=inherited, stdin=nothing, stdout=out, stderr=out, process_group=group
         )
 
 
@@ -171,7 +169,7 @@ def statuses(processes: list[Process]) -> tuple[dict[str, dict[str, Any]], dict[
         try:
             status = json.loads(process.configuration.with_name(f"{process.name}.status.json").read_bytes())
         except FileNotFoundError:
-            lines = process.configuration.with_suffix(".log").read_text("utf-8", errors="replace").splitlines()
+            lines = process.log.read_text("utf-8", errors="replace").splitlines()
             messages = [line for line in lines if not line.startswith("{")]
             if messages:
                 failures[process.name] = messages[-1]

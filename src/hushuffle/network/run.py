@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import write_whole
 from hushuffle.model import Progress
 from hushuffle.network.check import check_promise
 from hushuffle.network.node import result_room, room_file
-from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
 from hushuffle.network.nodes.result import RunFailedError
-from hushuffle.network.nodes.spool import Room
 from hushuffle.network.processes import DOCUMENT, RESULT_FILE, Loopback, Process, configure, ended, start, statuses
 from hushuffle.network.setup import RESULT, Deployment, deploy
 from hushuffle.network.watcher import watched
@@ -104,7 +102,9 @@ def run_on_network(
             )
         )
         group = clean.enter_context(watched(place, room_file(out / RESULT_FILE)))
-        room = _room(out, deployment.document)
+        with failing(f"{out} cannot be written"):
+            out.mkdir(parents=True, exist_ok=True)
+        room = result_room(out / RESULT_FILE, deployment.document)
         clean.callback(room.give)
         processes = configure(deployment, loopback, place, key, (specification.network or Network()).processes)
         # Processes that start now are ready then: each first reads the certificates of its nodes.
@@ -144,14 +144,6 @@ def run_on_network(
     )
 
 
-def _room(out: Path, document: RunDocument) -> Room:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(f"{out} cannot be written: {cause(error)}.")
-    return result_room(out / RESULT_FILE, document)
-
-
 def _in_memory(sources: int) -> Path | None:
     """Return a folder in memory with space for a run; None if there is none. Some disks delete many files slowly."""
     try:
@@ -176,7 +168,7 @@ async def _watch(
         async with Recorder(seen, loopback.routes()):
             tell("starting nodes", 0.1)
             for started in processes:
-                running[started.name] = await start(started, group)
+                running[started.name] = await start(started.configuration, started.sockets, started.log, group)
             loopback.close_private()  # so a port closes when its node's process ends
             folder = processes[0].configuration.parent
             beside = None if interfere is None else asyncio.create_task(interfere(running, folder))

@@ -68,10 +68,7 @@ def draw_up(
         steps=tuple(steps),
         result=RESULT,
         servers={name: server(name) for name in names},
-        message=network.message,
-        collect=network.collect,
-        patience=network.patience,
-        least=network.least,
+        **network.shared(),
     )
     size, room = max(task.size(number) for number in range(1, len(steps) + 1)), document.seals(1).room
     if size > room:

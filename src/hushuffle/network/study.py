@@ -61,16 +61,13 @@ def _sentences(run: NetworkRun) -> Iterator[str]:
 def promised(specification: PlanSpecification, plan: Plan, guarantee: Guarantee) -> Finding:
     """Return the plan's guarantee as a finding; it holds for the smallest batches that the plan allows."""
     seen = "the traffic and the noisy releases reveal" if plan.releases else "the traffic reveals"
-    return Finding(
-        question="plan-dp",
-        adversary="an observer of all messages",
-        sentence=(
-            f"This bounds what {seen} about one person, at delta = {specification.targets.delta:g}, even if batches "
-            "are as small as the plan allows."
-        ),
-        bound=guarantee.epsilon,
-        proof="composition of dominating pairs over all clusters that one item affects",
+    sentence = (
+        f"This bounds what {seen} about one person, at delta = {specification.targets.delta:g}, even if batches "
+        "are as small as the plan allows."
     )
+    who, bound = "an observer of all messages", guarantee.epsilon
+    proof = "composition of dominating pairs over all clusters that one item affects"
+    return Finding(question="plan-dp", adversary=who, sentence=sentence, bound=bound, proof=proof)
 
 
 def _coverage(run: NetworkRun) -> Table:
@@ -78,16 +75,12 @@ def _coverage(run: NetworkRun) -> Table:
     for step, answer in zip(run.deployment.document.steps, _steps(run), strict=True):
         arrived = round(sum(answer["received"])) if "received" in answer and "noise" not in answer else "not told"
         rows.append((step.name, answer["planned"], answer["sources"], answer["lost_batches"], arrived))
-    return Table(
-        key="coverage",
-        title="Who came through",
-        caption=(
-            "Sources of batches that all compute nodes received completely, lost batches, and records that reached the "
-            "node of their group (not reported for centroids and noisy results)."
-        ),
-        columns=("step", "sources planned", "came through", "batches lost", "records that arrived"),
-        rows=tuple(rows),
+    caption = (
+        "Sources of batches that all compute nodes received completely, lost batches, and records that reached the "
+        "node of their group (not reported for centroids and noisy results)."
     )
+    columns = ("step", "sources planned", "came through", "batches lost", "records that arrived")
+    return Table(key="coverage", title="Who came through", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _nodes(run: NetworkRun) -> Table:
@@ -96,28 +89,17 @@ def _nodes(run: NetworkRun) -> Table:
         own = [one for name, one in run.counters.items() if name.split("-")[0] == role]
         if not own:
             continue
-        states = Counter(str(one["state"]) for one in own)
-        reasons: Counter[str] = Counter()
+        states, reasons = Counter(str(one["state"]) for one in own), Counter[str]()
         for counts in own:
             reasons.update(counts["rejected"])
-        rows.append(
-            (
-                role,
-                len(own),
-                ", ".join(f"{count:,} {state}" for state, count in states.most_common()),
-                sum(one["accepted"] for one in own),
-                sum(one["sent"] for one in own),
-                sum(one["dummies"] for one in own),
-                ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()) or "none",
-            )
+        ended, refused = (
+            ", ".join(f"{count:,} {what}" for what, count in counter.most_common()) for counter in (states, reasons)
         )
-    return Table(
-        key="nodes",
-        title="The nodes",
-        caption="Final states of the nodes, messages that they accepted, sent and added, and refusals by reason.",
-        columns=("role", "nodes", "ended", "taken", "sent", "of these dummies", "refused"),
-        rows=tuple(rows),
-    )
+        counted = (sum(one[key] for one in own) for key in ("accepted", "sent", "dummies"))
+        rows.append((role, len(own), ended, *counted, refused or "none"))
+    caption = "Final states of the nodes, messages that they accepted, sent and added, and refusals by reason."
+    columns = ("role", "nodes", "ended", "taken", "sent", "of these dummies", "refused")
+    return Table(key="nodes", title="The nodes", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
@@ -136,13 +118,9 @@ def _wire(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (f"{start} to {end}", planned.get((start, end), "-"), seen[start, end]) for start, end in sorted(seen | planned)
     ]
-    return Table(
-        key="wire",
-        title="Messages that an observer saw on the network",
-        caption="Messages between roles: the number in the plan, if it has one, and the number in the trace.",
-        columns=("from and to", "planned", "seen"),
-        rows=tuple(rows),
-    )
+    caption = "Messages between roles: the number in the plan, if it has one, and the number in the trace."
+    title, columns = "Messages that an observer saw on the network", ("from and to", "planned", "seen")
+    return Table(key="wire", title=title, caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[HeatMap]:
@@ -167,17 +145,12 @@ def _graph(run: NetworkRun, counts: Mapping[tuple[str, str], int]) -> Iterator[H
 def _concerns(specification: PlanSpecification, run: NetworkRun, guarantee: Guarantee | None) -> Iterator[Warned]:
     yield from no_guarantee(run.plan)
     yield from concerns(run.plan, guarantee)
-    yield Warned(
-        key="one-machine",
-        sentence="All nodes ran on this machine, with keys that this machine generated: this run is only a rehearsal.",
-        advice="To run the plan on several hosts, prepare it with `hushuffle plan run --hosts`.",
-    )
+    sentence = "All nodes ran on this machine, with keys that this machine generated: this run is only a rehearsal."
+    advice = "To run the plan on several hosts, prepare it with `hushuffle plan run --hosts`."
+    yield Warned(key="one-machine", sentence=sentence, advice=advice)
     for caution in run.result.get("cautions", ()):
-        yield Warned(
-            key="one-scrambler",
-            sentence=caution,
-            advice="Nodes reject a batch whose counts are inconsistent, but they cannot detect forged messages.",
-        )
+        advice = "Nodes reject a batch whose counts are inconsistent, but they cannot detect forged messages."
+        yield Warned(key="one-scrambler", sentence=caution, advice=advice)
     for name, why in islice(run.failures.items(), _MOST_SHOWN):
         yield Warned(key="node-failed", sentence=f"{name}: {why}", advice="Read the counters of lost messages.")
     if len(run.failures) > _MOST_SHOWN:

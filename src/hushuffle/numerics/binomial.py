@@ -198,12 +198,10 @@ class CountRows:
 
     @property
     def at_most(self) -> Floats:
-        """Return upper bounds on the masses."""
         return self.mass + self.doubt
 
     @property
     def at_least(self) -> Floats:
-        """Return lower bounds on the masses."""
         return np.maximum(self.mass - self.doubt, 0.0)
 
 
@@ -379,4 +377,4 @@ _STIRLING_TABLE: Final = np.array(
         for x in range(1, _EXACT_UP_TO)
     ]
 )
-"""The Stirling error for small x, where the series is not accurate; entry 0 is unused."""
+"""The Stirling error for small x, where the series is not accurate."""

@@ -25,7 +25,6 @@ _SLACK: Final = Decimal(10) ** -60  # far above the error of 120-digit arithmeti
 
 
 def to_decimal(value: Fraction) -> Decimal:
-    """Return `value` to 120 digits."""
     return WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
 
 
@@ -196,7 +195,6 @@ def solve(equations: Iterable[tuple[Mapping[int, Fraction], Fraction]], *, unkno
 
 
 def _subtract(row: Row, other: Row, factor: Fraction) -> None:
-    """Subtract `factor` times `other` from `row`, dropping zeros."""
     for i, entry in other.items():
         left = row.get(i, Fraction(0)) - factor * entry
         if left:
@@ -225,6 +223,5 @@ def log1p_parts(real: Floats, imaginary: Floats) -> tuple[Floats, Floats]:
 
 
 def complex_log1p(z: Complex) -> Complex:
-    """Return ln(1 + z)."""
     size, angle = log1p_parts(z.real, z.imag)
     return np.asarray(size + 1j * angle)

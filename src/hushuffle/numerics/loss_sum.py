@@ -54,12 +54,10 @@ class LossLattice:
 
     @property
     def losses(self) -> Floats:
-        """Return the losses in nats, shape (size,)."""
         return self.step * (self.first + np.arange(self.mass.size, dtype=np.float64))
 
     @cached_property
     def support(self) -> tuple[Floats, Floats]:
-        """The losses with positive mass, and the logarithms of these masses."""
         held = self.mass > 0
         return self.losses[held], np.log(self.mass[held])
 

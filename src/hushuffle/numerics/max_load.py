@@ -98,9 +98,6 @@ def expected_max_ratio(n: int, classes: tuple[Cells, ...], *, tolerance: float =
 
     The relative error is below 1e-12 (4e-14 measured against exact rationals, and a direct sum up to n = 10**8).
 
-    Raises:
-        NumericalError: the work exceeds `WORK_LIMIT`.
-
     Source: docs/theory/sums.md, Theorem 6.
 
     >>> uneven = (Cells(number=1, probability=Fraction(3, 4)), Cells(number=1, probability=Fraction(1, 4)))

@@ -89,7 +89,6 @@ class PairLaw:
         return max(value - error, 0.0), min(value + error, 1.0)
 
     def error(self, epsilon: float) -> float:
-        """Return the error bound of the computed divergence at epsilon."""
         growth = math.exp(epsilon)
         return (1 + growth) * (self.doubt + EPS * (16 + math.log2(self.first.size + 2)))
 
@@ -125,8 +124,8 @@ def _folded(groups: Sequence[Group], shape: tuple[int, int]) -> tuple[Floats, fl
     """Return the distribution of (A, B) modulo `shape`, up to a common shift, and the sum of its errors."""
     if shape[0] * shape[1] > LARGEST:
         message = (
-            f"the two counts spread over {shape[0]:,} x {shape[1]:,} cells, more than {LARGEST:,}. "
-            "dp.epsilon holds for every dataset, and is close to the worst one at any n."
+            f"The counts of the two values have {shape[0]:,} x {shape[1]:,} combinations, more than {LARGEST:,}. "
+            "Use dp.epsilon, which holds for every dataset."
         )
         raise NumericalError(message)
     first: Floats = 2 * np.pi * np.fft.fftfreq(shape[0]).astype(np.float64)[:, None]

@@ -42,11 +42,8 @@ _LARGEST: Final = 600.0
 def colourings(nodes: int, places: int, colours: int, *, near: bool = False) -> float:
     """Return an upper bound of E[q**(c - 1)] - 1, where c is the number of connected components of a random pairing.
 
-    Args:
-        nodes: number of nodes on each side, n >= 2.
-        places: number of places of each node, m >= 3.
-        colours: number of colours, q >= 2.
-        near: weight each colouring by (r/n)**2, where r nodes of a side do not have the most frequent colour.
+    n = `nodes` >= 2, m = `places` >= 3, q = `colours` >= 2. With `near`, each colouring has weight (r/n)**2, where r
+    nodes of a side do not have the most frequent colour.
 
     Source: docs/theory/split-and-mix.md, Lemma 2 and Lemma 3.
 

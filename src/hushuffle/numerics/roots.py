@@ -40,7 +40,7 @@ def first_below(function: Callable[[float], float], level: float, *, high: float
 def _root(function: Callable[[float], float], level: float, *, high: float, guess: float) -> tuple[float, float]:
     """Return approximately where the function crosses the level, and a point below the crossing."""
     if level < _FLOOR:
-        message = f"a level of {level!r} is below {_FLOOR:g}, where floats lose their digits. Ask for 0 or for more."
+        message = f"The target {level!r} is too small for floats. Choose 0, or at least {_FLOOR:g}."
         raise NumericalError(message)
 
     @cache  # the bounds of a bracket are evaluated twice
@@ -161,8 +161,8 @@ def _walk(arrived: Callable[[float], bool], level: float, root: float, points: l
     crossing = next((x for x in points if arrived(x)), None)
     if crossing is None:
         message = (
-            f"no certified crossing of {level:g} near {root:g}: rounding hides it. "
-            "Ask for a larger delta, or for a smaller n."
+            f"No figure near {root:g} is certified for the target {level:g}, because of rounding errors. "
+            "Choose a larger delta, or a smaller n."
         )
         raise NumericalError(message)
     return crossing

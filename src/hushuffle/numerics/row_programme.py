@@ -117,16 +117,12 @@ class RowProgramme:
         return least_squares(self.full(half), np.asarray(self.wanted))
 
     def full(self, half: Floats) -> Floats:
-        """Return the matrix with all columns."""
         return np.hstack([half, half[::-1]]) if self.mirror else half
 
     def best(self, start: Floats) -> Floats:
         """Return a matrix within both limits whose error is at most that of `inside(start)`.
 
         For costs the error is the minimum up to a few thousandths; for least squares, equally nearly a local minimum.
-
-        Raises:
-            NumericalError: the solver gives up.
         """
         held = self.inside(start)
         cuts, reach = self._cuts(held), _REACH
@@ -146,13 +142,7 @@ class RowProgramme:
         return held
 
     def mixed(self, start: Floats) -> Floats:
-        """Return the best matrix whose columns are columns of `start` times positive weights.
-
-        The rows of `start` need not sum to 1.
-
-        Raises:
-            NumericalError: no weights satisfy the limits, or the solver fails.
-        """
+        """Return the best matrix whose columns are columns of `start` times positive weights; rows may have any sum."""
         cuts = self._cuts(start)
         reached = self._solved(start, cuts)
         while float(spreads(self.full(reached)).max()) > self.spread * (1 + _GAIN):

@@ -48,15 +48,8 @@ def least_log_ratio(more: int, less: int, trials: int, *, delta: float = 0.0, co
     as extreme if more' is at least the value of `_telling` for less'. Between the points of a grid of q, p is taken at
     the upper and q at the lower point, which can only raise the probability.
 
-    Args:
-        more: hits of the first event.
-        less: hits of the second event.
-        trials: number of trials of each event.
-        delta: subtracted from p.
-        confidence: of the lower bound.
-
-    Source: R. J. Buehler, Confidence intervals for the product of two binomial parameters, JASA 52 (1957);
-    R. L. Berger, D. D. Boos, P values maximized over a confidence set for the nuisance parameter, JASA 89 (1994).
+    Source: R. J. Buehler, Confidence intervals for the product of two binomial parameters, JASA 52 (1957); R. L.
+    Berger, D. D. Boos, P values maximized over a confidence set for the nuisance parameter, JASA 89 (1994).
 
     >>> round(least_log_ratio(7_500, 2_500, 10_000), 2)  # ln 3 = 1.10
     1.07
@@ -93,6 +86,5 @@ def _telling(q: Floats, ratio: float, delta: float, doubt: float) -> Floats:
 
 
 def _at_least(hits: npt.NDArray[Any], trials: int, chance: Floats) -> Floats:
-    """Return P(Binomial(trials, chance) >= hits)."""
     inner = np.clip(hits, 1, trials)
     return np.where(hits <= 0, 1.0, np.where(hits > trials, 0.0, betainc(inner, trials - inner + 1, chance)))

@@ -17,35 +17,14 @@ from hushuffle.report.document import INDEX
 
 __all__ = ["Request", "Target", "find", "overview", "reproduce", "targets"]
 
-_MODULES: Final[tuple[str, ...]] = (
-    "jurado2023.guessing",
-    "jurado2023.channels",
-    "jurado2023.knowledge",
-    "jurado2023.limits",
-    "jurado2023.relations",
-    "buffling.bloom",
-    "buffling.simulation",
-    "murakami2021.buckets",
-    "murakami2021.frequencies",
-    "murakami2021.linkage",
-    "murakami2021.matchers",
-    "murakami2021.properties",
-    "meehan2022.attack",
-    "meehan2022.beliefs",
-    "meehan2022.exact",
-    "meehan2022.example",
-    "meehan2022.hospitals",
-    "meehan2022.map",
-    "meehan2022.preservation",
-    "ladjel2021.traffic",
-    "ladjel2021.deltas",
-    "ladjel2021.outputs",
-    "ladjel2021.rounds",
-    "ladjel2021.runs",
-    "ladjel2021.savings",
-    "ladjel2021.tradeoffs",
-)
-"""The modules of this package that have a tuple TARGETS."""
+_MODULES: Final = {
+    "jurado2023": ("guessing", "channels", "knowledge", "limits", "relations"),
+    "buffling": ("bloom", "simulation"),
+    "murakami2021": ("buckets", "frequencies", "linkage", "matchers", "properties"),
+    "meehan2022": ("attack", "beliefs", "exact", "example", "hospitals", "map", "preservation"),
+    "ladjel2021": ("traffic", "deltas", "outputs", "rounds", "runs", "savings", "tradeoffs"),
+}
+"""The modules of each paper that have a tuple TARGETS."""
 
 
 def targets() -> dict[str, Target]:
@@ -54,7 +33,9 @@ def targets() -> dict[str, Target]:
     >>> list(targets())[0]
     'buffling/figure-2'
     """
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
+    modules = [
+        importlib.import_module(f"{__name__}.{paper}.{name}") for paper, names in _MODULES.items() for name in names
+    ]
     listed: list[Target] = [target for module in modules for target in module.TARGETS]
     return {target.name: target for target in sorted(listed, key=lambda target: target.order)}
 

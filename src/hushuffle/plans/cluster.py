@@ -92,7 +92,10 @@ class Cluster:
             for name in ("batch", "min_batch"):
                 if getattr(self, name) is not None:
                     _checks.reject(name, "None without a scrambler", getattr(self, name))
-        self._check_cascade()
+        set_(self, "cascade", _checks.integer("cascade", self.cascade, low=1, high=MOST_SCRAMBLERS))
+        if self.cascade > 1 and (self.scrambler is None or self.scrambler.cap is not None):
+            hint = "A cascade needs dummies or a batch, and no cap, because only the last scrambler knows the targets."
+            _checks.reject("cascade", "1 without a scrambler, and with a cap", self.cascade, hint)
 
     def _check_fixed(self) -> None:
         if self.reads or self.scrambler is not None or self.moves is not None:
@@ -122,12 +125,6 @@ class Cluster:
             hint = "The cap is the number of sources, so no source may be missing."
             _checks.reject("min_batch", f"the {self.smallest} sources of each batch if capped", self.min_batch, hint)
         scrambler.check(n=self.smallest, values=self.targets)
-
-    def _check_cascade(self) -> None:
-        object.__setattr__(self, "cascade", _checks.integer("cascade", self.cascade, low=1, high=MOST_SCRAMBLERS))
-        if self.cascade > 1 and (self.scrambler is None or self.scrambler.cap is not None):
-            hint = "A cascade needs dummies or a batch, and no cap, because only the last scrambler knows the targets."
-            _checks.reject("cascade", "1 without a scrambler, and with a cap", self.cascade, hint)
 
     @property
     def fixed(self) -> bool:

@@ -206,22 +206,16 @@ class Aggregate(Task):
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
     ) -> dict[str, Any]:
         received, factor = self.statistics(step, combined), scale()
-        figures = received.scaled(factor).results(self.query)
         noise: dict[str, Any] = {}
         if self.noise is not None:
             deviations = {name: factor * deviation for name, deviation in self.noise.deviations.items()}
             noise = {"noise": {"epsilon": self.noise.epsilon, "standard_deviations": deviations}}
-        return {
-            "columns": list(self._set(step).columns),
-            "sizes": list(self._set(step).sizes),
-            **came,
-            "received": received.count.tolist(),
-            "estimates": {
-                name: [value if math.isfinite(value) else None for value in values.tolist()]
-                for name, values in figures.items()
-            },
-            **noise,
+        estimates = {
+            name: [value if math.isfinite(value) else None for value in values.tolist()]
+            for name, values in received.scaled(factor).results(self.query).items()
         }
+        about = {"columns": list(self._set(step).columns), "sizes": list(self._set(step).sizes), **came}
+        return {**about, "received": received.count.tolist(), "estimates": estimates, **noise}
 
 
 class ReleaseNoise(Section):
@@ -344,12 +338,11 @@ def _grouping_problems(query: Mapping[str, Any]) -> Iterator[Problem]:
         if unknown and "columns" in query:
             hint = "Define in [query.columns] how its values are assigned to groups."
             yield Problem(key=here, rule="must name grouping columns", value=", ".join(unknown), hint=hint)
+        value = ", ".join(map(str, names))
         if not names or len(set(map(str, names))) < len(names):
-            yield Problem(
-                key=here, rule="must be one or more different columns", value=", ".join(map(str, names)) or "none"
-            )
+            yield Problem(key=here, rule="must be one or more different columns", value=value or "none")
         if names in sets[:place]:
-            yield Problem(key=here, rule="must not be repeated", value=", ".join(map(str, names)))
+            yield Problem(key=here, rule="must not be repeated", value=value)
     sizes = {name: reading.group_count(column) for name, column in columns.items()}
     groups = [math.prod(sizes.get(str(name)) or 0 for name in names) for names in sets if names]
     partitions = query.get("partitions")

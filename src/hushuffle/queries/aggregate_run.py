@@ -14,7 +14,6 @@ from hushuffle import _checks
 from hushuffle.model import Cell, Table, number
 from hushuffle.plans import (
     GroupingQuery,
-    GroupingSet,
     GroupStatistics,
     Plan,
     ResultNoise,
@@ -125,11 +124,8 @@ def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
     """Return the answers of a run compared with the true answers, with errors; `labels`: names of the groups."""
     estimated = [one.results(run.query) for one in run.estimated]
-    return Simulated(
-        exchanges=run.exchanges,
-        answers=tuple(_answers(run)),
-        tables=(_errors(run), *result_tables(run.query, labels, run.true, estimated)),
-    )
+    tables = (_errors(run), *result_tables(run.query, labels, run.true, estimated))
+    return Simulated(exchanges=run.exchanges, answers=tuple(_answers(run)), tables=tables)
 
 
 def _answers(run: AggregateRun) -> Iterator[str]:
@@ -160,28 +156,17 @@ def _errors(run: AggregateRun) -> Table:
             errors = (guessed[name] - exact)[both]
             # Each record arrives with probability p and is weighted by 1/p: the variance of a count c is c (1 - p)/p.
             predicted = math.hypot(math.sqrt(float(true.count.mean()) * (1 - used) / used), noise) if used else math.inf
-            rows.append(
-                (
-                    true.name,
-                    _spoken(name),
-                    exact.size,
-                    int(np.count_nonzero(np.isfinite(exact) & ~both)),
-                    math.sqrt(float(np.mean(errors**2))) if errors.size else 0.0,
-                    predicted if name == "count" else _NOTHING,
-                    float(np.abs(errors).max(initial=0.0)),
-                )
-            )
-    return Table(
-        key="errors",
-        title="Error of the result",
-        caption=(
-            "Root mean square error and largest error over the groups, in the unit of the figure. `predicted` is the "
-            "expected root mean square error of counts for this share of used records"
-            + ("." if run.noise is None else ", with their noise.")
-        ),
-        columns=("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest"),
-        rows=tuple(rows),
+            unanswered = int(np.count_nonzero(np.isfinite(exact) & ~both))
+            error = math.sqrt(float(np.mean(errors**2))) if errors.size else 0.0
+            largest, shown = float(np.abs(errors).max(initial=0.0)), predicted if name == "count" else _NOTHING
+            rows.append((true.name, _spoken(name), exact.size, unanswered, error, shown, largest))
+    caption = (
+        "Root mean square error and largest error over the groups, in the unit of the figure. `predicted` is the "
+        "expected root mean square error of counts for this share of used records"
+        + ("." if run.noise is None else ", with their noise.")
     )
+    columns = ("grouping set", "figure", "groups", "without answer", "error", "predicted", "largest")
+    return Table(key="errors", title="Error of the result", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def result_tables(
@@ -193,30 +178,22 @@ def result_tables(
     """Yield a table for each grouping set: each statistic, true and as the plan returned it, nan for no result."""
     for place, (grouping, true, guessed) in enumerate(zip(query.grouping_sets, exact, answers, strict=True)):
         right = true.results(query)
-        columns = [name for figure in right for name in (_spoken(figure), f"{_spoken(figure)}, plan")]
-        largest = np.argsort(-true.count, kind="stable")[:_MOST_GROUPS]
-        groups = np.sort(largest)
-        names = [_name(grouping, group, labels) for group in groups.tolist()]
+        columns = tuple(name for figure in right for name in (_spoken(figure), f"{_spoken(figure)}, plan"))
+        groups = np.sort(np.argsort(-true.count, kind="stable")[:_MOST_GROUPS])
+        own = [labels[column] for column in grouping.columns]
+        codes = np.column_stack(np.unravel_index(groups, grouping.sizes)).tolist()
+        names = [", ".join(label[code] for label, code in zip(own, row, strict=True)) for row in codes]
         rows = list(
             zip(names, *(_cells(one[figure][groups]) for figure in right for one in (right, guessed)), strict=True)
         )
         more = grouping.groups - len(rows)
-        yield Table(
-            key=f"result-{place + 1}",
-            title=f"Result by {grouping.name}",
-            caption=(
-                "The true results, and the results of the plan. Counts and sums are scaled up for lost records; minima "
-                "and maxima cover only the records that arrived."
-                + (f" The {len(rows)} largest of {grouping.groups:,} groups." if more else "")
-            ),
-            columns=(grouping.name, *columns),
-            rows=tuple(rows),
+        caption = (
+            "The true results, and the results of the plan. Counts and sums are scaled up for lost records; minima "
+            "and maxima cover only the records that arrived."
+            + (f" The {len(rows)} largest of {grouping.groups:,} groups." if more else "")
         )
-
-
-def _name(grouping: GroupingSet, group: int, labels: Mapping[str, tuple[str, ...]]) -> str:
-    codes: Sequence[int] = np.unravel_index(group, grouping.sizes)  # type: ignore[assignment]
-    return ", ".join(labels[column][int(code)] for column, code in zip(grouping.columns, codes, strict=True))
+        key, title, columns = f"result-{place + 1}", f"Result by {grouping.name}", (grouping.name, *columns)
+        yield Table(key=key, title=title, caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _spoken(figure: str) -> str:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from hushuffle import _checks
-from hushuffle.model import Bound, Cell, Finding, Guarantee, Progress, Report, Table, Target, Warned, number
+from hushuffle.model import Bound, Cell, Chart, Finding, Guarantee, Progress, Report, Table, Target, Warned, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
-from hushuffle.plans import Cluster, Costs, Plan, cluster_costs, plan_costs
+from hushuffle.plans import Cluster, Plan, cluster_costs, plan_costs
 from hushuffle.queries.charts import trade_offs
 from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
 from hushuffle.queries.query import Records
@@ -80,28 +80,22 @@ def analyse_plan(
         records = Records(n=people, source=f"no data were read: {people:,} people take part (--people)")
     plan = specification.plan(records.n)
     tell("the guarantee of every cluster", 0.05)
-    clusters = traffic.cluster_guarantees(plan, delta=specification.targets.delta)
-    refusals = plan.refusals()
+    delta, refusals = specification.targets.delta, plan.refusals()
+    clusters = traffic.cluster_guarantees(plan, delta=delta)
     guarantee, summed, apart = None, None, None
     held: tuple[traffic.Collusion, ...] = ()
     if not refusals:
         tell("the guarantee of the plan", 0.1)
-        guarantee = traffic.plan_guarantee(plan, delta=specification.targets.delta)
-        summed = traffic.theorem_one(plan, delta=specification.targets.delta)
-        apart = traffic.traffic_and_releases(plan, delta=specification.targets.delta)
-        held = traffic.collusions(plan, delta=specification.targets.delta)
+        guarantee, summed = traffic.plan_guarantee(plan, delta=delta), traffic.theorem_one(plan, delta=delta)
+        apart, held = traffic.traffic_and_releases(plan, delta=delta), traffic.collusions(plan, delta=delta)
     targets = tuple(_targets(specification, plan, records.n, guarantee, held))
-    charts = (
-        ()
-        if guarantee is None
-        else trade_offs(
-            specification,
-            plan,
-            people=records.n,
-            total=guarantee.epsilon,
-            tell=lambda share: tell("other settings", 0.2 + 0.8 * share),
-        )
-    )
+
+    def tell_share(share: float) -> None:
+        tell("other settings", 0.2 + 0.8 * share)
+
+    charts: tuple[Chart, ...] = ()
+    if guarantee is not None:
+        charts = trade_offs(specification, plan, people=records.n, total=guarantee.epsilon, tell=tell_share)
     watcher = _HOLDER if any(cluster.cascade > 1 for cluster in plan.clusters) else _WATCHER
     certified = all(target.met for target in targets if target.key == "epsilon")
     study = Report(
@@ -133,14 +127,9 @@ def _targets(
     """Yield each target of the plan with the value that the plan reaches."""
     targets, network = specification.targets, specification.network or Network()
     if targets.epsilon is not None:
-        yield Target(
-            key="epsilon",
-            topic=f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}{_passive(held, guarantee)}",
-            rule="at most",
-            asked=targets.epsilon,
-            got=None if guarantee is None else guarantee.epsilon,
-            reason="" if guarantee else refusal(plan),
-        )
+        got, reason = (None, refusal(plan)) if guarantee is None else (guarantee.epsilon, "")
+        topic = f"Epsilon of {_seen(plan)}, at delta = {targets.delta:g}{_passive(held, guarantee)}"
+        yield Target(key="epsilon", topic=topic, rule="at most", asked=targets.epsilon, got=got, reason=reason)
     if targets.people is not None:
         got = Bound.exact(float(people), unit="people")
         yield Target(key="people", topic="People", rule="at least", asked=float(targets.people), got=got)
@@ -163,7 +152,7 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     else:
         yield _promise(guarantee, _seen(plan))
         if plan.releases:
-            yield ("This epsilon includes the noisy releases. The result is computed from them, so it adds nothing.")
+            yield "This epsilon includes the noisy releases. The result is computed from them, so it adds nothing."
         else:
             yield "This epsilon covers only the traffic. What the result reveals about people is additional."
     costs = plan_costs(plan)
@@ -191,40 +180,24 @@ def _promise(guarantee: Guarantee, seen: str) -> str:
 def _findings(
     watcher: str, guarantee: Guarantee, summed: Bound, apart: tuple[Bound, Bound] | None
 ) -> tuple[Finding, ...]:
-    both = (
-        Finding(
-            question="plan-dp",
-            adversary=watcher,
-            sentence="The certified guarantee: composition of all clusters and releases that one person affects.",
-            bound=guarantee.epsilon,
-            proof="composition of dominating pairs over all clusters that one item affects",
-        ),
-        Finding(
-            question="plan-dp-simple",
-            adversary=watcher,
-            sentence="The sum of all epsilons, each at its share of delta. It is usually larger than the composition.",
-            bound=summed,
-            proof="sum over all clusters that one item affects",
-        ),
-    )
-    if apart is None:
-        return both
-    return (
-        *both,
-        Finding(
-            question="plan-dp-traffic",
-            adversary=f"{watcher} and never sees the result",
-            sentence="The guarantee of the traffic without the released results.",
-            bound=apart[0],
-            proof="composition of dominating pairs over all clusters that one item affects",
-        ),
-        Finding(
-            question="plan-dp-results",
-            adversary="Anyone who sees the result but no traffic",
-            sentence="The guarantee of the released results, with their noise, without the traffic.",
-            bound=apart[1],
-            proof="composition of the releases that one item affects",
-        ),
+    composed = "composition of dominating pairs over all clusters that one item affects"
+    whole = "The certified guarantee: composition of all clusters and releases that one person affects."
+    simple = "The sum of all epsilons, each at its share of delta. It is usually larger than the composition."
+    rows = [
+        ("plan-dp", watcher, whole, guarantee.epsilon, composed),
+        ("plan-dp-simple", watcher, simple, summed, "sum over all clusters that one item affects"),
+    ]
+    if apart is not None:
+        silent, reader = f"{watcher} and never sees the result", "Anyone who sees the result but no traffic"
+        without_results = "The guarantee of the traffic without the released results."
+        results = "The guarantee of the released results, with their noise, without the traffic."
+        rows += [
+            ("plan-dp-traffic", silent, without_results, apart[0], composed),
+            ("plan-dp-results", reader, results, apart[1], "composition of the releases that one item affects"),
+        ]
+    return tuple(
+        Finding(question=question, adversary=adversary, sentence=sentence, bound=bound, proof=proof)
+        for question, adversary, sentence, bound, proof in rows
     )
 
 
@@ -248,99 +221,72 @@ def _guarantees(
             " If contents are released, the guarantee of the whole plan uses a larger epsilon for each cluster, which "
             "holds even if the randomness of the other sources is known."
         )
-    return Table(
-        key="guarantees",
-        title="Guarantee of every cluster, and in total" if guarantee else "One moved message of every cluster",
-        caption=caption,
-        columns=("cluster", "hidden among", "targets", "moves", "epsilon"),
-        rows=tuple(rows),
-    )
+    title = "Guarantee of every cluster, and in total" if guarantee else "One moved message of every cluster"
+    columns = ("cluster", "hidden among", "targets", "moves", "epsilon")
+    return Table(key="guarantees", title=title, caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _costs(plan: Plan) -> Table:
     every = [(one, cluster_costs(one, only_honest=plan.coins_known(one))) for one in plan.clusters]
     fixed = [costs for cluster, costs in every if cluster.fixed]
-    rows: list[tuple[Cell, ...]] = [_cost(cluster, costs) for cluster, costs in every if not cluster.fixed]
+    rows: list[tuple[Cell, ...]] = []
+    for cluster, costs in every:
+        if not cluster.fixed:
+            s, used = cluster.sources, costs.used
+            more: Cell = math.ceil(s * (s / used) * (1 - 1e-12)) - s if used else math.inf
+            rows.append(
+                (cluster.name, costs.messages, costs.overhead, costs.channels, costs.busiest, round(used), more)
+            )
     sent, opened = sum(one.messages for one in fixed), sum(one.channels for one in fixed)
     rows.append(("fixed messages", sent, 0, opened, max(one.busiest for one in fixed), "", ""))
     total = plan_costs(plan)
     rows.append(("in all", total.messages, total.overhead, total.channels, total.busiest, round(total.used), ""))
-    return Table(
-        key="costs",
-        title="Costs",
-        caption=(
-            "Numbers of messages, messages for protection, channels, channels of the busiest node, records that reach "
-            "their targets on average, and additional people that compensate for lost records. Fixed messages do not "
-            "depend on the data."
-        ),
-        columns=("cluster", "messages", "added", "channels", "busiest", "used", "extra consents"),
-        rows=tuple(rows),
+    caption = (
+        "Numbers of messages, messages for protection, channels, channels of the busiest node, records that reach "
+        "their targets on average, and additional people that compensate for lost records. Fixed messages do not "
+        "depend on the data."
     )
-
-
-def _cost(cluster: Cluster, costs: Costs) -> tuple[Cell, ...]:
-    s = cluster.sources
-    more: Cell = math.ceil(s * (s / costs.used) * (1 - 1e-12)) - s if costs.used else math.inf
-    return cluster.name, costs.messages, costs.overhead, costs.channels, costs.busiest, round(costs.used), more
+    columns = ("cluster", "messages", "added", "channels", "busiest", "used", "extra consents")
+    return Table(key="costs", title="Costs", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _releases(plan: Plan) -> Iterator[Table]:
-    if plan.releases:
-        yield Table(
-            key="releases",
-            title="Released with noise",
-            caption="Public values, and their privacy cost for one person, for any adversary.",
-            columns=("release", "released by", "guarantee"),
-            rows=tuple(
-                (
-                    release.name,
-                    release.start,
-                    f"epsilon = {release.epsilon:.4g}"
-                    if release.rho is None
-                    else f"rho = {release.rho:.4g} (concentrated)",
-                )
-                for release in plan.releases
-            ),
-        )
+    rows: list[tuple[Cell, ...]] = []
+    for release in plan.releases:
+        concentrated = None if release.rho is None else f"rho = {release.rho:.4g} (concentrated)"
+        rows.append((release.name, release.start, concentrated or f"epsilon = {release.epsilon:.4g}"))
+    if rows:
+        caption = "Public values, and their privacy cost for one person, for any adversary."
+        columns = ("release", "released by", "guarantee")
+        yield Table(key="releases", title="Released with noise", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def concerns(plan: Plan, guarantee: Guarantee | None, *, met: bool | None = None) -> Iterator[Warned]:
     """Yield the warnings about a plan and its guarantee, the most severe first; `met`: whether the target is met."""
     for sentence in plan.assumptions:
-        yield Warned(
-            key="assumption",
-            sentence=sentence,
-            advice="The guarantee needs this assumption: state it with epsilon, and verify it.",
-        )
+        advice = "The guarantee needs this assumption: state it with epsilon, and verify it."
+        yield Warned(key="assumption", sentence=sentence, advice=advice)
     if guarantee is not None and LARGE_EPSILON < guarantee.upper < math.inf:
-        yield Warned(
-            key="large-epsilon",
-            sentence=f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise.",
-            advice=(
-                "Redirect more messages, let more sources share a scrambler, or let each person answer fewer grouping "
-                "sets."
-            ),
+        sentence = f"Epsilon may be {number(guarantee.upper, up=True)}, above {LARGE_EPSILON:g}: a weak promise."
+        advice = (
+            "Redirect more messages, let more sources share a scrambler, or let each person answer fewer grouping sets."
         )
+        yield Warned(key="large-epsilon", sentence=sentence, advice=advice)
     if met is False and guarantee is not None:
-        yield Warned(
-            key="privacy-target-missed",
-            sentence="targets.epsilon is missed: no certified epsilon is that small.",
-            advice="Use more redirection, more dummies or larger batches: the charts show their effects.",
-        )
+        sentence = "targets.epsilon is missed: no certified epsilon is that small."
+        advice = "Use more redirection, more dummies or larger batches: the charts show their effects."
+        yield Warned(key="privacy-target-missed", sentence=sentence, advice=advice)
     full = [one for one in plan.clusters if one.scrambler is not None and one.scrambler.cap is None]
     if any(one.min_batch == one.smallest > 1 for one in full):
-        yield Warned(
-            key="no-one-may-be-missing",
-            sentence="A scrambler releases nothing unless all sources of its smallest batch respond (min_batch).",
-            advice="One failed device or invalid message blocks its whole batch. Choose a smaller min_batch.",
-        )
+        sentence = "A scrambler releases nothing unless all sources of its smallest batch respond (min_batch)."
+        advice = "One failed device or invalid message blocks its whole batch. Choose a smaller min_batch."
+        yield Warned(key="no-one-may-be-missing", sentence=sentence, advice=advice)
     if not all(release.exact for release in plan.releases):
-        yield Warned(
-            key="floating-point",
-            sentence="The noise on centroids consists of floating-point numbers, but epsilon was computed for real "
-            "numbers.",
-            advice=("The last bits of a release may reveal more. Only a discrete sampler prevents this."),
+        sentence = (
+            "The noise on centroids consists of floating-point numbers, but epsilon was computed for real numbers."
         )
+        advice = "The last bits of a release may reveal more. Only a discrete sampler prevents this."
+        yield Warned(key="floating-point", sentence=sentence, advice=advice)
 
 
 def _cascade_answers(held: Sequence[traffic.Collusion]) -> Iterator[str]:
@@ -372,17 +318,14 @@ def _passive(held: Sequence[traffic.Collusion], guarantee: Guarantee | None) -> 
 def _cascade_tables(held: Sequence[traffic.Collusion]) -> Iterator[Table]:
     """Yield the table of epsilons against colluding scramblers."""
     if held:
-        longest = held[0].honest
-        yield Table(
-            key="scramblers",
-            title="Scramblers that collude with the observer",
-            caption=(
-                "Epsilon of the whole plan against an adversary who observes all traffic and controls the other "
-                "scramblers of every batch. It does not matter which scramblers are honest. Active adversaries "
-                "replace the messages of other people by forged ones, with these scramblers or with the issuer of "
-                "tickets. If honest scramblers come first and their batch consists of people, later scramblers and "
-                "message carriers cannot do this: the passive figure then holds."
-            ),
-            columns=("honest scramblers", "passive adversary", "active adversary"),
-            rows=tuple((f"{one.honest} of {longest}", one.curious, one.active) for one in held),
+        caption = (
+            "Epsilon of the whole plan against an adversary who observes all traffic and controls the other scramblers "
+            "of every batch. It does not matter which scramblers are honest. Active adversaries replace the messages "
+            "of other people by forged ones, with these scramblers or with the issuer of tickets. If honest scramblers "
+            "come first and their batch consists of people, later scramblers and message carriers cannot do this: the "
+            "passive figure then holds."
         )
+        title = "Scramblers that collude with the observer"
+        columns = ("honest scramblers", "passive adversary", "active adversary")
+        rows = tuple((f"{one.honest} of {held[0].honest}", one.curious, one.active) for one in held)
+        yield Table(key="scramblers", title=title, caption=caption, columns=columns, rows=rows)

@@ -62,14 +62,9 @@ def audit_plan(
     people = specification.query.counted(base_folder).n
     plan = specification.plan(people)
     messages = sum(one.smallest + one.protocol.shuffler.dummies for one in plan.clusters if not one.fixed)
+    games, about = graph_games(plan), f"{plan.name}, {people:,} people."
     return audit_games(
-        graph_games(plan),
-        about=f"{plan.name}, {people:,} people.",
-        messages=messages,
-        trials=trials,
-        confidence=confidence,
-        rng=rng,
-        progress=progress,
+        games, about=about, messages=messages, trials=trials, confidence=confidence, rng=rng, progress=progress
     )
 
 
@@ -96,12 +91,9 @@ def _graphs(plan: Plan, terms: Terms) -> Game:
     def run(world: int) -> float:
         return sum(_seen(cluster, witness, world, terms.rng) for cluster, witness in alone if witness is not None)
 
-    return Game(
-        what="which of two records a person has",
-        attacker="sees all messages and knows all other records",
-        success=tell_apart(run, terms),
-        certified=fair(distance.upper, distance),
-    )
+    what, attacker = "which of two records a person has", "sees all messages and knows all other records"
+    certified = fair(distance.upper, distance)
+    return Game(what=what, attacker=attacker, success=tell_apart(run, terms), certified=certified)
 
 
 def _smallest(cluster: Cluster) -> Cluster:

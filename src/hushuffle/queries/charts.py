@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ _FEW_SIGMAS: Final = (0.1, 0.3, 0.6)
 """Values of sigma in a chart if contents are released, when one point takes seconds to compute."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Parameter:
     """A setting of [traffic]: the values to try, its title, and its effect."""
 
@@ -59,61 +59,29 @@ def _figure(specification: PlanSpecification, people: int, key: str, value: floa
         return None
 
 
-def _parameters(specification: PlanSpecification, plan: Plan) -> list[_Parameter]:
+def _parameters(specification: PlanSpecification, plan: Plan) -> Iterator[_Parameter]:
     now, sending = specification.traffic, [cluster for cluster in plan.clusters if not cluster.fixed]
     slow = any(plan.coins_known(cluster) for cluster in sending)
     sources, targets = min(cluster.sources for cluster in sending), sending[0].targets
-    parameters = [
-        _Parameter(
-            key="sigma",
-            here=now.sigma,
-            values=_with(now.sigma, _FEW_SIGMAS if slow else _SIGMAS, low=0, high=1),
-            title="Redirected messages",
-            caption="More redirected messages give more privacy, but fewer records reach their targets.",
-            label="sigma",
-        )
-    ]
+    values = _with(now.sigma, _FEW_SIGMAS if slow else _SIGMAS, low=0, high=1)
+    caption = "More redirected messages give more privacy, but fewer records reach their targets."
+    yield _Parameter("sigma", now.sigma, values, "Redirected messages", caption, "sigma")
     if sending[0].scrambler is None:
         tried = (0, 1, 2, 4, targets // 4, targets // 2, 3 * targets // 4)
-        parameters.append(
-            _Parameter(
-                key="flood",
-                here=now.flood,
-                values=_with(now.flood, tried, low=0, high=targets - 1),
-                title="Flooding",
-                caption=(
-                    "Epsilon against the number of messages that each source also sends to other targets (to all: a "
-                    "broadcast)."
-                ),
-                label="additional messages of each source",
-            )
+        values = _with(now.flood, tried, low=0, high=targets - 1)
+        caption = (
+            "Epsilon against the number of messages that each source also sends to other targets (to all: a broadcast)."
         )
-        return parameters
+        yield _Parameter("flood", now.flood, values, "Flooding", caption, "additional messages of each source")
+        return
     batch, dummies = now.batch or sources, now.dummies or 0
     step = dummies or max(batch // 10, 1)
-    parameters.append(
-        _Parameter(
-            key="dummies",
-            here=dummies,
-            values=_with(dummies, (0, 4 * step) if slow else (0, step // 2, step, 4 * step), low=0),
-            title="Dummies",
-            caption="Epsilon against the dummies of each scrambler. Dummies add traffic and lose no data.",
-            label="dummies of each scrambler",
-        )
-    )
-    sizes: tuple[int, ...] = (batch // 2, 2 * batch) if slow else (batch // 4, batch // 2, 2 * batch)
-    parameters.append(
-        _Parameter(
-            key="batch",
-            here=batch,
-            values=_with(batch, sizes, low=1, high=sources),
-            title="Batches",
-            caption="Epsilon against the sources of each scrambler. More sources hide each other better.",
-            label="sources of each scrambler",
-            log=True,
-        )
-    )
-    return parameters
+    values = _with(dummies, (0, 4 * step) if slow else (0, step // 2, step, 4 * step), low=0)
+    caption = "Epsilon against the dummies of each scrambler. Dummies add traffic and lose no data."
+    yield _Parameter("dummies", dummies, values, "Dummies", caption, "dummies of each scrambler")
+    values = _with(batch, (batch // 2, 2 * batch) if slow else (batch // 4, batch // 2, 2 * batch), low=1, high=sources)
+    caption = "Epsilon against the sources of each scrambler. More sources hide each other better."
+    yield _Parameter("batch", batch, values, "Batches", caption, "sources of each scrambler", log=True)
 
 
 def _with(here: float, values: Sequence[float], *, low: float, high: float | None = None) -> tuple[float, ...]:

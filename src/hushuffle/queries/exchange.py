@@ -54,13 +54,9 @@ class Exchange:
             total = sum(s + (arrived - s) * hop // chain for hop in range(chain + 1))
             channels, most = s + scramblers * (chain - 1 + targets), int(np.bincount(self.scrambler_of).max())
             busiest = most + targets if chain == 1 else max(most, targets) + 1
+        used = float(np.count_nonzero(self.used))
         return Costs(
-            messages=total,
-            unprotected=s,
-            channels=channels,
-            busiest=busiest,
-            scramblers=scramblers,
-            used=float(np.count_nonzero(self.used)),
+            messages=total, unprotected=s, channels=channels, busiest=busiest, scramblers=scramblers, used=used
         )
 
 

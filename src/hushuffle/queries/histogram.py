@@ -214,30 +214,20 @@ class HistogramQuery(Query):
             (names[0][cell // task.sizes[1]], names[1][cell % task.sizes[1]], int(true[cell]), float(estimates[cell]))
             for cell in shown
         )
-        return Simulated(
-            answers=(f"The median relative error of counts is at most {number(100 * off, up=True, digits=2)} %.",),
-            tables=(
-                Table(
-                    key="cells",
-                    title=f"People by {' and '.join(self.columns)}",
-                    caption=f"The true counts, and the plan's estimates, scaled up for lost records.{more}",
-                    columns=(*self.columns, "people", "people, plan"),
-                    rows=rows,
-                ),
-            ),
-            heat_maps=tuple(self._drawn(estimates.reshape(task.sizes), names)),
+        answer = f"The median relative error of counts is at most {number(100 * off, up=True, digits=2)} %."
+        title, columns = f"People by {' and '.join(self.columns)}", (*self.columns, "people", "people, plan")
+        caption = f"The true counts, and the plan's estimates, scaled up for lost records.{more}"
+        table = Table(key="cells", title=title, caption=caption, columns=columns, rows=rows)
+        if max(task.sizes) > _MOST_DRAWN:
+            return Simulated(answers=(answer,), tables=(table,))
+        heat_map = HeatMap(
+            key="cells",
+            title="People in each cell",
+            caption="The plan's estimate.",
+            x_label=task.columns[1],
+            y_label=task.columns[0],
+            x=tuple(names[1]),
+            y=tuple(names[0]),
+            values=tuple(map(tuple, estimates.reshape(task.sizes).tolist())),
         )
-
-    def _drawn(self, estimates: Floats, names: Sequence[Sequence[str]]) -> Iterator[HeatMap]:
-        if max(estimates.shape) <= _MOST_DRAWN:
-            y_label, x_label = self.columns
-            yield HeatMap(
-                key="cells",
-                title="People in each cell",
-                caption="The plan's estimate.",
-                x_label=x_label,
-                y_label=y_label,
-                x=tuple(names[1]),
-                y=tuple(names[0]),
-                values=tuple(map(tuple, estimates.tolist())),
-            )
+        return Simulated(answers=(answer,), tables=(table,), heat_maps=(heat_map,))

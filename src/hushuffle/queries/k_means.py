@@ -236,6 +236,11 @@ class KMeansQuery(Query):
             yield Problem(key="query.noise", rule="must be left out without private centroids", value="a table")
 
     @property
+    def iteration(self) -> dict[str, Any]:
+        norm, radius = (None, None) if self.noise is None else (self.noise.kind, self.noise.radius)
+        return {"rounds": self.iterations, "scaled": self.columns is not None, "norm": norm, "radius": radius}
+
+    @property
     def drawn(self) -> tuple[Self, str] | None:
         if self.iterations <= _DRAWN:
             return None
@@ -243,13 +248,14 @@ class KMeansQuery(Query):
         return self.model_copy(update={"iterations": _DRAWN}), words
 
     def plan(self, people: int, traffic: Traffic) -> Plan:
+        noise, hidden = self.centroid_noise(), traffic.given()
         return plans.k_means(
             people=people,
             centroids=self.centroids,
             iterations=self.iterations,
             variant=self.variant,
-            noise=self.centroid_noise(),
-            **traffic.given(),
+            noise=noise,
+            **hidden,
         )
 
     def centroid_noise(self) -> CentroidNoise | None:
@@ -274,13 +280,9 @@ class KMeansQuery(Query):
         centres = generator.uniform(-1, 1, (self.centroids, generated.dimensions))
         labels = generator.integers(self.centroids, size=generated.people)
         points = centres[labels] + generated.spread * generator.normal(size=(generated.people, generated.dimensions))
-        return Records(
-            n=generated.people,
-            source="synthetic points",
-            rows=points,
-            start=self.first_centroids(generated.dimensions),
-            known=Known(points=points, labels=labels, what="the centres that generated the points"),
-        )
+        reference = Known(points=points, labels=labels, what="the centres that generated the points")
+        start = self.first_centroids(generated.dimensions)
+        return Records(n=generated.people, source="synthetic points", rows=points, start=start, known=reference)
 
     def _digits(self, folder: Path, name: str) -> Records:
         if not folder.is_dir():
@@ -294,14 +296,10 @@ class KMeansQuery(Query):
                 f"{name} has {test.n:,} test images, fewer than the {self.centroids:,} first centroids taken from them."
             )
         chosen = np.random.default_rng(self.start).choice(test.n, self.centroids, replace=False)
-        labels = test.labels.astype(np.int64)
-        return Records(
-            n=train.n,
-            source=f"{train.n:,} training images in {name}",
-            rows=points,
-            start=shown[chosen].astype(np.float64),
-            known=Known(points=shown, labels=labels, what=f"the digits of {test.n:,} test images"),
-        )
+        start, source = shown[chosen].astype(np.float64), f"{train.n:,} training images in {name}"
+        what = f"the digits of {test.n:,} test images"
+        reference = Known(points=shown, labels=test.labels.astype(np.int64), what=what)
+        return Records(n=train.n, source=source, rows=points, start=start, known=reference)
 
     def first_centroids(self, dimensions: int) -> Floats:
         """Return public first centroids, drawn uniformly in the box from -1 to 1."""

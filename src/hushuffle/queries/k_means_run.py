@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.model import Cell, Chart, Series, Table, number
 from hushuffle.plans import CentroidNoise, Plan
-from hushuffle.plans.centroids import Floats, Integers, Points, means, nearest, noisy_means, sums_and_counts
+from hushuffle.plans.centroids import Floats, Points, means, nearest, noisy_means, sums_and_counts
 from hushuffle.queries.exchange import Exchange, exchange
 from hushuffle.queries.query import Records, Simulated
 from hushuffle.randomness import Randomness, secure
@@ -130,14 +131,9 @@ def rand_index(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     if left.size != right.size or left.size < 2:
         _checks.reject("second", "clusterings of the same 2 or more items", f"<{left.size:,} and {right.size:,} items>")
     pairs = left.size * (left.size - 1) // 2
-    both, alone, other_alone = (_pairs(labels) for labels in (left * 2**31 + right, left, right))
+    sizes = (np.unique(labels, return_counts=True)[1] for labels in (left * 2**31 + right, left, right))
+    both, alone, other_alone = (int((size * (size - 1)).sum()) // 2 for size in sizes)
     return (pairs + 2 * both - alone - other_alone) / pairs
-
-
-def _pairs(labels: Integers) -> int:
-    """Return the number of pairs of items with the same label."""
-    counts = np.unique(labels, return_counts=True)[1]
-    return int((counts * (counts - 1)).sum()) // 2
 
 
 def compared(
@@ -174,13 +170,8 @@ def _step(place: int, records: Records, plain: Floats, ours: Floats, used: int |
         same = reference.points is points
         assigned = labels if same else [nearest(reference.points, centroids) for centroids in (plain, ours)]
         right = (rand_index(reference.labels, assigned[0]), rand_index(reference.labels, assigned[1]))
-    return _Step(
-        number=place,
-        distance=(_distance(points, labels[0], plain), _distance(points, labels[1], ours)),
-        alike=rand_index(labels[0], labels[1]),
-        right=right,
-        used=used,
-    )
+    distance = _distance(points, labels[0], plain), _distance(points, labels[1], ours)
+    return _Step(number=place, distance=distance, alike=rand_index(labels[0], labels[1]), right=right, used=used)
 
 
 def _distance(points: Points, labels: npt.NDArray[np.int64], centroids: Floats) -> float:
@@ -213,43 +204,28 @@ def _table(steps: list[_Step], records: Records) -> Table:
         row: tuple[Cell, ...] = (step.number, "-" if step.used is None else step.used, *step.distance, step.alike)
         rows.append(row if step.right is None else (*row, *step.right))
     truth = () if records.known is None else ("plain against labels", "plan against labels")
-    return Table(
-        key="iterations",
-        title="Plain k-means and the plan, by iteration",
-        caption=(
-            "Number of used records; mean squared distance to the nearest centroid; Rand index of the plan against "
-            "plain k-means" + ("." if records.known is None else f", and of both against {records.known.what}.")
-        ),
-        columns=("iteration", "used", "plain distance", "plan distance", "Rand index", *truth),
-        rows=tuple(rows),
+    caption = (
+        "Number of used records; mean squared distance to the nearest centroid; Rand index of the plan against "
+        "plain k-means" + ("." if records.known is None else f", and of both against {records.known.what}.")
     )
+    columns = ("iteration", "used", "plain distance", "plan distance", "Rand index", *truth)
+    title = "Plain k-means and the plan, by iteration"
+    return Table(key="iterations", title=title, caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _charts(steps: list[_Step], records: Records) -> Iterator[Chart]:
-    rounds = tuple(float(one.number) for one in steps)
-    yield Chart(
-        key="distance",
-        title="Fit of the centroids",
-        caption="Mean squared distance of points to their nearest centroid; the first centroids are the same.",
-        x_label="iteration",
-        y_label="mean squared distance",
-        series=(
-            Series.through(_PLAIN, rounds, tuple(one.distance[0] for one in steps)),
-            Series.through(_PLAN, rounds, tuple(one.distance[1] for one in steps)),
-        ),
+    rounds, chart = tuple(float(one.number) for one in steps), partial(Chart, x_label="iteration")
+    distances = tuple(
+        Series.through(name, rounds, tuple(one.distance[side] for one in steps))
+        for side, name in enumerate((_PLAIN, _PLAN))
     )
+    caption = "Mean squared distance of points to their nearest centroid; the first centroids are the same."
+    title, label = "Fit of the centroids", "mean squared distance"
+    yield chart(key="distance", title=title, caption=caption, y_label=label, series=distances)
     series = [Series.through("plan against plain", rounds, tuple(one.alike for one in steps))]
     for label, side in (("plain against labels", 0), ("plan against labels", 1)):
         values = tuple(one.right[side] for one in steps if one.right is not None)
         series += [Series.through(label, rounds, values)] if values else []
-    yield Chart(
-        key="rand-index",
-        title="Rand index",
-        caption=(
-            "The share of pairs of points on which two clusterings agree."
-            + ("" if records.known is None else f" Labels: {records.known.what}.")
-        ),
-        x_label="iteration",
-        y_label="Rand index",
-        series=tuple(series),
-    )
+    labels = "" if records.known is None else f" Labels: {records.known.what}."
+    caption = f"The share of pairs of points on which two clusterings agree.{labels}"
+    yield chart(key="rand-index", title="Rand index", caption=caption, y_label="Rand index", series=tuple(series))

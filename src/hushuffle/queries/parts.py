@@ -42,51 +42,38 @@ def settings(specification: PlanSpecification, records: Records) -> tuple[tuple[
 
 def about_records(records: Records) -> Iterator[Warned]:
     if records.dropped:
-        yield Warned(
-            key="dropped",
-            sentence=f"{records.dropped:,} records with a missing value were left out.",
-            advice="The fact that a value is missing can be private too: document why values are missing.",
-        )
+        sentence = f"{records.dropped:,} records with a missing value were left out."
+        advice = "The fact that a value is missing can be private too: document why values are missing."
+        yield Warned(key="dropped", sentence=sentence, advice=advice)
 
 
 def about_ranges(specification: PlanSpecification) -> Iterator[Warned]:
     """Yield the warning that one person's number may dominate a sum, if columns have no public range."""
     names = specification.query.unbounded
     if names:
-        yield Warned(
-            key="no-ranges",
-            sentence=f"No range bounds the values of {', '.join(names)}: one dishonest source can dominate every sum.",
-            advice=(
-                "Give [query.ranges] with the public range [low, high] of each column; nodes then refuse values "
-                "outside."
-            ),
+        sentence = f"No range bounds the values of {', '.join(names)}: one dishonest source can dominate every sum."
+        advice = (
+            "Give [query.ranges] with the public range [low, high] of each column; nodes then refuse values outside."
         )
+        yield Warned(key="no-ranges", sentence=sentence, advice=advice)
 
 
 def no_guarantee(plan: Plan) -> Iterator[Warned]:
     if not plan.applies:
-        yield Warned(
-            key="no-guarantee",
-            sentence=f"The traffic of this plan has no guarantee. {refusal(plan)}",
-            advice="`hushuffle plan analyse` shows the details.",
-        )
+        sentence = f"The traffic of this plan has no guarantee. {refusal(plan)}"
+        yield Warned(key="no-guarantee", sentence=sentence, advice="`hushuffle plan analyse` shows the details.")
 
 
 def about_run(specification: PlanSpecification, records: Records) -> Iterator[Warned]:
     if specification.run.seed != "secure":
-        yield Warned(
-            key="fixed-seed",
-            sentence=(
-                "A fixed seed generated the randomness: an adversary with the seed can undo the protection of this run."
-            ),
-            advice='Use seed = "secure" except for tests.',
+        sentence = (
+            "A fixed seed generated the randomness: an adversary with the seed can undo the protection of this run."
         )
+        yield Warned(key="fixed-seed", sentence=sentence, advice='Use seed = "secure" except for tests.')
     if specification.query.data is not None:
-        yield Warned(
-            key="true-values-shown",
-            sentence="This report uses all records and shows the true result.",
-            advice="Share it only with parties that already have the records.",
-        )
+        sentence = "This report uses all records and shows the true result."
+        advice = "Share it only with parties that already have the records."
+        yield Warned(key="true-values-shown", sentence=sentence, advice=advice)
     yield from about_ranges(specification)
     yield from about_records(records)
 

@@ -217,6 +217,11 @@ class Query(CsvKeys, ABC):
         return self.data
 
     @property
+    def iteration(self) -> dict[str, Any] | None:
+        """The settings that all iterations share, as phones get them; None: the query has no iterations."""
+        return None
+
+    @property
     def unbounded(self) -> tuple[str, ...]:
         """Columns of numbers without public bounds: one person's value may dominate every sum."""
         return ()

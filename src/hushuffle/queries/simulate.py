@@ -105,40 +105,24 @@ def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
         ("scramblers", *(sum(one.scramblers for one in costs) for costs in (formula, counted))),
         ("tuples that reach their targets", *(round(sum(one.used for one in costs)) for costs in (formula, counted))),
     )
-    return Table(
-        key="costs",
-        title="Costs of the clusters whose messages depend on data",
-        caption=(
-            "Messages and channels must agree exactly. For records the formula is the expectation, from which this run "
-            f"differs by {away:+.2f} standard deviations."
-        ),
-        columns=("cost", "formula", "counted"),
-        rows=rows,
+    caption = (
+        "Messages and channels must agree exactly. For records the formula is the expectation, from which this run "
+        f"differs by {away:+.2f} standard deviations."
     )
+    title, columns = "Costs of the clusters whose messages depend on data", ("cost", "formula", "counted")
+    return Table(key="costs", title=title, caption=caption, columns=columns, rows=rows)
 
 
 def _graph(exchanges: Sequence[Exchange]) -> Table:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for exchange in exchanges:
-        received = exchange.received
-        senders = exchange.cluster.scramblers or exchange.cluster.sources
-        rows.append(
-            (
-                exchange.cluster.name,
-                f"{senders:,} {'scramblers' if exchange.cluster.scramblers else 'sources'}",
-                exchange.cluster.targets,
-                int(received.min()),
-                round(float(received.mean())),
-                int(received.max()),
-            )
-        )
-    return Table(
-        key="graph",
-        title="An observer's view",
-        caption="The senders that an observer sees, their number of targets, and the messages of each target.",
-        columns=("cluster", "senders", "targets", "minimum at a target", "on average", "most"),
-        rows=tuple(rows),
-    )
+        received, cluster = exchange.received, exchange.cluster
+        senders = f"{cluster.scramblers:,} scramblers" if cluster.scramblers else f"{cluster.sources:,} sources"
+        numbers = int(received.min()), round(float(received.mean())), int(received.max())
+        rows.append((cluster.name, senders, cluster.targets, *numbers))
+    caption = "The senders that an observer sees, their number of targets, and the messages of each target."
+    columns = ("cluster", "senders", "targets", "minimum at a target", "on average", "most")
+    return Table(key="graph", title="An observer's view", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _seen(exchange: Exchange) -> Iterator[HeatMap]:

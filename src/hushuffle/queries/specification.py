@@ -94,6 +94,10 @@ class Network(Section):
     processes: Annotated[int, Field(ge=1, le=64)] = 2
     """With `--network`: number of processes for the sources, for scramblers and for compute nodes, each."""
 
+    def shared(self) -> dict[str, Any]:
+        """Return the settings that the document of a run contains."""
+        return self.model_dump(exclude={"processes"})
+
     def longest(self, stages: int) -> float:
         """Return the seconds that the result of a run with this many stages waits for the targets."""
         return stages * (self.collect + RESULT_PATIENCE * self.patience)
@@ -209,19 +213,12 @@ def _words() -> Vocabulary:
         for name, section in kind.tables.items():
             inner.setdefault(f"query.{name}", []).append(section)
             owners.setdefault(section, []).extend(f'"{word}"' for word in _names(kind))
-    return Vocabulary(
-        sections={
-            "": (PlanSpecification,),
-            "query": QUERIES,
-            **{name: tuple(dict.fromkeys(sections)) for name, sections in inner.items()},
-            "traffic": (Traffic,),
-            "targets": (PlanTargets,),
-            "run": (PlanRun,),
-            "network": (Network,),
-        },
-        goes_with={
-            section: f"It goes with kind = {' or '.join(names)}."
-            for section, names in owners.items()
-            if "kind" not in section.model_fields
-        },
-    )
+    sections: dict[str, tuple[type[Section], ...]] = {"": (PlanSpecification,), "query": QUERIES}
+    sections |= {name: tuple(dict.fromkeys(tables)) for name, tables in inner.items()}
+    sections |= {"traffic": (Traffic,), "targets": (PlanTargets,), "run": (PlanRun,), "network": (Network,)}
+    goes_with = {
+        section: f"It goes with kind = {' or '.join(names)}."
+        for section, names in owners.items()
+        if "kind" not in section.model_fields
+    }
+    return Vocabulary(sections=sections, goes_with=goes_with)

@@ -71,8 +71,7 @@ def _rows(explorer: Explorer) -> list[dict[str, str]]:
             reason = refusal(Unanswered(question=adversary.key, topic=adversary.name, reason=reason))
         rows.append({"key": adversary.key, "name": plain(adversary.name), "reason": reason})
         if adversary.key == "central":
-            name = f"{plain(adversary.name)}, with colluders"
-            rows.append({"key": "colluders", "name": name, "reason": reason})
+            rows.append({"key": "colluders", "name": f"{plain(adversary.name)}, with colluders", "reason": reason})
             rows.append({"key": "local", "name": "A compromised shuffler", "reason": ""})
     return rows
 

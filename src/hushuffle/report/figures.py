@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import vl_convert
 
-from hushuffle.model import Bound, Chart, HeatMap, PointMap, Report, Table
+from hushuffle.model import Bound, Report, Table
 from hushuffle.report import charts, drawing, heat, maps
 from hushuffle.report.diagrams import inline
 from hushuffle.report.document import Names
@@ -74,11 +74,26 @@ def _sheets(report: Report) -> Iterator[tuple[str, _Sheet]]:
 def _numbers(report: Report) -> Iterator[tuple[str, Mapping[str, Sequence[Any]]]]:
     taken = set[str]()
     for chart in report.charts:
-        yield _name("figure", chart.key, taken), _of_chart(chart)
+        points = [
+            (series.label, *point)
+            for series in chart.series
+            for point in zip(series.x, series.lower, series.upper, strict=True)
+        ]
+        yield _name("figure", chart.key, taken), _columns(("series", "x", "lower", "upper"), points)
     for heat_map in report.heat_maps:
-        yield _name("figure", heat_map.key, taken), _of_heat_map(heat_map)
+        cells = [
+            (row, column, value)
+            for row, values in zip(heat_map.y, heat_map.values, strict=True)
+            for column, value in zip(heat_map.x, values, strict=True)
+        ]
+        yield _name("figure", heat_map.key, taken), _columns(("row", "column", "value"), cells)
     for point_map in report.maps:
-        yield _name("figure", point_map.key, taken), _of_map(point_map)
+        places = [
+            (panel.label, x, y, point_map.labels[value])
+            for panel in point_map.panels
+            for x, y, value in zip(panel.x, panel.y, panel.values, strict=True)
+        ]
+        yield _name("figure", point_map.key, taken), _columns(("panel", "x", "y", "value"), places)
     for table in report.tables:
         yield _name("table", table.key, taken), _of_table(table)
 
@@ -90,33 +105,6 @@ def _name(kind: str, key: str, taken: set[str]) -> str:
         name, number = f"{base}-{number}", number + 1
     taken.add(name)
     return name
-
-
-def _of_chart(chart: Chart) -> dict[str, list[Any]]:
-    points = [
-        (series.label, *point)
-        for series in chart.series
-        for point in zip(series.x, series.lower, series.upper, strict=True)
-    ]
-    return _columns(("series", "x", "lower", "upper"), points)
-
-
-def _of_heat_map(heat_map: HeatMap) -> dict[str, list[Any]]:
-    cells = [
-        (row, column, value)
-        for row, values in zip(heat_map.y, heat_map.values, strict=True)
-        for column, value in zip(heat_map.x, values, strict=True)
-    ]
-    return _columns(("row", "column", "value"), cells)
-
-
-def _of_map(point_map: PointMap) -> dict[str, list[Any]]:
-    points = [
-        (panel.label, x, y, point_map.labels[value])
-        for panel in point_map.panels
-        for x, y, value in zip(panel.x, panel.y, panel.values, strict=True)
-    ]
-    return _columns(("panel", "x", "y", "value"), points)
 
 
 def _of_table(table: Table) -> dict[str, list[Any]]:

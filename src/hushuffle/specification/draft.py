@@ -13,11 +13,10 @@ import polars as pl
 import tomli_w
 
 from hushuffle.specification.population import ASKED, NO_COLUMN
-from hushuffle.tables.bins import Bins
+from hushuffle.tables.categories import days
 from hushuffle.tables.doubts import missing_marks, typing_errors
 from hushuffle.tables.inspection import Inspection, Profile
-from hushuffle.tables.labels import Tidying
-from hushuffle.tables.readings import days
+from hushuffle.tables.labels import Bins, Tidying
 
 _MOST: Final = 50
 """Largest number of labels that a draft lists."""

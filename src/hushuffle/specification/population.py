@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,8 @@ from hushuffle.specification._base import (
 )
 from hushuffle.specification.numbers import Numeric
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
-from hushuffle.tables.bins import Bins, Edge
 from hushuffle.tables.csv_form import UTF8, CsvForm
-from hushuffle.tables.labels import FROM_DATA, Tidying
+from hushuffle.tables.labels import FROM_DATA, Bins, Edge, Tidying
 
 if TYPE_CHECKING:
     from hushuffle.randomness import Randomness
@@ -162,6 +161,12 @@ def bin_labels(edges: Any) -> list[str] | None:
         return None
 
 
+def _refuse_labels_file(file: str) -> NoReturn:
+    rule = "must be replaced by the labels in that file before the data are read"
+    hint = "Load the specification from its file, which also reads the labels, or give `categories`."
+    unfit("population.categories_file", rule, file, hint)
+
+
 _EDGE_SCHEMA: Final = {"anyOf": [{"type": "number"}, {"type": "string", "format": "date"}]}
 AnyEdge = Annotated[Any, PlainValidator(_edge), WithJsonSchema(_EDGE_SCHEMA)]
 _check_bins = partial(checked, check=lambda edges: Bins(edges=edges))
@@ -241,12 +246,7 @@ class DataPopulation(Numeric):
         if self.bins is not None:
             return Bins(edges=self.bins)
         if self.categories_file is not None:
-            unfit(
-                "population.categories_file",
-                "must be replaced by the labels in that file before the data are read",
-                self.categories_file,
-                "Load the specification from its file, which also reads the labels, or give `categories`.",
-            )
+            _refuse_labels_file(self.categories_file)
         assert self.categories is not None  # a rule of the specification
         return self.categories
 
@@ -314,17 +314,11 @@ class CountedPopulation(WithoutFiles, Numeric):
     def read(self, base_folder: Path, *, rng: Randomness | None = None) -> People:  # noqa: ARG002 - others read files
         """Return the people, without values."""
         if self.categories_file is not None:
-            unfit(
-                "population.categories_file",
-                "must be replaced by the labels in that file before the data are read",
-                self.categories_file,
-                "Load the specification from its file, which also reads the labels, or give `categories`.",
-            )
+            _refuse_labels_file(self.categories_file)
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
         labels = labels if self.grid is None else self.grid.labels
         assert labels is not None
-        population = Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most)
-        return People(population=population)
+        return People(population=Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most))
 
     def answered(self, column: str | None, *, given: bool) -> Answered:
         """Return the meaning of the answers in `column`; the files must be `given` outside the specification."""

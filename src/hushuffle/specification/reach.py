@@ -89,7 +89,8 @@ class ReachPopulation(WithoutFiles, Section):
         Raises:
             SpecificationError: always.
         """
-        unfit("population", "must be people with one value each for a collection", "a reach study")
+        hint = "Run assess to rehearse the study. Publishers flip their filters with `hs.BloomFilter.flip`."
+        unfit("population", "must be people with one value each for a collection", "a reach study", hint)
 
 
 class PublisherPopulation(CsvKeys, ReachPopulation):

@@ -48,9 +48,11 @@ def read_text(path: str | Path) -> str:
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
     """Return the specification in TOML `text`; file names in the text are relative to `base_folder`."""
-    hint = "A file with [[columns]] is for hushuffle assess and collect. For other commands, write one file per column."
+    hint = "A file with [[columns]] is for hushuffle assess, calibrate and collect. Else write one file per column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
-    refuse_other_kind(text, "query", "the plan of a query", "A file with a plan is for hushuffle plan.", file=file)
+    refuse_other_kind(
+        text, "query", "the plan of a query", "A file with a plan is for hushuffle plan and audit.", file=file
+    )
     hint = "A file with [sum] is for hushuffle assess, audit, calibrate, compare and collect."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)

@@ -35,8 +35,7 @@ def broken_rules(raw: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _targets(raw)
     yield from reach_problems(raw)
     yield from order_problems(raw)
-    n = None if "data" in population else _integer(population, "n")
-    yield from misfits(raw, n=n, k=_size(population))
+    yield from misfits(raw, n=None if "data" in population else _integer(population, "n"), k=_size(population))
 
 
 def misfits(raw: Mapping[str, Any], *, n: int | None, k: int | None) -> Iterator[Problem]:

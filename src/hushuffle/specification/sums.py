@@ -16,8 +16,7 @@ from hushuffle.specification.numbers import number_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
-from hushuffle.specification.specification import schema_of
-from hushuffle.specification.statement import Responsible, Vouched, Voucher
+from hushuffle.specification.specification import Responsible, Vouched, Voucher, schema_of
 from hushuffle.specification.wording import Vocabulary
 
 _DESCRIPTION: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"

@@ -15,8 +15,7 @@ from hushuffle.specification.kinds import DUMMY_LAWS, PLANNED, AnyAdversary, Any
 from hushuffle.specification.order import Groups, OrderAttack
 from hushuffle.specification.population import CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
-from hushuffle.specification.specification import Run, Specification, Targets
-from hushuffle.specification.statement import StatementSection, Vouched
+from hushuffle.specification.specification import Run, Specification, StatementSection, Targets, Vouched
 
 
 def _members(kinds: Any) -> tuple[type[Section], ...]:

@@ -1,4 +1,4 @@
-"""Code a column: a Polars expression maps each record to its category."""
+"""Read and code a column: Polars expressions map each record to its value and to its category."""
 
 from __future__ import annotations
 
@@ -13,10 +13,50 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle.model import NumberGrid
-from hushuffle.tables.bins import Bins
 from hushuffle.tables.conditions import Condition, parse_condition
-from hushuffle.tables.labels import Tidying, as_label, missing_label
-from hushuffle.tables.readings import Reading
+from hushuffle.tables.labels import Bins, Tidying, as_label, missing_label
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A column, read as numbers (null if the value is not a number), as text, and as a mask of missing values.
+
+    Missing values are null (an empty CSV field, also when quoted), empty text, and NaN. The text NaN is missing only
+    with `numeric`. With `dates`, numbers are days since 1970.
+    """
+
+    numbers: pl.Expr
+    texts: pl.Expr
+    missing: pl.Expr
+
+    @classmethod
+    def of(
+        cls, column: str, dtype: pl.DataType, *, numeric: bool, tidying: Tidying | None = None, dates: bool = False
+    ) -> Reading:
+        raw = pl.col(column)
+        if dtype.is_float():
+            whole = raw.cast(pl.Int64, strict=False)
+            # Tables often hold integers as floats: 3.0 is the label "3".
+            texts = pl.when(whole == raw).then(whole.cast(pl.String)).otherwise(raw.cast(pl.String))
+            return cls(numbers=raw, texts=texts, missing=raw.is_null() | raw.is_nan())
+        if dtype.is_numeric() or dtype == pl.Boolean:
+            return cls(numbers=raw.cast(pl.Float64), texts=raw.cast(pl.String), missing=raw.is_null())
+        texts = raw.cast(pl.String)
+        texts = texts if tidying is None else tidying.of(texts)
+        if dates:
+            return cls(numbers=days(texts), texts=texts, missing=texts.is_null() | (texts == ""))
+        numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
+        missing = texts.is_null() | (texts == "")
+        if numeric:
+            missing |= numbers.is_nan().fill_null(value=False)
+        return cls(numbers=numbers, texts=texts, missing=missing)
+
+
+def days(texts: pl.Expr) -> pl.Expr:
+    """Return days since 1970 for dates as text (2024-05-31, a time of day may follow); null for other text."""
+    parts = texts.str.strip_chars().str.extract_groups(r"^(\d{4}-\d{2}-\d{2})(?:[T ].*)?$")
+    return parts.struct.field("1").str.to_date("%Y-%m-%d", strict=False).to_physical().cast(pl.Float64)
+
 
 Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
 
@@ -78,14 +118,11 @@ class Coding(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition(Coding):
-    """A coding with a condition for each category; with `days`, numbers in conditions are days since 1970."""
+    """A coding with a condition for each category; with `dates`, numbers in conditions are days since 1970."""
 
     conditions: Mapping[str, Condition]
-    days: bool = False
-
-    @property
-    def dates(self) -> bool:
-        return self.days
+    dates: bool = False
+    advice = "Add a category for them."
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -94,10 +131,6 @@ class ByCondition(Coding):
     @property
     def numeric(self) -> bool:
         return any(condition.numeric for condition in self.conditions.values())
-
-    @property
-    def advice(self) -> str:
-        return "Add a category for them."
 
     def codes(self, reading: Reading) -> pl.Expr:
         matched = self._matched(reading)
@@ -149,18 +182,12 @@ class ByNumber(Coding):
     """A coding for columns that contain the codes: integers 0..k-1."""
 
     k: int
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return ()
+    labels = ()
+    numeric = True
 
     @property
     def size(self) -> int:
         return self.k
-
-    @property
-    def numeric(self) -> bool:
-        return True
 
     @property
     def advice(self) -> str:
@@ -177,22 +204,16 @@ class OnGrid(Coding):
     """A coding for numbers: the codes are positions on a grid, before stochastic rounding to levels."""
 
     levels: NumberGrid
+    numeric = True
+    advice = "Values must be numbers with a decimal point and without a unit, such as 12.5."
 
     @property
     def labels(self) -> tuple[str, ...]:
         return self.levels.labels
 
     @property
-    def numeric(self) -> bool:
-        return True
-
-    @property
     def grid(self) -> NumberGrid:
         return self.levels
-
-    @property
-    def advice(self) -> str:
-        return "Values must be numbers with a decimal point and without a unit, such as 12.5."
 
     def codes(self, reading: Reading) -> pl.Expr:
         grid, number = self.levels, reading.numbers
@@ -261,7 +282,7 @@ def coding(
         if tidy.casefold or tidy.trim:
             conditions = {name: condition.changed(tidy.plain) for name, condition in conditions.items()}
         dates = isinstance(categories, Bins) and categories.dates
-        inner: Coding = ByCondition(conditions=conditions, tidying=tidy, days=dates)
+        inner: Coding = ByCondition(conditions=conditions, tidying=tidy, dates=dates)
     else:
         names = tuple(as_label(label) for label in categories)
         _refuse_alike(names, tidy)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import polars as pl
 
 from hushuffle.model import Progress
+from hushuffle.tables.categories import Reading, days
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, text_blocks
 from hushuffle.tables.labels import Tidying
 from hushuffle.tables.people import normal
-from hushuffle.tables.readings import Reading, days
 from hushuffle.tables.sources import Part, open_source, type_name
 
 Kind: TypeAlias = Literal["whole numbers", "numbers", "dates", "text", "booleans", "nothing", "other"]
@@ -232,8 +232,7 @@ class _Tally:
         self._numbers += number.len()
         self._whole += int((number == number.floor()).sum())
         self._dates += looked["day"].drop_nulls().len()
-        hashes = np.union1d(self._hashes, texts.unique().hash(seed=1).to_numpy())
-        self._hashes = hashes[:_SKETCH]
+        self._hashes = np.union1d(self._hashes, texts.unique().hash(seed=1).to_numpy())[:_SKETCH]
         if self._exact:
             counted = texts.alias("value").value_counts(name="count").cast({"count": pl.UInt32})
             self._counts = pl.concat([self._counts, counted]).group_by("value").agg(pl.col("count").sum())

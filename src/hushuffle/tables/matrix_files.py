@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.files.causes import cause, refused
+from hushuffle.files.causes import failing, refused
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX
 from hushuffle.tables.parquet import read_parquet
 
@@ -31,14 +31,12 @@ def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         fail(f"{name} must end in {', '.join(_READERS)}: other formats are not supported.")
-    try:
+    with failing(f"{name} cannot be read"):
         if path.exists() and not path.is_file():
             fail(f"{name} is not a regular file.")
         if path.stat().st_size > _LARGEST:
             fail(f"{name} is too large for a matrix: at most {_LARGEST:,} bytes are allowed.")
         rows = read(path, name)
-    except OSError as error:
-        fail(f"{name} cannot be read: {cause(error)}.")
     _check(name, rows)
     return rows
 

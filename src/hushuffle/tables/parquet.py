@@ -22,7 +22,7 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.tables import _parquet_child as child
 
 ROWS: Final = 1 << 18
@@ -104,7 +104,7 @@ class _Reader:
     """A child process that reads Parquet files one after the other; it ends when its parent ends."""
 
     def __init__(self) -> None:
-        try:
+        with failing("the process that reads Parquet files cannot be started"):
             self._process = subprocess.Popen(  # noqa: S603 - this very Python, and a file of this package
                 [sys.executable or "python3", "-P", child.__file__],
                 stdin=subprocess.PIPE,
@@ -114,8 +114,6 @@ class _Reader:
                 bufsize=0,
                 pipesize=_PIPE,
             )
-        except OSError as error:
-            fail(f"the process that reads Parquet files cannot be started: {cause(error)}.")
         # A child process without a user, as after an interrupt, ends too.
         self._over = weakref.finalize(self, _ended, self._process, os.getpid())
         places = [place for place in sys.path if isinstance(place, str)]

@@ -113,8 +113,7 @@ def load_edges(
     ranked = labels[order]
     if bool(np.any(ranked[1:] == ranked[:-1])):
         fail(f"{source}: two records have the same name, so edges do not identify people.")
-    ends = [_ends(part) for part in open_source(source, base_folder=base_folder or Path())]
-    edges = np.concatenate(ends)
+    edges = np.concatenate([_ends(part) for part in open_source(source, base_folder=base_folder or Path())])
     places = np.minimum(np.searchsorted(ranked, edges), records - 1)
     unknown = int(np.count_nonzero(ranked[places] != edges))
     if unknown:

@@ -13,9 +13,8 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.files.interrupts import stop_if_asked
-from hushuffle.tables.categories import MISSING, UNSEEN, Coding
+from hushuffle.tables.categories import MISSING, UNSEEN, Coding, Reading
 from hushuffle.tables.labels import Tidying
-from hushuffle.tables.readings import Reading
 from hushuffle.tables.sources import Part, type_name
 
 Marks = npt.NDArray[np.integer]

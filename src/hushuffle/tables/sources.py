@@ -29,7 +29,7 @@ from polars.io.plugins import register_io_source
 
 from hushuffle._checks import fail
 from hushuffle.errors import MissingDependencyError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.interrupts import stop_if_asked
 from hushuffle.tables.csv_form import (
     KINDS,
@@ -290,10 +290,8 @@ def csv_in_memory(content: bytes, *, file: str, name: str, form: CsvForm | None 
 def open_folder(source: str, *, base_folder: Path, form: CsvForm | None = None) -> tuple[Part, ...]:
     """Return the CSV and Parquet files in the folder `source`, sorted, without files in subfolders."""
     folder = base_folder / Path(source).expanduser()
-    try:
+    with failing(f"{source} cannot be read"):
         files = sorted(path for path in folder.iterdir() if path.name.endswith(_KINDS) and path.is_file())
-    except OSError as error:
-        fail(f"{source} cannot be read: {cause(error)}.")
     if not files:
         fail(f"{source} is a folder without files of these kinds: {', '.join(_KINDS)}.")
     return tuple(_file(path, name, form) for path, name in found(files, base_folder))

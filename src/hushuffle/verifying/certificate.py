@@ -11,12 +11,16 @@ from typing import Any, NoReturn
 
 from .ends import Law
 
-VERSION = 1
+VIEWS = ("multiset", "senders", "sums", "noisy order", "capped multiset")
+
+_UNITS = 2**64
+"""Denominator of the probabilities in a table of numbers of messages."""
 
 LARGEST = 4096
 """Largest number of matrix entries in a certificate."""
 
 MOST_REPORTS = 2 * 10**9
+_ENTRIES = 1 << 16
 _LONGEST = 64 * 2**20
 _DIGITS = 400
 _ROUNDING = Fraction(1, 10**9)
@@ -31,25 +35,131 @@ class NotCheckedError(Exception):
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """A claim that the smallest epsilon at `delta` is in [`lower`, `upper`], with the distributions of all reports.
+class Randomizer:
+    """Report distributions. Randomized response has `k` values and `truth`, and `rows` is None.
 
-    Randomized response has `k` values and `truth`, and `rows` is None. For other randomizers, `rows` contains the
-        report distribution of each value; `dummy` is the report distribution of dummies, if there are dummies."""
+    For other randomizers, `rows` contains the report distribution of each value, and `dummy` that of dummies, if any.
+    """
 
-    release: str
-    n: int
-    dummies: int
-    delta: Fraction
-    lower: Fraction
-    upper: Fraction | None
     k: int
     truth: Fraction | None
     rows: tuple[Law, ...] | None
     dummy: Law | None
+
+    @classmethod
+    def of(cls, given: Any) -> Randomizer:
+        """Return the randomizer that an object describes; an error is raised as in `Certificate.of`."""
+        k = _whole(given, "values", 2)
+        truth, rows = _law(given, k)
+        if rows is None or given.get("dummy") is None:
+            return cls(k, truth, rows, None)
+        if len(_list(given, "dummy")) != len(rows[0]):
+            _refuse("dummy", "a probability for each report")
+        return cls(k, truth, rows, _probabilities(given["dummy"], "dummy"))
+
+
+@dataclass(frozen=True)
+class Messages:
+    """Messages that depend on no value: the successes of `trials` trials, or a number with the probability in `table`.
+
+    `own`: people send them, each person with the same number of trials; otherwise the shuffler adds them.
+    """
+
+    trials: int
+    p: Fraction
+    own: bool = False
+    table: tuple[tuple[int, Fraction], ...] = ()
+
+    @classmethod
+    def of(cls, given: Any) -> Messages | None:
+        """Return the messages that an object describes, None for null; an error is raised as in `Certificate.of`."""
+        if given is None:
+            return None
+        table, trials = _pairs(given, "table"), _whole(given, "trials", 0)
+        own, p, parts = bool(given.get("own")), _fraction(given.get("p"), "p"), dict(table)
+        listed = sorted(parts.items()) == table and all(parts.values()) and sum(parts.values()) == _UNITS
+        if table and (own or trials or p != 1 or not listed):
+            _refuse("table", "ascending numbers of the shuffler's messages, with parts of 2**64 in all, without trials")
+        if p > 1 or max([trials, *dict(table)]) > MOST_REPORTS:
+            _refuse("trials, p", f"at most {MOST_REPORTS:,} trials, with a probability")
+        return cls(trials, p, own, tuple((number, Fraction(part, _UNITS)) for number, part in table))
+
+    @property
+    def number(self) -> int | None:
+        """The number of messages; None if it is random."""
+        if len(self.table) == 1:
+            return self.table[0][0]
+        return None if self.table or self.p not in {0, 1} else int(self.trials * self.p)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What an observer sees: `groups` of people (number, place of the randomizer), `messages`, and the `view` of all.
+
+    The people of the groups `targets` are protected, each with at most `reports` reports; `honest`: None, or the number
+    of people who do not collude with the observer. View `sums`: each report is a vector with a single 1.
+    """
+
+    groups: tuple[tuple[int, int], ...]
+    targets: tuple[int, ...]
+    reports: int
+    view: str
+    honest: int | None
+    messages: Messages | None
+
+    @classmethod
+    def of(cls, given: Any, randomizers: int) -> Release:
+        """Return the release that an object describes; an error is raised as in `Certificate.of`."""
+        groups, targets = _pairs(given, "groups"), _wholes(given, "targets")
+        people, reports, view = sum(count for count, _ in groups), _whole(given, "reports", 1), given.get("view")
+        honest = None if given.get("honest") is None else _whole(given, "honest", 1)
+        if view not in VIEWS:
+            _refuse("view", f"one of {', '.join(VIEWS)}")
+        if any(not count or place >= randomizers for count, place in groups) or people > MOST_REPORTS:
+            _refuse("groups", f"numbers of people, at most {MOST_REPORTS:,} in all, with places of randomizers")
+        if not targets or len(set(targets)) < len(targets) or max(targets) >= len(groups):
+            _refuse("targets", "places of different groups")
+        if max(honest or 1, reports) > people:
+            _refuse("honest, reports", "at most the number of people")
+        return cls(tuple(groups), tuple(targets), reports, view, honest, Messages.of(given.get("messages")))
+
+
+@dataclass(frozen=True)
+class Plain:
+    """n people with one randomizer and `dummies`, shuffled or seen with their senders; `others` and `target` name data.
+
+    `others` are the numbers of other people by value, and `target` are the two values of the target.
+    """
+
+    shuffled: bool
+    randomizer: Randomizer
+    n: int
+    dummies: int
     others: tuple[tuple[int, int], ...]
     target: tuple[int, int]
-    exact: bool = False
+
+    @property
+    def named(self) -> bool:
+        """Whether the people and values of the datasets are those of this release."""
+        counted = sum(count for _, count in self.others) == self.n - 1 or not self.shuffled
+        return counted and all(x < self.randomizer.k for x in (*self.target, *(x for x, _ in self.others)))
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A claim that the smallest epsilon at `delta` is in [`lower`, `upper`], for the release of the first step.
+
+    A step has the name of a rule or law, the page of its proof, and the release that it treats. The last one treats the
+    `plain` release, whose datasets attain the lower bound. Without steps the claim is about the plain release.
+    """
+
+    plain: Plain
+    delta: Fraction
+    lower: Fraction
+    upper: Fraction | None
+    exact: bool
+    randomizers: tuple[Randomizer, ...]
+    steps: tuple[tuple[str, str, Release], ...]
 
     @classmethod
     def of(cls, given: Any) -> Certificate:
@@ -61,42 +171,45 @@ class Certificate:
         """
         if not isinstance(given, Mapping):
             _refuse("certificate", "an object")
-        if given.get("version") != VERSION:
-            message = f"the certificate has version {str(given.get('version'))[:20]}, not {VERSION}"
+        if given.get("version") not in (1, 2):
+            message = f"the certificate has version {str(given.get('version'))[:20]}, not 1 or 2"
             raise NotCheckedError(message)
-        release = given.get("release")
-        if release not in ("shuffled", "senders"):
+        if given.get("release") not in ("shuffled", "senders"):
             _refuse("release", "shuffled or senders")
-        n, dummies, k = _whole(given, "n", 1), _whole(given, "dummies", 0), _whole(given, "values", 2)
+        n, dummies = _whole(given, "n", 1), _whole(given, "dummies", 0)
         if n + dummies > MOST_REPORTS:
             message = f"more than {MOST_REPORTS:,} reports"
             raise NotCheckedError(message)
-        ends = given.get("epsilon")
-        if not isinstance(ends, list) or len(ends) != 2:
-            _refuse("epsilon", "two ends")
-        lower, upper = (_number(end, "epsilon", infinite=True) for end in ends)
-        if lower is None or lower < 0 or (upper is not None and upper < lower):
-            _refuse("epsilon", "a lower and an upper bound, in order, with a finite lower bound")
+        lower, upper = _ends(given)
         delta = _number(given.get("delta"), "delta")
         if delta is None or not 0 < delta < 1:
             _refuse("delta", "between 0 and 1")
-        truth, rows = _law(given, k)
-        others, target = _pair(given, k, n)
-        return cls(
-            release=str(release),
-            n=n,
-            dummies=dummies,
-            delta=delta,
-            lower=lower,
-            upper=upper,
-            k=k,
-            truth=truth,
-            rows=rows,
-            dummy=_dummy(given, rows, dummies),
-            others=others,
-            target=target,
-            exact=given.get("kind") == "exact",
-        )
+        own = Randomizer.of(given)
+        if dummies and own.rows is not None and own.dummy is None:
+            _refuse("dummy", "a probability for each report")
+        plain = Plain(given["release"] == "shuffled", own, n, dummies, *_pair(given, own.k, n))
+        steps = [] if given["version"] == 1 else _list(given, "steps")
+        if not steps and given["version"] > 1:
+            _refuse("steps", "at least one step")
+        randomizers = (own, *(Randomizer.of(each) for each in (_list(given, "randomizers") if steps else [])))
+        read = tuple(_step(each, len(randomizers)) for each in steps)
+        return cls(plain, delta, lower, upper, given.get("kind") == "exact", randomizers, read)
+
+
+def _ends(given: Mapping[str, Any]) -> tuple[Fraction, Fraction | None]:
+    ends = given.get("epsilon")
+    if not isinstance(ends, list) or len(ends) != 2:
+        _refuse("epsilon", "two ends")
+    lower, upper = (_number(end, "epsilon", infinite=True) for end in ends)
+    if lower is None or lower < 0 or (upper is not None and upper < lower):
+        _refuse("epsilon", "a lower and an upper bound, in order, with a finite lower bound")
+    return lower, upper
+
+
+def _step(given: Any, randomizers: int) -> tuple[str, str, Release]:
+    if not isinstance(given, Mapping):
+        _refuse("steps", "a list of objects")
+    return str(given.get("name"))[:80], str(given.get("page"))[:80], Release.of(given.get("release"), randomizers)
 
 
 def read(text: str) -> Any:
@@ -128,11 +241,38 @@ def _refuse(name: str, rule: str) -> NoReturn:
     raise MalformedError(message)
 
 
-def _whole(given: Mapping[str, Any], name: str, low: int) -> int:
-    value = given.get(name)
+def _whole(given: Any, name: str, low: int) -> int:
+    value = given.get(name) if isinstance(given, Mapping) else None
     if isinstance(value, int) and not isinstance(value, bool) and value >= low:
         return value
     return _refuse(name, f"a whole number from {low} on")
+
+
+def _list(given: Any, name: str) -> list[Any]:
+    value = given.get(name) if isinstance(given, Mapping) else None
+    if not isinstance(value, list) or len(value) > _ENTRIES:
+        _refuse(name, f"a list of at most {_ENTRIES:,} entries")
+    return value
+
+
+def _wholes(given: Any, name: str) -> list[int]:
+    return [_whole({name: each}, name, 0) for each in _list(given, name)]
+
+
+def _pairs(given: Any, name: str) -> list[tuple[int, int]]:
+    pairs = [_wholes({name: each}, name) for each in _list(given, name)]
+    if any(len(pair) != 2 for pair in pairs):
+        _refuse(name, "a list of pairs")
+    return [(first, second) for first, second in pairs]
+
+
+def _fraction(value: Any, name: str) -> Fraction:
+    if not isinstance(value, str) or len(value) > _DIGITS or not set(value) <= set("0123456789/"):
+        _refuse(name, "a fraction")
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        return _refuse(name, "a fraction")
 
 
 def _number(value: Any, name: str, *, infinite: bool = False) -> Fraction | None:
@@ -151,12 +291,7 @@ def _law(given: Mapping[str, Any], k: int) -> tuple[Fraction | None, tuple[Law, 
     if (truth is None) == (rows is None):
         _refuse("truth, rows", "given, one of them")
     if truth is not None:
-        if not isinstance(truth, str) or len(truth) > _DIGITS or not set(truth) <= set("0123456789/"):
-            _refuse("truth", "a fraction")
-        try:
-            probability = Fraction(truth)
-        except (ValueError, ZeroDivisionError):
-            _refuse("truth", "a fraction")
+        probability = _fraction(truth, "truth")
         if not Fraction(1, k) <= probability <= 1:
             _refuse("truth", "between 1/values and 1")
         return probability, None
@@ -178,27 +313,13 @@ def _probabilities(row: list[Any], name: str) -> Law:
     return [entry / whole for entry in law]
 
 
-def _dummy(given: Mapping[str, Any], rows: tuple[Law, ...] | None, dummies: int) -> Law | None:
-    dummy = given.get("dummy")
-    if rows is None or not dummies:
-        return None
-    if not isinstance(dummy, list) or len(dummy) != len(rows[0]):
-        _refuse("dummy", "a probability for each report")
-    return _probabilities(dummy, "dummy")
-
-
 def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, int]]:
-    others, target = given.get("others"), given.get("target")
-    if not isinstance(others, list) or not all(isinstance(c, int) and not isinstance(c, bool) for c in others):
-        _refuse("others", "a list of counts")
-    if len(others) > k or any(count < 0 for count in others) or sum(others) != n - 1:
+    others, target = _wholes(given, "others"), _wholes(given, "target")
+    if len(others) > k or sum(others) != n - 1:
         _refuse("others", "counts of n - 1 people by value")
-    if not isinstance(target, list) or len(target) != 2 or not all(isinstance(x, int) for x in target):
-        _refuse("target", "two values")
-    first, second = target
-    if not (first in range(k) and second in range(k) and first != second):
+    if len(target) != 2 or max(target) >= k or target[0] == target[1]:
         _refuse("target", "two different values")
-    return tuple((x, count) for x, count in enumerate(others) if count), (first, second)
+    return tuple((x, count) for x, count in enumerate(others) if count), (target[0], target[1])
 
 
 def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]:

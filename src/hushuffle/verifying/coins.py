@@ -9,8 +9,9 @@ Source: docs/theory/two-values.md, Theorem 1, Lemmas 2 and 3, Theorem 4.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,18 +19,31 @@ from flint import acb, arb
 
 from .ends import ball
 
-BLOCKS = 2000
-"""If there are at most this many other people, every composition is checked; otherwise this many blocks of them."""
+MOST = 4000
+"""Largest number of compositions of the other people that are evaluated."""
 
 Coins = Sequence[tuple[int, Fraction]]
 """Number of Bernoulli trials for each success probability."""
 
 
-def compositions(people: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs (ones, zeros) so that every dataset of the other people has at least the counts of some pair."""
-    block = -(-(people + 1) // BLOCKS)
-    for ones in range(0, people + 1, block):
-        yield ones, max(people - ones - (block - 1), 0)
+def largest(people: int, at: Callable[[int, int], Any], level: Any | None) -> Any:
+    """Return a ball with a number >= the divergence for each composition of `people`, given their ones and zeros.
+
+    `at` returns the divergence, which falls with either number: at the fewest ones and zeros of a range of compositions
+    it bounds all of them. The range of the largest bound is halved, until all bounds are at most `level`.
+    """
+    ranges = [(0.0, 0, people, at(0, 0))]
+    for _ in range(MOST // 2):
+        _, low, high, bound = heapq.heappop(ranges)
+        if low == high or (level is not None and bound <= level):
+            break
+        middle = (low + high) // 2
+        for first, last in ((low, middle), (middle + 1, high)):
+            value = at(first, people - last)
+            heapq.heappush(ranges, (-float(value.upper()), first, last, value))
+    for *_, other in ranges:
+        bound = arb.max(bound, other)
+    return bound
 
 
 def divergence(coins: Coins, truth: Fraction, growth: Any) -> Any:

@@ -6,6 +6,8 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fractions import Fraction
 from itertools import zip_longest
 from typing import Any
 
@@ -25,6 +27,9 @@ _QUESTIONS = {
 }
 _LARGEST = {"epsilon": 20.0, "local_epsilon": 20.0, "guessing": 0.99, "reidentification": 0.99}
 """Larger limits do not limit privacy."""
+
+_VIEWS = {"none": "senders", "secure-aggregation": "sums", "mallows": "noisy order"}
+"""What kinds of shufflers reveal; all others the multiset of reports."""
 
 _CHARTS = ("privacy-against-people", "privacy-against-noise")
 
@@ -68,7 +73,11 @@ class _Result:
         except (tomllib.TOMLDecodeError, RecursionError):
             specification = None
         self.readable, self.limits = specification is not None, _mapping(_mapping(specification).get("targets"))
-        self.people = _mapping(document.get("population")).get("n")
+        self.shuffler = _mapping(_mapping(specification).get("shuffler"))
+        population = _mapping(document.get("population"))
+        reports, most = (_number(population.get(key)) for key in ("n", "reports_per_person"))
+        senders = _number(population.get("people"))  # without an id column, there are at least n/most people
+        self.people = senders or (-(-reports // max(most or 1, 1)) if reports else None)
 
     def finding(self, finding: Mapping[str, Any]) -> Row:
         """Return the row of a finding: its figure is that of its certificate, and the certificate is right."""
@@ -94,13 +103,34 @@ class _Result:
         """Return the name of a field in which a result and its certificate differ; None if they agree."""
         if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
             return "the unit or the kind of the figure"
-        if self.people is not None and self.people != given.get("n"):
+        first = next((step.get("release") for step in _mappings(given.get("steps"))), None)
+        release = _plain(given) if given.get("version") == 1 else _mapping(first)
+        people = sum(_number(group[0]) or 0.0 for group in _list(release.get("groups")) if _list(group))
+        if self.people is not None and self.people != people:
             return "the number of people"
         if not self.readable:
             return "the specification, which is no TOML,"
+        parts = [release.get(key) for key in ("view", "honest", "messages")]
+        if self.shuffler and parts != self._shuffled(people, _mapping(parts[2])):
+            return "the shuffler, with its messages and honest people,"
         if given.get("release") == "shuffled" and "delta" in self.limits:
             return None if _number(self.limits["delta"]) == _number(given.get("delta")) else "delta"
         return None
+
+    def _shuffled(self, people: float, sent: Mapping[str, Any]) -> list[Any]:
+        """Return the view, the honest people and the messages that the specification implies, as a step writes them."""
+        kind, numbers = self.shuffler.get("kind"), {key: _number(entry) for key, entry in self.shuffler.items()}
+        dummies, honest, messages = numbers.get("dummies"), people, dict[str, Any]()
+        if kind == "blanket-messages":
+            with suppress(ValueError, OverflowError):
+                honest = max(1, int(Fraction(str(numbers.get("honest", 1))) * int(people)))
+                trials, p = int(people) * int(numbers.get("trials", 1) or 0), str(Fraction(numbers.get("p") or 0))
+                messages = {"trials": trials, "p": p, "own": True, "table": []}
+        elif isinstance(self.shuffler.get("dummies"), Mapping) and not sent.get("own"):
+            messages = dict(sent)  # a distribution
+        elif dummies:
+            messages = {"trials": dummies, "p": "1", "own": False, "table": []}
+        return [_VIEWS.get(str(kind), "multiset"), None if honest == people else honest, messages or None]
 
     def _strongest(self, questions: tuple[str, ...]) -> Source | None:
         """Return the finding with the largest upper bound among these questions; None without a finding."""
@@ -123,7 +153,7 @@ class _Result:
 
     def _target(self, key: str, target: Mapping[str, Any]) -> Row:
         place, rule, figure = f"target {key}", _RULES.get(key, "at most"), target.get("got")
-        threshold, people = _number(target.get("asked")), _number(self.people)
+        threshold, people = _number(target.get("asked")), self.people
         limit = _number(self.limits.get(key)) if key != "delta" else 1 / people if people else None
         if target.get("rule") != rule or threshold is None or limit not in (None, threshold):
             return Row(place, CONTRADICTED, "its limit is not that of the specification")
@@ -170,6 +200,13 @@ class _Result:
                 for cells, source in zip_longest(_list(table.get("rows")), sources):
                     cell = dict(zip(map(str, names), _list(cells), strict=False)).get("central epsilon")
                     yield _repeat("table columns", cell, source)
+
+
+def _plain(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the release of a certificate without steps as the release of a step."""
+    messages = {"trials": given.get("dummies"), "p": "1", "own": False, "table": list[Any]()}
+    view = "multiset" if given.get("release") == "shuffled" else "senders"
+    return {"groups": [[given.get("n"), 0]], "view": view, "messages": messages if given.get("dummies") else None}
 
 
 def _repeat(place: str, figure: Any, source: Source | None) -> Row:

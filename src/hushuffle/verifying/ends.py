@@ -8,8 +8,9 @@ docs/theory/index.md, Lemma 3.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -78,7 +79,7 @@ def tilts(scores: Scores) -> tuple[float, float]:
 
 
 def blanket_above(
-    pair: tuple[Law, Law], common: Law, *, people: int, dummies: int, growth: Any, fineness: float
+    pair: tuple[Law, Law], common: Law, growth: Any, *, people: int, dummies: int, fineness: float
 ) -> Any:
     """Return a ball with a number >= delta for all datasets; `common` is at most every value's report distribution.
 
@@ -177,16 +178,12 @@ class _Blanket:
         return grown - math.log(1 + self.dummies + self.people * self.about)
 
 
-def _padded(first: list[Fraction], second: list[Fraction]) -> list[tuple[Fraction, Fraction]]:
-    size = max(len(first), len(second))
-    return [
-        (first[j] if j < len(first) else Fraction(0), second[j] if j < len(second) else Fraction(0))
-        for j in range(size)
-    ]
+def _padded(first: list[Fraction], second: list[Fraction]) -> Iterator[tuple[Fraction, Fraction]]:
+    return itertools.zip_longest(first, second, fillvalue=Fraction(0))
 
 
 def pair_below(
-    pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], *, growth: Any, fineness: float, lift: float = 0.0
+    pair: tuple[Law, Law], others: Sequence[tuple[int, Law]], growth: Any, *, fineness: float, lift: float = 0.0
 ) -> Any:
     """Return a ball with a number <= delta for this pair of values and given numbers of other people by distribution.
 

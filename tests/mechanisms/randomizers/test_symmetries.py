@@ -49,6 +49,13 @@ def test_a_permutation_that_does_more_than_rename_reports_is_not_used() -> None:
     assert len(different_pairs(other, matrix[:3], symmetries=ring_symmetries(4))) == 12  # of another number of values
 
 
+def test_a_ring_with_one_entry_perturbed_has_no_symmetry() -> None:
+    matrix = noise(7, ring=True)
+    matrix[2, 3] *= 1 + 1e-9
+    assert different_pairs(matrix, symmetries=ring_symmetries(7)) == different_pairs(matrix)
+    assert len(different_pairs(matrix)) > len(different_pairs(noise(7, ring=True)))
+
+
 def test_figures_are_those_without_symmetries(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = hs.Protocol(randomizer=hs.MatrixRandomizer(noise(6, ring=True)), shuffler=hs.UniformShuffle(), n=50)
     found = hs.dp.epsilon(protocol, delta=1e-3)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,7 @@ import hushuffle as hs
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.mechanisms.shufflers.base import Shuffler
 from hushuffle.questions.dp import calibration
-from hushuffle.questions.dp.calibration import (
-    Calibration,
-    Parameter,
-    calibrate,
-    excess,
-    smallest_people,
-    with_local_epsilon,
-)
+from hushuffle.questions.dp.calibration import Calibration, ParameterName, calibrate, excess, with_local_epsilon
 from plain_protocols import Opaque
 
 
@@ -118,13 +112,6 @@ def test_the_largest_local_epsilon_that_is_tried() -> None:
     assert (found.value, found.beyond, found.beyond_bound) == (40.0, math.inf, None)
 
 
-def test_smallest_people_by_a_known_rule() -> None:
-    for wanted in (1, 2, 3, 4, 5, 17, 1000):
-        for start in (1, 3, 40, 10**5):
-            found = smallest_people(lambda n, m=wanted: math.log(m / n), start=start, target=1.0)  # type: ignore[misc]
-            assert found == (wanted, wanted - 1)
-
-
 def test_a_randomizer_without_epsilon() -> None:
     with pytest.raises(UnsupportedProtocolError, match="Opaque has no parameter `epsilon`"):
         with_local_epsilon(hs.Protocol(randomizer=Opaque(), shuffler=hs.UniformShuffle(), n=9), 1.0)
@@ -142,7 +129,9 @@ def test_a_randomizer_without_epsilon() -> None:
         ("epsilon", 1.0, 0.0, 1e-15, "a value that some local epsilon achieves.*allow a larger epsilon or delta"),
     ],
 )
-def test_what_cannot_be_met(parameter: Parameter, epsilon_0: float, target: float, level: float, message: str) -> None:
+def test_what_cannot_be_met(
+    parameter: ParameterName, epsilon_0: float, target: float, level: float, message: str
+) -> None:
     with pytest.raises(InvalidInputError, match=message):
         calibrate(protocol(2, epsilon_0, 3), parameter=parameter, epsilon=target, delta=level)
 
@@ -234,7 +223,7 @@ def test_rounds_end_where_compose_does_even_if_the_search_does_not(limit: int, m
 
 
 @pytest.mark.parametrize(("parameter", "target"), [("epsilon", 0.5), ("n", 0.5), ("dummies", 0.1), ("rounds", 3.0)])
-def test_the_search_tells_what_it_tries_and_how_far_it_is(parameter: Parameter, target: float) -> None:
+def test_the_search_tells_what_it_tries_and_how_far_it_is(parameter: ParameterName, target: float) -> None:
     told: list[tuple[str, float]] = []
     asked = protocol(2, 1.0, 300)
     found = calibrate(
@@ -338,3 +327,70 @@ def test_several_reports_of_a_person_among_dummies_of_each_value_are_refused() -
     survey = hs.Protocol(randomizer=truth, shuffler=hs.AugmentedShuffle.pure(epsilon=1.0), n=50)
     with pytest.raises(UnsupportedProtocolError, match="no bound for several reports of one person"):
         hs.dp.epsilon(survey, delta=1e-4, reports_per_person=2)
+
+
+def test_the_advantage_is_delta_at_epsilon_zero() -> None:
+    survey = protocol(2, 1.0, 500)
+    found = calibrate(survey, parameter="n", advantage=0.01)
+    same = calibrate(survey, parameter="n", epsilon=0.0, delta=0.01)
+    assert (found.value, found.beyond, found.target) == (same.value, same.beyond, "advantage")
+    assert (found.epsilon, found.delta) == (0.0, 0.01)
+    assert found.bound == hs.dp.profile(found.protocol).advantage
+    assert found.beyond_bound is not None
+    assert found.bound.upper <= 0.01 < found.beyond_bound.upper
+    assert str(found).endswith("(certified bracket)")
+    assert found.monotone
+
+
+@pytest.mark.parametrize("parameter", ["n", "epsilon"])
+def test_the_tests_of_membership_are_those_of_the_curve(parameter: ParameterName) -> None:
+    found = calibrate(protocol(2, 1.0, 300), parameter=parameter, tpr_at_fpr=(0.03, 0.02))
+    rate = hs.dp.profile(found.protocol).false_negatives(0.02)
+    assert found.bound.upper == pytest.approx(1 - float(rate.lower))
+    assert found.beyond_bound is not None
+    assert found.bound.upper <= 0.03 < found.beyond_bound.upper
+    assert (found.target, math.isnan(found.epsilon), math.isnan(found.delta)) == ("tpr_at_fpr", True, True)
+
+
+def test_gaussian_differential_privacy_is_a_target() -> None:
+    found = calibrate(protocol(2, 1.0, 300), parameter="n", gdp_mu=0.1)
+    nearest = hs.dp.profile(found.protocol).gaussian()
+    assert (found.bound.lower, found.bound.upper) == (nearest.below, nearest.above)
+    assert found.beyond_bound is not None
+    assert found.bound.upper <= 0.1 < found.beyond_bound.upper
+    assert found.value == found.beyond + 1
+
+
+def test_rounds_for_the_advantage_are_those_of_the_composed_curve() -> None:
+    survey = protocol(2, 1.0, 300)
+    found = calibrate(survey, parameter="rounds", advantage=0.1)
+    rounds = int(found.value)
+    assert found.beyond == rounds + 1
+    figures = [hs.dp.compose_delta([(survey, times)], epsilon=0.0).upper for times in (rounds, rounds + 1)]
+    assert figures[0] <= 0.1 < figures[1]
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ({}, "`epsilon` must be given with delta, or omitted"),
+        ({"epsilon": 1.0}, r"`delta` must be in \(0, 1\)"),
+        ({"delta": 1e-6}, "`epsilon` must be finite"),
+        ({"epsilon": 1.0, "delta": 1e-6, "gdp_mu": 1.0}, "Give one target"),
+        ({"advantage": 0.1, "gdp_mu": 1.0}, "Give one target"),
+        ({"advantage": 2.0}, r"`advantage` must be in \(0, 1\)"),
+        ({"gdp_mu": 0.0}, "`gdp_mu` must be finite and > 0"),
+        ({"tpr_at_fpr": 0.1}, "`tpr_at_fpr` must be a pair"),
+        ({"tpr_at_fpr": (0.1, 0.2)}, "a true-positive rate above its false-positive rate"),
+    ],
+)
+def test_targets_that_are_none_or_too_many(targets: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        calibrate(protocol(2, 1.0, 100), parameter="n", **targets)
+
+
+def test_an_advantage_that_one_round_exceeds_names_the_target() -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"`advantage` must be a target that one round meets.*a larger advantage"
+    ):
+        calibrate(protocol(2, 1.0, 100), parameter="rounds", advantage=1e-9)

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import inscribed
 from hushuffle.curves.pairs.dominating import TabulatedCurve, common_step
 from hushuffle.curves.search import privacy_curve
@@ -253,7 +253,7 @@ def test_disjoint_people_whose_brackets_cross(monkeypatch: pytest.MonkeyPatch) -
     assert (bound.lower, bound.upper, bound.kind) == (2.0, 3.0, "bracket")
 
 
-class Opaque(SearchedCurve):
+class Opaque(PrivacyCurve):
     """A law of which only the curve is known."""
 
     def __init__(self, inner: PrivacyCurve) -> None:

@@ -29,7 +29,7 @@ class Shuffled(UniformShuffle):
     dummies_: int = 0
 
     @property
-    def reveals(self) -> Reveals:
+    def reveals(self) -> Reveals:  # type: ignore[override]
         return self.reveals_
 
     @property

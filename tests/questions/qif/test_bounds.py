@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
+from hushuffle.curves.search import privacy_curve
 from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
 from hushuffle.questions.qif import bounds
 from oracles.subset_selection import guess, mean, subset_law
@@ -198,3 +199,13 @@ def test_priors_and_gains_are_checked() -> None:
         hs.qif.gain_vulnerability(protocol, gain=np.eye(3), frequencies=[0.5, 0.5, 0.1])
     with pytest.raises(InvalidInputError, match=r"`gain` must be a table of shape \(guesses, 3\)"):
         hs.qif.gain_vulnerability(protocol, gain=[[1.0, 0.0]], frequencies=[0.2, 0.5, 0.3])
+
+
+@pytest.mark.parametrize("n", [3, 40, 5000])
+@pytest.mark.parametrize("mechanism", [OTHERS[0], OTHERS[4], hs.MatrixRandomizer([[0.6, 0.3, 0.1], [0.2, 0.2, 0.6]])])
+def test_the_best_level_is_that_of_all_levels(mechanism: Any, n: int) -> None:
+    protocol = hs.Protocol(randomizer=mechanism, shuffler=hs.UniformShuffle(), n=n)
+    curve, k = privacy_curve(protocol).near(bounds._NEGLIGIBLE, often=True), mechanism.inputs
+    levels = [epsilon for epsilon in bounds._TRIED if math.exp(epsilon) < k]
+    every = min([1.0, *((math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k for epsilon in levels)])
+    assert bounds._central(protocol) == pytest.approx(every, rel=1e-12)

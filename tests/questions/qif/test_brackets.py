@@ -9,7 +9,7 @@ import pytest
 
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.questions.qif import binary, many, torus
+from hushuffle.questions.qif import many, torus
 from hushuffle.questions.qif.knowledge import Knowledge, Rates
 from oracles.qif_guessing import channel, success, worst_success
 
@@ -86,20 +86,20 @@ def test_two_values_contain_the_worst_composition(
         worst = max(success(known, channel(2, truth)) for known in people)
     else:  # unknown people send uniform reports: dummies, checked against datasets elsewhere
         worst = max(success(known, channel(2, truth), unknown) for known in people)
-    everything = binary.rates(asked)
+    everything = many.rates_of_two(asked)
     assert abs((worst - law.lie) / law.theta / Fraction(everything.upper) - 1) < 1e-13
     if m % 2 == 0 and unknown % 2 == 0:
         assert everything.known == (m // 2, m // 2)
         return
-    monkeypatch.setattr(binary, "EVERY_COMPOSITION_UP_TO", 0)
-    monkeypatch.setattr(binary, "_TRIED", 1)
-    bracket = binary.rates(asked)
+    monkeypatch.setattr(many, "EVERY_COMPOSITION_UP_TO", 0)
+    monkeypatch.setattr(many, "_TRIED", 1)
+    bracket = many.rates_of_two(asked)
     assert contains(bracket, worst, law)
     assert bracket.lower < bracket.upper
 
 
 def test_two_values_bracket_is_narrow_where_it_is_used() -> None:
-    found = binary.rates(knowledge(2, Fraction(3, 4), 10**6 - 1, 0))
+    found = many.rates_of_two(knowledge(2, Fraction(3, 4), 10**6 - 1, 0))
     assert 0 < found.upper - found.lower < 1e-6 * (found.lower - 0.5)
 
 

@@ -13,7 +13,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.plans import sources_needed
 from hushuffle.questions import traffic
-from hushuffle.questions.traffic.calibration import _Task, cheapest, smallest
+from hushuffle.questions.traffic.calibration import _Task, cheapest
 
 
 def every_price(targets: int, wanted: int, epsilon: float, delta: float, batch: int, convention: Any) -> dict[int, int]:
@@ -165,9 +165,3 @@ def test_bad_arguments_are_refused(change: dict[str, Any], word: str) -> None:
     good: dict[str, Any] = {"targets": 5, "contributions": 10, "epsilon": 1.0, "delta": 1e-3}
     with pytest.raises(InvalidInputError, match=word):
         cheapest(**{**good, **change})
-
-
-def test_the_smallest_integer() -> None:
-    for least in (0, 1, 2, 63, 64, 65, 700, 1000):
-        assert smallest(lambda d, least=least: float(least - d), 1000) == least  # type: ignore[misc]
-        assert smallest(lambda d, least=least: 1.0 if d < least else -50.0, 1000) == least  # type: ignore[misc]

@@ -27,7 +27,7 @@ MOST_SHOWN: Final = 10_000
 
 
 def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
-    """Return charts of displacement against alpha and, for groups of near people, of alpha against the radius."""
+    """Displacement against alpha and, for groups of near people, alpha against the radius."""
     charts = [_displacement(arrangement, rng)]
     if asked_for.radius:
         charts.append(_other_radii(arrangement, asked_for.radius))
@@ -76,7 +76,7 @@ def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensit
 
 
 def _other_radii(arrangement: Arrangement, radius: float) -> Chart:
-    """Return a chart of alpha against the radius of the groups; large radii only if memory suffices."""
+    """Alpha against the radius of the groups; large radii only if memory suffices."""
     factors = [
         factor for factor in _RADII if factor <= 1 or arrangement.groups.members.size * factor**3 <= _MOST_MEMBERSHIPS
     ]
@@ -125,7 +125,7 @@ def people_map(
     labels: tuple[str, ...],
     rng: Randomness,
 ) -> PointMap:
-    """Return four maps of the people: true values, reports, and the reports that two shuffles release in their place.
+    """Four maps of the people: true values, reports, and the reports that two shuffles release in their place.
 
     The groups are made from two columns. With the great-circle metric, the first column is the latitude and points up.
 

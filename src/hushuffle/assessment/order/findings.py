@@ -36,7 +36,7 @@ _MANY_PEOPLE: Final = 10**9
 
 
 def central(finding: Finding) -> Finding:
-    """Return the finding on the central guarantee, with the remark that it does not cover the order."""
+    """The finding with the remark that the central guarantee does not cover the order."""
     addition = (
         " The bound lies between those of a uniform shuffle and of no shuffle. It does not cover what the order "
         "reveals about senders."
@@ -45,7 +45,7 @@ def central(finding: Finding) -> Finding:
 
 
 def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
-    """Return the finding on one adversary: bounds on its success, from a uniform shuffle and from no shuffle."""
+    """Bounds on one adversary's success, from a uniform shuffle and from no shuffle."""
     unshuffled = findings.guesser(replace(protocol, shuffler=NoShuffle()), adversary)
     hidden = qif.vulnerability(replace(protocol, shuffler=UniformShuffle()), adversary=adversary)
     upper = unshuffled.bound.upper
@@ -56,7 +56,7 @@ def guesser(protocol: Protocol, adversary: Guesser) -> Finding:
 
 
 def identified(protocol: Protocol) -> Finding:
-    """Return the finding on re-identification: the probability to name the sender from a report and its place."""
+    """The probability to name the sender from a report and its place."""
     n, most = protocol.n, likeliest(protocol)
     content = 1 - pie.bayes_error(replace(protocol, shuffler=NoShuffle())).lower
     right = min(1.0, n * most * content * _SAFE)
@@ -76,7 +76,7 @@ def identified(protocol: Protocol) -> Finding:
 
 
 def identity_information(protocol: Protocol) -> Finding:
-    """Return the finding on the information (bits) that a report and its place reveal about the sender."""
+    """The information (bits) that a report and its place reveal about the sender."""
     n, most = protocol.n, likeliest(protocol)
     carried = pie.alpha(replace(protocol, shuffler=NoShuffle(), n=max(n, _MANY_PEOPLE))).upper
     bits = min(math.log2(n), max(0.0, math.log2(n * most)) + carried) * _SAFE
@@ -119,7 +119,7 @@ def likeliest(protocol: Protocol) -> float:
 
 
 def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, moved: Displacement) -> list[Finding]:
-    """Return the findings on an adversary who combines public data with the order of release."""
+    """Findings on an adversary who combines public data with the order of release."""
     alpha = arrangement.alpha.upper
     sentence = "The order of release may fully reveal which member of a group sent which report."
     if factor(alpha):
@@ -155,7 +155,7 @@ def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, mo
 
 
 def uniform_mean(n: int) -> float:
-    """Return the mean number of places by which a uniform shuffle of n reports moves a report: (n**2 - 1) / (3 n).
+    """Mean number of places by which a uniform shuffle of n reports moves a report: (n**2 - 1) / (3 n).
 
     >>> uniform_mean(2)
     0.5
@@ -164,7 +164,7 @@ def uniform_mean(n: int) -> float:
 
 
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
-    """Return a table of the share of places whose report still belongs to the same group or part of the order."""
+    """The share of places whose report still belongs to the same group or part of the order."""
     sets = _sets(arrangement)
     members, samples = list(sets.values()), max(30, min(_DRAWS, _MOST_RECORDS // arrangement.n))
     shares = order.preserved_share(
@@ -186,7 +186,7 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
 
 
 def _sets(arrangement: Arrangement) -> dict[str, npt.NDArray[np.int64]]:
-    """Return sets of people by name: one group of each size, and stretches from the middle of the public order."""
+    """Sets of people by name: one group of each size, and stretches from the middle of the public order."""
     sizes, n = arrangement.groups.sizes, arrangement.n
     by_size = np.argsort(sizes, kind="stable")
     groups = {}

@@ -50,8 +50,6 @@ class Scene:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The findings, tables and warnings on the attack and the learner."""
-
     findings: tuple[Finding, ...]
     tables: tuple[Table, ...]
     warnings: tuple[Warned, ...]
@@ -125,7 +123,7 @@ def _score(runs: Sequence[tuple[npt.NDArray[np.bool_], float | None]], scene: Sc
 
 
 def _interval(each: Sequence[float], confidence: float, *, most: float) -> Bound:
-    """Return Student's confidence interval for the mean over the repetitions."""
+    """Student's confidence interval for the mean over the repetitions."""
     mean = float(np.mean(each))
     half = float(stdtrit(len(each) - 1, (1 + confidence) / 2)) * float(np.std(each, ddof=1)) / math.sqrt(len(each))
     lower, upper = max(0.0, mean - half), min(most, mean + half)

@@ -49,7 +49,6 @@ def order_report(
     base_folder: Path,
     done: Callable[[float], None],
 ) -> OrderReport:
-    """Return the findings on every adversary of a Mallows shuffle, with tables, charts, maps and warnings."""
     run, delta = specification.run, specification.targets.delta
     adversaries = build_adversaries(specification)
     rows = _learned(questions, protocol, adversaries, delta)
@@ -83,7 +82,7 @@ def order_report(
 
 
 def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> tuple[Finding, ...]:
-    """Return the findings on what the reports reveal, including the places of reports where they matter."""
+    """What the reports reveal, including the places of reports where they matter."""
     rows = [
         questions.ask(
             "central-dp", findings.RELEASE, lambda: order_findings.central(findings.central(protocol, delta=delta))
@@ -117,7 +116,7 @@ def _attack(
     base_folder: Path,
     done: Callable[[float], None],
 ) -> Measured | None:
-    """Return the results of the attack that the specification names, if any."""
+    """The results of the attack that the specification names, if any."""
     wanted = adversary.attack
     if wanted is None:
         return None

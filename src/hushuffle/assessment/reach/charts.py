@@ -25,7 +25,7 @@ _FEWEST, _MOST = 100, 10**8
 def charts(
     questions: Questions, audiences: Audiences, design: Design, *, progress: Callable[[float], None]
 ) -> tuple[Chart, ...]:
-    """Return charts of epsilon and error against the flip probability and, at fixed epsilon, against filter size."""
+    """Epsilon and error against the flip probability and, at fixed epsilon, against filter size."""
     noises = sorted({*_NOISES, design.p})
     sizes = sorted({min(max(round(design.bits * each), _FEWEST), _MOST) for each in _FACTORS} - {design.bits})
     steps = len(noises) + 2 * len(sizes)
@@ -52,7 +52,7 @@ def charts(
 def _size_charts(
     audiences: Audiences, design: Design, sizes: Sequence[int], done: Callable[[int], None]
 ) -> tuple[Chart, ...]:
-    """Return charts of the flip probability and the errors against the size of the filters, at fixed epsilon."""
+    """The flip probability and the errors against the size of the filters, at fixed epsilon."""
     epsilon = central(design).upper
     if epsilon == 0:  # at this delta, every flip probability suffices
         return ()
@@ -106,7 +106,7 @@ def _errors(
     here: float,
     x_log: bool = False,
 ) -> Chart:
-    """Return a chart of the standard errors of total reach and of the largest overlap, where estimates exist."""
+    """Standard errors of total reach and of the largest overlap, where estimates exist."""
     everyone = tuple(range(designs[0].filters))
     lines = [_line("reach of all together", audiences.people, designs, x, "reach", everyone)]
     if len(everyone) > 1:
@@ -147,7 +147,7 @@ def _line(
 
 
 def _largest_pair(people: npt.NDArray[np.int64], k: int) -> tuple[int, int]:
-    """Return the positions of the two publishers whose audiences have the most people in common."""
+    """Positions of the two publishers whose audiences have the most people in common."""
     sets = np.arange(people.size)
     pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
     return max(pairs, key=lambda pair: int(people[(sets >> pair[0] & sets >> pair[1] & 1) == 1].sum()))

@@ -34,17 +34,16 @@ class Design:
 
     @property
     def filters(self) -> int:
-        """Number of Bloom filters, one for each publisher."""
         return len(self.names)
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol whose reports are the columns: the bits of all filters at one position."""
+        """The reports are the columns: the bits of all filters at one position."""
         return Protocol(randomizer=BitFlipping(width=self.filters, p=self.p), shuffler=UniformShuffle(), n=self.bits)
 
 
 def central(design: Design, *, touched: int | None = None) -> Bound:
-    """Return the central epsilon if `touched` columns may change (default: as many columns as one person sets).
+    """Central epsilon if `touched` columns may change (default: as many columns as one person sets).
 
     The witness of the lower bound is left out, because its values are columns, which have no labels.
     """
@@ -57,7 +56,7 @@ def _epsilon(design: Design, touched: int) -> Bound:
 
 
 def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
-    """Return a finding for each adversary; the first finding is the central guarantee for one person."""
+    """A finding for each adversary; the first finding is the central guarantee for one person."""
     rows = (
         questions.ask("central-dp", _RELEASE, lambda: _central(design)),
         questions.ask("membership", _STRONG, lambda: _member(design)),
@@ -67,7 +66,7 @@ def findings(questions: Questions, design: Design) -> tuple[Finding, ...]:
 
 
 def table(design: Design) -> Table:
-    """Return a table of epsilon for datasets that differ in one column, in one added or exchanged person, and so on."""
+    """Epsilon for datasets that differ in one column, in one added or exchanged person, and so on."""
     column = central(design, touched=1)
     pair = bloom.published_pair_epsilon(filters=design.filters, bits=design.bits, p=design.p, delta=design.delta)
     rows: list[tuple[Cell, ...]] = [("one column of bits", 1, column)]
@@ -107,7 +106,7 @@ def _central(design: Design) -> Finding:
 
 
 def _attained(design: Design) -> str:
-    """Return the datasets that attain the lower bound, in words; bit patterns start with the first publisher."""
+    """The datasets that attain the lower bound, in words; bit patterns start with the first publisher."""
     witness = _epsilon(design, design.hashes).witness
     return "" if witness is None else f"; lower bound at {_columns(witness, design.filters)}"
 
@@ -123,7 +122,7 @@ def _pattern(value: int, filters: int) -> str:
 
 
 def _member(design: Design) -> Finding:
-    """Return the finding on membership: the adversary's success rate is 1/2 + TV/2 (TV: total variation distance).
+    """Membership: the adversary's success rate is 1/2 + TV/2 (TV: total variation distance).
 
     The TV of h columns is at most h times the TV of one column.
     """
@@ -146,7 +145,7 @@ def _member(design: Design) -> Finding:
 
 
 def _local(design: Design) -> Finding:
-    """Return the finding on the guarantee that remains if an observer sees the columns in their original order."""
+    """The guarantee that remains if an observer sees the columns in their original order."""
     local = dp.local_epsilon(design.protocol)
     whole = local.upper if design.hashes == 1 else math.nextafter(design.hashes * local.upper, math.inf)
     times = factor(whole)

@@ -25,7 +25,6 @@ def assess_reach(
     tell: Progress,
     software: tuple[tuple[str, str], ...],
 ) -> Report:
-    """Return the report on one reach study; see `hushuffle.assessment.assess`."""
     tell("reading the audiences", 0.0)
     audiences = population.meet(base_folder)
     tell("looking for the flip probability", 0.1)
@@ -87,7 +86,6 @@ def assess_reach(
 
 
 def describe(design: Design) -> str:
-    """Return the deployment in one sentence."""
     hashes = "one hash function" if design.hashes == 1 else f"{design.hashes} hash functions"
     size = f"{design.bits:,} bits"
     filters = f"One Bloom filter of {size}" if design.filters == 1 else f"{design.filters} Bloom filters of {size} each"

@@ -40,10 +40,9 @@ class Asked:
 class Figure:
     """The results for one question, in people.
 
-    `truth` is the true number and `predicted` the standard error of its estimate. `refused` is the reason if no
-    estimate is possible, else "". `estimate` is the estimate of the run that the report shows. `measured` is the root
-    mean square error over all runs, and `z` its difference from the prediction in standard deviations (None: the study
-    was not run, or a run gave no answer).
+    `predicted`: standard error of the estimate. `refused`: the reason if no estimate is possible, else "". `estimate`:
+    that of the shown run. `measured`: root mean square error over all runs, and `z` its difference from the prediction
+    in standard deviations (None: the study was not run, or a run gave no answer).
     """
 
     asked: Asked
@@ -56,7 +55,7 @@ class Figure:
 
 
 def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
-    """Return the questions: total reach, each publisher's reach, its people that no other reaches, and overlaps.
+    """Total reach, each publisher's reach, its people that no other reaches, and overlaps.
 
     >>> [asked.label for asked in questions(("tv", "web"))]
     ['tv or web', 'tv', 'web', 'tv alone', 'web alone', 'tv and web']
@@ -77,7 +76,7 @@ def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
 
 
 def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callable[[float], None]) -> tuple[Figure, ...]:
-    """Return the results for every question, from a single run or `run.repetitions` runs of the study.
+    """The results for every question, from a single run or `run.repetitions` runs of the study.
 
     Every run draws new uniform hash positions for the people and new flips, so measured and predicted errors are both
     over hash functions and flips. If the publishers' files are given, the run that the report shows uses their filters.
@@ -97,7 +96,7 @@ def figures(audiences: Audiences, design: Design, *, run: Run, progress: Callabl
 
 
 def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> Histogram:
-    """Return the column counts of one simulated study, in which each person sets bits at uniform positions."""
+    """Column counts of one simulated study, in which each person sets bits at uniform positions."""
     patterns = np.zeros(design.bits, dtype=np.int64)
     sets = np.repeat(np.arange(people.size), people * design.hashes)
     np.bitwise_or.at(patterns, rng.integers(design.bits, sets.size), sets)
@@ -107,7 +106,7 @@ def released(people: npt.NDArray[np.int64], design: Design, rng: Randomness) -> 
 
 
 def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, confidence: float) -> Table:
-    """Return a table of true and estimated numbers with their errors, for the questions that have an estimate."""
+    """True and estimated numbers with their errors, for the questions that have an estimate."""
     rows = [figure for figure in figures if not figure.refused]
     columns: list[tuple[str, list[Cell]]] = [
         ("Audience", [figure.asked.label for figure in rows]),
@@ -143,12 +142,12 @@ def table(figures: tuple[Figure, ...], design: Design, *, target: float | None, 
 
 
 def relative_error(figures: tuple[Figure, ...]) -> float | None:
-    """Return the predicted standard error of total reach, divided by total reach; None if there is no estimate."""
+    """Predicted standard error of total reach, divided by total reach; None if there is no estimate."""
     return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
 def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
-    """Return a sentence on whether the accuracy target is met ("" without a target)."""
+    """A sentence on whether the accuracy target is met ("" without a target)."""
     if target is None:
         return ""
     relative = relative_error(figures)
@@ -169,7 +168,7 @@ def _planned(query: Asked, people: npt.NDArray[np.int64], design: Design) -> Fig
 
 
 def _answers(counts: Histogram, queries: list[Asked], design: Design) -> dict[Asked, Reach]:
-    """Return the estimates by question; questions without an estimate in this run are left out."""
+    """The estimates by question; questions without an estimate in this run are left out."""
     answers: dict[Asked, Reach] = {}
     for each in queries:
         ask = _ASK[each.question]

@@ -106,7 +106,8 @@ def _about_answers(figures: tuple[Figure, ...], specification: Specification) ->
     if refused:
         yield Warned(
             key="refused",
-            sentence=f"No answer for {_some(refused)}. {refused[0].refused.split('. ')[0].removesuffix('.')}.",
+            sentence=f"There is no estimate for {_some(refused)}. "
+            f"{refused[0].refused.split('. ')[0].removesuffix('.')}.",
             advice="Use one bit or more for each person, fewer flips, one hash function, or fewer publishers together.",
         )
     target, relative = specification.targets.standard_error, relative_error(figures)

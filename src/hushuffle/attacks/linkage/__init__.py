@@ -1,6 +1,5 @@
 """Linkage attacks: match reports to users by Markov models, or numbers of visits, learned from past events."""
 
-from hushuffle.attacks.linkage.attackers import Knowledge, Scene, Split, scene
 from hushuffle.attacks.linkage.hidden import report_scores
 from hushuffle.attacks.linkage.matching import candidates, genuine_scores, hit_rate, impostor_scores, miss_rate, ranks
 from hushuffle.attacks.linkage.profiles import (
@@ -12,7 +11,7 @@ from hushuffle.attacks.linkage.profiles import (
     train,
     visit_scores,
 )
-from hushuffle.attacks.linkage.reports import TraceReports, randomize
+from hushuffle.attacks.linkage.reports import Knowledge, Scene, Split, TraceReports, randomize, scene
 
 __all__ = [
     "FLOOR",

@@ -14,6 +14,9 @@ from hushuffle.model import NumberGrid
 from hushuffle.model.report_layout import Packed, ReportLayout
 from hushuffle.randomness import KeyedRandomness, Randomness, keyed, secure
 
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
 _BLOCK = 1 << 16  # records per step, so that the working arrays stay in the processor's cache
 
 
@@ -34,13 +37,7 @@ class AnyKernel(Protocol):
     def layout(self) -> ReportLayout:
         """The layout of a packed report."""
 
-    def reports(
-        self,
-        values: npt.NDArray[np.int64],
-        *,
-        records: npt.NDArray[np.uint64] | None = None,
-        rng: Randomness | None = None,
-    ) -> Packed:
+    def reports(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Packed:
         """Return one report for each value, shape (n,), in the order of `values`."""
 
 
@@ -71,13 +68,7 @@ class Kernel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", self.randomizer.layout)
 
-    def reports(
-        self,
-        values: npt.NDArray[np.int64],
-        *,
-        records: npt.NDArray[np.uint64] | None = None,
-        rng: Randomness | None = None,
-    ) -> Packed:
+    def reports(self, values: Integers, *, records: Words | None = None, rng: Randomness | None = None) -> Packed:
         """Return one report for each value or position on the grid; with a key, every record has a distinct number."""
         if (self.key is None) != (records is None):
             _checks.reject("records", "set if and only if a key is used", "<the other>")
@@ -97,7 +88,7 @@ class Kernel:
         return packed
 
     def dummies(
-        self, count: int, *, start: int = 0, rng: Randomness | None = None, placed: npt.NDArray[np.int64] | None = None
+        self, count: int, *, start: int = 0, rng: Randomness | None = None, placed: Integers | None = None
     ) -> Packed:
         """Return `count` dummies; with a key, dummies `start`, `start` + 1, ... `placed`: all dummies, if fixed."""
         if placed is not None:

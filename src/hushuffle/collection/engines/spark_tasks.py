@@ -18,7 +18,7 @@ import polars as pl
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hushuffle._checks import fail
-from hushuffle.collection.engines.kernel import AnyKernel
+from hushuffle.collection.engines.kernel import AnyKernel, Integers, Words
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -33,8 +33,6 @@ from hushuffle.tables.sources import csv_in_memory
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
@@ -72,8 +70,7 @@ class Reader:
 
     def read(self, batch: pa.RecordBatch) -> Iterator[tuple[Integers, pl.Series | None]]:
         frame = table_of(batch)
-        read = coded(self.answers.coding).read(VALUE, frame.schema[VALUE])
-        codes = frame.select(read).to_series()
+        codes = frame.select(coded(self.answers.coding).read(VALUE, frame.schema[VALUE])).to_series()
         ids = frame[ID] if self.ids else None
         if ids is not None and ids.dtype.is_decimal():  # unsigned integers of 64 bits, as Spark reads them
             ids = ids.cast(pl.UInt64, strict=False)

@@ -92,11 +92,10 @@ class BlanketBound:
         )
 
     def tabulated(self) -> BlanketBound:
-        """Return the same bound with tables of binomial tails, which save time at ten or more epsilons."""
+        """The same bound with tables of binomial tails, faster from about ten epsilons on."""
         return replace(self, table=FairTable.of(self.high))
 
     def upper(self, epsilon: float) -> float:
-        """Return an upper bound on delta(epsilon) over all neighbouring datasets."""
         growth, pull = float(np.exp(epsilon)), self.k * self.theta
         excess, slope = float(np.expm1(epsilon)), pull * (1 + growth) / 2
         common = excess * self.k * self.lie * self.total
@@ -115,7 +114,7 @@ class BlanketBound:
 
 
 def _nodes(trials: int, chance: float, extra: int) -> Floats:
-    """Return increasing bin boundaries for M ~ Bin(trials, chance): narrow bins near the mean, wide in the tails."""
+    """Increasing bin boundaries for M ~ Bin(trials, chance): narrow near the mean, wide in the tails."""
     low, high = binomial.window(trials, chance, LOG_TAIL)
     mean, spread = trials * chance, np.sqrt(trials * chance * (1 - chance))
     fine = max(1.0, 0.004 * (mean + extra))
@@ -129,7 +128,7 @@ def _nodes(trials: int, chance: float, extra: int) -> Floats:
 
 
 def _hats(nodes: Floats, own: Floats, trials: int, chance: float) -> Floats:
-    """Return the weight of each node when chords replace a convex function of M; rounded up, shape (own, nodes).
+    """Weights of the nodes, shape (own, nodes), if chords replace a convex function of M; rounded up.
 
     M = own + Bin(trials - own, chance). Probability above the last node counts at the last node, and below the first
     node at the first (the caller adds the probability outside the window in full).

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD
 from hushuffle.model import Bound, Witness
@@ -37,11 +37,10 @@ _LIGHT = 1e-40
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TrueAmongUniform(SearchedCurve):
+class TrueAmongUniform(PrivacyCurve):
     """Privacy curve of n truthful reports among Bin(trials, p) dummies that are uniform over k values.
 
-    `rows` is the distribution of the number of dummies at two given values. If the number of dummies is drawn from a
-    table in units of 2**-64, its distribution differs from the binomial one by at most `slack`.
+    `rows`: distribution of the number of dummies at two given values, wrong by at most `slack` (rounded tables).
     """
 
     k: int
@@ -51,13 +50,11 @@ class TrueAmongUniform(SearchedCurve):
     rows: CountRows
     slack: float
     sources = (LUO,)
-    proof = "the counts of the two values, summed"
+    proof = "an exact sum over all counts of the target's two values"
 
     @classmethod
     def of(cls, *, k: int, n: int, trials: int, p: float, numbers: int = 0) -> TrueAmongUniform:
-        """Return the curve for k values, n people and Bin(trials, p) dummies.
-
-        If the number of dummies is drawn from a table of rounded probabilities, `numbers` is the length of that table.
+        """`numbers` is the length of the table from which the number of dummies is drawn; 0 if none.
 
         >>> print(TrueAmongUniform.of(k=1000, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
         1.044 nats (certified bracket)
@@ -67,7 +64,6 @@ class TrueAmongUniform(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether each row of the table stands for a single number of dummies."""
         return bool((self.rows.first == self.rows.last).all())
 
     @property
@@ -103,7 +99,7 @@ class TrueAmongUniform(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return one pair of datasets; each number of dummies is rounded up to its row's largest, which hides more."""
+        """One pair; each number of dummies is rounded up to its row's largest, which hides more."""
         low, high = binomial.window(self.trials, self.chance, LOG_TAIL)
         rows = CountRows.of(self.trials, self.chance, step=-(-(high - low + 1) // _ROWS))
         mass = np.maximum(rows.at_least - self.slack, 0.0)

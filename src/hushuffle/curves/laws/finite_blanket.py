@@ -22,14 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import erfcx
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.laws.kinds import Background, Others, covered_reports, local
+from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, local, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
 from hushuffle.curves.laws.pooled import Pooled
 from hushuffle.curves.pairs.exact_loss import exact_pairs
@@ -70,7 +72,7 @@ Trial = tuple[Place, Background]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteDivergence(SearchedCurve):
+class FiniteDivergence(PrivacyCurve):
     """Privacy curve of the target's report, shuffled among the reports of `others` and `dummies` blanket reports.
 
     N is the number of reports among which the target's report hides, including this report. `weights[j]` is
@@ -152,13 +154,13 @@ class FiniteDivergence(SearchedCurve):
         return self.local_epsilon
 
     def guess(self) -> float:
-        spread = max(math.sqrt(float(_distance(law, *law.pairs[j]))) for law, j in self._pairs())
+        spread = math.sqrt(max(float(_distance(near, far).max()) for _, near, far in parts(self.laws, self.places)))
         return min(self.largest_finite / 2, 4 * spread / math.sqrt(self._crowd + 1) + 1e-9)
 
     @property
     def largest_finite(self) -> float:
         """The epsilon beyond which delta is constant: the largest finite log-ratio of two values' probabilities."""
-        return max(_largest_ratio(law, *law.pairs[j]) for law, j in self._pairs())
+        return max(float(_largest_ratio(near, far).max()) for _, near, far in parts(self.laws, self.places))
 
     @property
     def certain(self) -> float:  # type: ignore[override]
@@ -177,13 +179,14 @@ class FiniteDivergence(SearchedCurve):
         # The plain blanket's bound is at least its bound at this pair: skip it if that cannot improve `value`.
         return value if self._upper_at(places[0], epsilon, _FINE) >= value else min(value, self.blanket(epsilon))
 
-    def focus(self, delta: float) -> FiniteDivergence:
+    def near(self, delta: float, *, often: bool = False) -> FiniteDivergence:
+        del often
         return replace(self, level=delta)
 
     def blanket(self, epsilon: float) -> float:
         """Return the upper bound on delta from the plain privacy blanket."""
-        best = 0.0
-        for estimate, place in self._ranked(epsilon):
+        best, bounds = 0.0, [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
+        for estimate, place in sorted(bounds, key=lambda item: -item[0]):
             if estimate <= best:
                 break
             best = max(best, min(estimate, self._upper_at(place, epsilon, _FINE)))
@@ -227,11 +230,11 @@ class FiniteDivergence(SearchedCurve):
 
     def _best(self, trials: tuple[Trial, ...], epsilon: float) -> Trial:
         """Return the trial with the largest lower bound, or the first trial that attains the local divergence."""
-        most = max(self._local(place, epsilon) for place in self.places) * (1 - _CLOSE)
         values: list[tuple[float, Trial]] = []
         for trial in trials:
             values.append((self._lower_at(trial, epsilon, _COARSE), trial))
-            if values[-1][0] >= most:
+            least = values[-1][0] / (1 - _CLOSE)
+            if all(least >= self._local(places, epsilon)[0] for places in (trial[:1], self.places)):
                 break
         return max(values, key=lambda item: item[0])[1]
 
@@ -242,21 +245,13 @@ class FiniteDivergence(SearchedCurve):
         places = dict.fromkeys([*self._likeliest(estimated)[:_SOME], *self.pool.worst])
         return replace(self, places=tuple(places), trials=tuple(trials[:2]))
 
-    def _pairs(self) -> list[tuple[ValueLaws, int]]:
-        return [(self.laws[i], j) for i, j in self.places]
-
     def _likeliest(self, estimated: tuple[list[Trial], list[Trial]]) -> tuple[Place, ...]:
         """Return all pairs of values of the target; pairs that are likely to be worst come first."""
         likely, seen = estimated
         return tuple(dict.fromkeys([*(place for place, _ in (*likely, *seen)), *self.places]))
 
-    def _ranked(self, epsilon: float) -> list[tuple[float, Place]]:
-        """Return the pairs of values with coarse upper bounds on their divergence, largest bound first."""
-        bounds = [(self._upper_at(place, epsilon, _COARSE), place) for place in self.places]
-        return sorted(bounds, key=lambda item: -item[0])
-
     def _upper_at(self, place: Place, epsilon: float, smoothing: float) -> float:
-        law, most = self.laws[place[0]], self._local(place, epsilon)
+        law, most = self.laws[place[0]], self._local([place], epsilon)[0]
         a, b = law.pairs[place[1]]
         gain, size = gain_of(law.rows[a], law.rows[b], epsilon)
         mass = self.covered * law.blanket
@@ -269,11 +264,10 @@ class FiniteDivergence(SearchedCurve):
         hidden = positive_part(scores, self.counts, self.weights, smoothing=smoothing)
         return min(hidden + certain + self.missing, most)
 
-    def _local(self, place: Place, epsilon: float) -> float:
-        """Return the divergence of one unshuffled report, rounded up."""
-        law = self.laws[place[0]]
-        a, b = law.pairs[place[1]]
-        return min(float(local(law.rows[a], law.rows[b], epsilon)), 1.0)
+    def _local(self, places: Places, epsilon: float) -> tuple[float, Place]:
+        """Return the largest divergence of one unshuffled report, rounded up, and its pair of values."""
+        each = [(np.minimum(local(near, far, epsilon), 1.0), part) for part, near, far in parts(self.laws, places)]
+        return max(((float(value.max()), part[int(value.argmax())]) for value, part in each), key=itemgetter(0))
 
     def _promising(self, epsilon: float, estimated: tuple[list[Trial], list[Trial]] | None = None) -> tuple[Trial, ...]:
         """Return the trials that are likely to be worst, and those with all others at the worst pair's own values."""
@@ -287,21 +281,22 @@ class FiniteDivergence(SearchedCurve):
         """Return two lists: trials with the largest estimates, and trials with reports that the others never send."""
         rows: list[tuple[float, Trial, Floats, Floats]] = []
         seen: list[tuple[float, Trial]] = []
-        for i, law in enumerate(self.laws):
-            places = [j for law_index, j in self.places if law_index == i]
+        for part, near, far in parts(self.laws, self.places):
+            law, mean = self.laws[part[0][0]], self._means[part[0][0]]
             backgrounds = self.others.backgrounds(law)
-            mean = np.stack([self._crowd_law(law, held) for held in backgrounds])
-            first, second = (law.rows[[law.pairs[j][side] for j in places]] for side in (0, 1))
-            gain, _ = gain_of(first, second, epsilon)
+            gain, _ = gain_of(near, far, epsilon)
             rare = mean < FAINT
             with np.errstate(over="ignore"):  # this result is used for ranking only
                 signal = gain**2 @ np.where(rare, 0.0, 1 / np.where(rare, 1.0, mean)).T
-            for strength, count in ((signal, _MANY), (np.maximum(gain, 0.0) @ rare.T, 2)):
-                for place in np.argsort(-strength, axis=None)[:count].tolist():
+            hidden = np.maximum(gain, 0.0) @ rare.T if bool(rare.any()) else np.zeros((1, 1))
+            for strength, count in ((signal, _MANY), (hidden, 2)):
+                flat = -strength.ravel()
+                best = np.argpartition(flat, count)[:count] if flat.size > 64 * _MANY else np.arange(flat.size)
+                for place in best[np.argsort(flat[best])][:count].tolist():
                     j, c = divmod(place, len(backgrounds))
-                    trial, value = ((i, places[j]), backgrounds[c]), float(strength[j, c])
+                    trial, value = (part[j], backgrounds[c]), float(strength[j, c])
                     if strength is signal:
-                        rows.append((value, trial, gain[j], mean[c]))
+                        rows.append((value, trial, gain[j].copy(), mean[c]))
                     elif value > 0:
                         seen.append((value, trial))
         rows = sorted(rows, key=lambda row: -row[0])[:_MANY]
@@ -311,15 +306,23 @@ class FiniteDivergence(SearchedCurve):
 
     def _plain(self, epsilon: float) -> list[Trial]:
         """Return the trial in which the target's report is most often unique, if it is likely to be worst; else []."""
-        place = max(self.places, key=lambda place: self._local(place, epsilon))
+        price = math.exp(epsilon) * self._crowd
+        cases = zip(self.laws, self._means, strict=True)
+        if all(bool((law.rows.max(axis=0) <= price * means.min(axis=0)).all()) for law, means in cases):
+            return []
+        most, place = self._local(self.places, epsilon)
         law = self.laws[place[0]]
         a, b = law.pairs[place[1]]
         gain, _ = gain_of(law.rows[a], law.rows[b], epsilon)
-        price = math.exp(epsilon) * self._crowd
         backgrounds = self.others.backgrounds(law)
-        seen = [float(np.maximum(gain - price * self._crowd_law(law, held), 0.0).sum()) for held in backgrounds]
+        seen = np.maximum(gain - price * self._means[place[0]], 0.0).sum(axis=1).tolist()
         best = int(np.argmax(seen))
-        return [(place, backgrounds[best])] if 2 * seen[best] > self._local(place, epsilon) else []
+        return [(place, backgrounds[best])] if 2 * seen[best] > most else []
+
+    @cached_property
+    def _means(self) -> list[Floats]:
+        """For each entry of `laws`, the mean distribution of the other reports, shape (backgrounds, classes)."""
+        return [np.stack([self._crowd_law(law, held) for held in self.others.backgrounds(law)]) for law in self.laws]
 
     def _reports(self, law: ValueLaws, held: Background) -> tuple[tuple[int, Floats], ...]:
         """Return the groups of the other reports: number of reports, and their distribution over the classes."""
@@ -372,15 +375,14 @@ def _estimates(rows: list[tuple[float, Trial, Floats, Floats]], count: int) -> F
     return np.where(np.isfinite(best), best, -np.inf)
 
 
-def _distance(law: ValueLaws, a: int, b: int) -> float:
+def _distance(near: Floats, far: Floats) -> Floats:
     """Return the mean square score of a report at epsilon = 0, if half of the others have each of the two values."""
-    middle = (law.rows[a] + law.rows[b]) / 2
-    inside = middle > 0
-    return float(((law.rows[a] - law.rows[b])[inside] ** 2 / middle[inside]).sum())
+    middle = (near + far) / 2
+    return np.asarray(((near - far) ** 2 / np.where(middle > 0, middle, 1.0)).sum(axis=-1))
 
 
-def _largest_ratio(law: ValueLaws, a: int, b: int) -> float:
-    both = (law.rows[a] > 0) & (law.rows[b] > 0)
-    if not bool(both.any()):
-        return 0.0
-    return float((np.log(law.rows[a][both]) - np.log(law.rows[b][both])).max()) * (1 + 8 * EPS)
+def _largest_ratio(near: Floats, far: Floats) -> Floats:
+    both = (near > 0) & (far > 0)
+    ratios = np.log(np.where(both, near, 1.0)) - np.log(np.where(both, far, 1.0))
+    largest = np.where(both, ratios, -np.inf).max(axis=-1)
+    return np.asarray(np.where(both.any(axis=-1), largest, 0.0) * (1 + 8 * EPS))

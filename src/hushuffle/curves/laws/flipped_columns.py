@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_faces import FacePools
@@ -61,7 +61,7 @@ _EVERY: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlippedColumns(SearchedCurve):
+class FlippedColumns(PrivacyCurve):
     """Privacy curve of n shuffled columns of `width` bits, each bit flipped with probability `flip`.
 
     `level` is the delta for which pools of common reports are chosen (None: searched at every epsilon). Unless
@@ -85,7 +85,7 @@ class FlippedColumns(SearchedCurve):
 
     @classmethod
     def of(cls, release: Release) -> FlippedColumns:
-        """Return the privacy curve of uniformly shuffled columns of flipped bits.
+        """Privacy curve of uniformly shuffled columns of flipped bits.
 
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.release import Release
@@ -112,9 +112,6 @@ class FlippedColumns(SearchedCurve):
     def guess(self) -> float:
         return self.blanket.guess()
 
-    def focus(self, delta: float) -> FlippedColumns:
-        return replace(self, level=delta)
-
     def near(self, delta: float, *, often: bool = False) -> FlippedColumns:
         return replace(self, level=delta, thorough=often)
 
@@ -138,8 +135,8 @@ class FlippedColumns(SearchedCurve):
     def _best(self, epsilon: float) -> float:
         if self.level is not None:
             return self.pooled(epsilon, enough=1.0 if self.thorough else 2 * self.level)
-        first = self.focus(DEEPEST).pooled(epsilon, enough=1.0)
-        return min(first, self.focus(first).pooled(epsilon, enough=1.0))
+        first = replace(self, level=DEEPEST).pooled(epsilon, enough=1.0)
+        return min(first, replace(self, level=first).pooled(epsilon, enough=1.0))
 
     def likely(self, epsilon: float) -> float:
         return replace(self, distances=(self.width,)).upper(epsilon)
@@ -154,7 +151,7 @@ class FlippedColumns(SearchedCurve):
         return self.blanket.lower_at(witness, epsilon)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return two pairs of datasets: all others at one of two opposite patterns, and the worst pair of one round."""
+        """Two pairs: all others at one of two opposite patterns, and the worst pair of one round."""
         guess = self.guess()
         if self.dummies:
             return self.blanket.datasets(log_tail=log_tail)
@@ -185,7 +182,7 @@ class FlippedColumns(SearchedCurve):
         return OneLogo.of(width=self.width, flip=self.flip, n=self.n, distance=distance, ones=ones, apart=apart)
 
     def pooled(self, epsilon: float, *, enough: float) -> float:
-        """Return an upper bound over pairs at Hamming `distances`; above `enough` it may be the local divergence."""
+        """Upper bound over pairs at Hamming `distances`; above `enough` maybe the local divergence."""
         worst, local, sizes, levels = 0.0, 1.0, np.zeros(1), np.full(1, -np.inf)
         for distance in self.distances or range(self.width, 0, -1):
             groups, spots = self._hidden[distance]
@@ -211,7 +208,7 @@ class FlippedColumns(SearchedCurve):
 
 
 class _Hidden(dict[int, tuple[tuple[Kinds, ...], Spots]]):
-    """Mapping from Hamming distance to the column types and pool bins of its pairs, computed at first access."""
+    """Maps a Hamming distance to the column types and pool bins of its pairs, computed at first access."""
 
     def __init__(self, *, curve: FlippedColumns) -> None:
         super().__init__()

@@ -87,25 +87,22 @@ class Face:
 
     @classmethod
     def whole(cls, *, width: int, flip: Fraction, distance: int) -> Face:
-        """Return the face of all bit patterns, without fixed bits or earlier pools."""
         taken = np.zeros((distance + 1, width - distance + 1))
         return cls(chances=chances(width, flip), distance=distance, sides=(), taken=taken, rest=1.0)
 
     def half(self, side: int) -> Face:
-        """Return the face with one more fixed bit, of value `side`."""
         taken = np.stack([self.taken[:-1], self.taken[1:]], axis=-1)
         return replace(self, sides=(*self.sides, side), taken=taken)
 
     def without(self, share: Floats) -> Face:
-        """Return the face after one more pool, which takes probability `share` of each report."""
+        """The face after one more pool, which takes probability `share` of each report."""
         return replace(self, taken=self.taken + share, rest=self.rest - self.mass(share))
 
     def mass(self, share: Floats) -> float:
-        """Return the total probability of a pool that takes `share` (shape as `taken`) of each report."""
         return float((share * self._logos).sum())
 
     def shares(self, people: int) -> list[Floats]:
-        """Return the pools to try for `people` columns; pools of reports far from the target's pair come first."""
+        """The pools to try for `people` columns; pools of reports far from the target's pair come first."""
         distance, equal = self._ones
         away = np.minimum(distance, self.distance - distance) + equal
         # Common to all bit patterns of the face: at most all free bits, and the fixed bits that differ, were flipped.
@@ -123,7 +120,7 @@ class Face:
         return shares
 
     def kinds(self) -> Kinds:
-        """Return the distributions of a report outside the pools, for all bit patterns of this face and the target."""
+        """Distributions of a report outside the pools, for all bit patterns of this face and the target."""
         return Kinds.listed(
             [
                 classes(self.chances, self.distance, w, v, taken=self.taken, rest=self.rest, sides=self.sides)
@@ -142,12 +139,11 @@ class Face:
 
     @property
     def _bits(self) -> list[Floats]:
-        """Index arrays of the axes of the fixed bits, for broadcasting."""
         return list(np.ogrid[tuple(slice(size) for size in self.taken.shape)])[2:]
 
     @property
     def _ones(self) -> tuple[Floats, Floats]:
-        """Two numbers of ones in a report: among the bits in which the pair differs, and among the other bits."""
+        """Ones in a report: among the bits in which the pair differs, and among the other bits."""
         i, u, *bits = np.ogrid[tuple(slice(size) for size in self.taken.shape)]
         return i + sum(bits) + 0 * u, u + 0 * i
 
@@ -186,9 +182,9 @@ class _Rung:
         return cls(kinds=after.kinds(), spots=spots, empty=empty, after=after)
 
     def hidden(self, epsilon: float, local: float, home: _Home | None = None) -> float:
-        """Return an upper bound on the part of delta due to a pool that is not empty (or whose size is in no bin).
+        """Upper bound on the part of delta due to a pool that is not empty (or whose size is in no bin).
 
-        If `home` is given, the bound assumes that at most `home.most` columns of that type are outside the pool.
+        With `home`, at most `home.most` columns of that type are assumed outside the pool.
         """
         totals = self.spots.totals
         if home is None:
@@ -205,10 +201,9 @@ class _Rung:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FacePools:
-    """Upper bound on delta if the target's column is shuffled among `people` other columns of `width` flipped bits.
+    """Upper bound on delta for a target among `people` other columns of `width` flipped bits.
 
-    Pools of common reports are chosen for a delta of about `level` (None: at the first epsilon evaluated). Any choice
-    of pools gives an upper bound.
+    Pools are chosen for a delta of about `level` (None: at the first epsilon). Any choice gives an upper bound.
     """
 
     width: int
@@ -218,7 +213,7 @@ class FacePools:
     cache: dict[tuple[int, Sides], _Rung | None] = field(default_factory=dict)
 
     def upper(self, epsilon: float, distances: Iterable[int] = ()) -> float:
-        """Return an upper bound on delta over pairs of bit patterns at the Hamming distances `distances` (empty: all).
+        """Upper bound on delta over pairs at the Hamming distances `distances` (empty: all).
 
         >>> pools = FacePools(width=2, flip=Fraction(1, 10), people=999)
         >>> round(pools.upper(1.15), 4)
@@ -243,7 +238,7 @@ class FacePools:
         return high
 
     def _bound(self, face: Face, people: int, epsilon: float, local: float) -> float:
-        """Return an upper bound on delta if `people` other columns are in `face`; `local` is the local divergence."""
+        """Upper bound on delta if `people` other columns are in `face`; `local` is the local divergence."""
         if people == 0 or local == 0:
             return local
         key = face.distance, face.sides
@@ -266,10 +261,9 @@ class FacePools:
         return min(whole, max(home.alone, rung.hidden(epsilon, local, home) + empty * rest))
 
     def _home(self, face: Face, epsilon: float, goal: float) -> _Home:
-        """Return the column type with the largest bound if all others have it, and how many such columns suffice.
+        """The column type with the largest bound if all others have it, and how many such columns suffice.
 
-        Only one bit pattern of each symmetry class is examined. The number is the smallest tested one at which the
-        divergence is at most `goal`, or else `people`.
+        Tests one bit pattern per symmetry class, and finds the smallest tested number with divergence at most `goal`.
         """
         kinds, equal = face.kinds(), self.width - face.distance
         corners = [(ones, apart) for ones in (0, face.distance) for apart in {0, equal}]
@@ -299,7 +293,7 @@ class FacePools:
         return _Home(kind=places[worst], most=number, alone=value)
 
     def _chosen(self, face: Face, people: int, epsilon: float) -> _Rung | None:
-        """Return the pool with the smallest estimated bound at `epsilon`; None if halving at once seems better."""
+        """The pool with the smallest estimated bound at `epsilon`; None if halving at once seems better."""
         kinds, last = face.kinds(), self._last(face)
         local = kinds.local(epsilon)
         rest = local if last else min(_alike(kinds, (people + 1) // 2 + 1, epsilon), local)
@@ -312,17 +306,15 @@ class FacePools:
         return best
 
     def _last(self, face: Face) -> bool:
-        """Return whether no further bit may be fixed."""
         return len(face.sides) == min(_FIXED, face.distance)
 
 
 def _alike(kinds: Kinds, count: int, epsilon: float) -> float:
-    """Return an upper bound on the divergence of a report among `count` reports of types `kinds`, without a pool."""
+    """Upper bound on the divergence of a report among `count` reports of types `kinds`, without a pool."""
     log = float(MixedSums.alike(kinds, epsilon, np.array([float(count)])).raised(np.full(1, -np.inf))[0])
     return math.exp(min(log - math.log(count), 0.0))
 
 
 def _without(kinds: Kinds, left: int) -> Kinds:
-    """Return all column types except number `left`."""
     parts = [kinds.part(kind) for kind in range(kinds.starts.size) if kind != left]
     return Kinds.listed([(part.near, part.far, part.own) for part in parts])

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.pooled import EASY, MOST
@@ -56,14 +56,11 @@ class Pool:
 
     @classmethod
     def none(cls, *, width: int, distance: int) -> Pool:
-        """Return the pool of weight 0."""
         return cls(share=np.zeros((distance + 1, width - distance + 1)), weight=0.0)
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, distance: int, wanted: float, enough: float) -> Pool:
-        """Return a pool of weight `wanted`; if impossible, one of at least `enough`; else the largest pool.
-
-        The pool takes bit patterns that are far from the target's two patterns a and b.
+        """A pool of weight `wanted`, else of at least `enough`, else the largest; far from patterns a and b.
 
         >>> pool = Pool.of(width=2, flip=Fraction(1, 4), distance=2, wanted=0.01, enough=0.01)
         >>> pool.share[:, 0].round(6).tolist(), round(pool.weight, 6)
@@ -93,7 +90,7 @@ class PairFamily(Kinds):
     def tabulated(
         cls, *, width: int, flip: Fraction, distance: int, pool: Pool, only: tuple[int, int] | None = None
     ) -> PairFamily:
-        """Tabulate the report distributions of all column types, or only of the type `only` = (ones, apart).
+        """Tabulates the report distributions of all column types, or only of `only` = (ones, apart).
 
         >>> family = PairFamily.tabulated(
         ...     width=2, flip=Fraction(1, 4), distance=2, pool=Pool.none(width=2, distance=2)
@@ -116,12 +113,12 @@ class PairFamily(Kinds):
         )
 
     def logo(self, kind: int) -> int:
-        """Return a bit pattern of type number `kind`; the target's pair differs in the lowest `distance` bits."""
+        """A bit pattern of type number `kind`; the target's pair differs in the lowest `distance` bits."""
         return (1 << int(self.ones[kind])) - 1 | ((1 << int(self.apart[kind])) - 1) << self.distance
 
 
 def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Kinds:
-    """Return the distribution of a uniform dummy outside the pool, as the only type of its group."""
+    """Distribution of a uniform dummy outside the pool, as the only type of its group."""
     table, rest = chances(width, flip), width - distance
     d, s = np.ogrid[: distance + 1, : rest + 1]
     logos = np.outer(ways(distance), ways(rest))
@@ -131,7 +128,7 @@ def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Ki
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneLogo(SearchedCurve):
+class OneLogo(PrivacyCurve):
     """Privacy curve of one pair of datasets in one order: all other columns have one bit pattern.
 
     The target's first `distance` bits are 0...0 in the first dataset and 1...1 in the second. The others' pattern has
@@ -146,7 +143,7 @@ class OneLogo(SearchedCurve):
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, n: int, distance: int, ones: int, apart: int) -> OneLogo:
-        """Tabulate the report distributions for n columns and return the curve.
+        """Tabulates the report distributions for n columns.
 
         >>> pair = OneLogo.of(width=2, flip=Fraction(1, 4), n=1, distance=2, ones=0, apart=0)
         >>> round(pair.upper(1.0), 6)
@@ -163,7 +160,7 @@ class OneLogo(SearchedCurve):
 
     @property
     def witness(self) -> Witness:
-        """Return the pair of neighbouring datasets, with bits complemented so that the others' pattern is 0."""
+        """The bits are complemented so that the others' pattern is 0."""
         other, last = self.family.logo(0), (1 << self.family.distance) - 1
         where = "one of the target's bit patterns" if other in (0, last) else "a third bit pattern"
         return Witness(family=f"all others at {where}", others=(self.n - 1,), target=(other, other ^ last))
@@ -176,7 +173,7 @@ class OneLogo(SearchedCurve):
         return self.below(epsilon)
 
     def below(self, epsilon: float, smoothing: float = _FINE) -> float:
-        """Return an upper bound on the divergence of this pair at `epsilon`."""
+        """Upper bound on the divergence of this pair."""
         count = np.array([float(self.n)])
         value = positive_part(self.family.scores(epsilon), count, 1 / count, smoothing=_FINER * smoothing)
         return min(value, self.family.local(epsilon))
@@ -185,7 +182,7 @@ class OneLogo(SearchedCurve):
         return self.at(epsilon), self.witness
 
     def at(self, epsilon: float, smoothing: float = _FINE) -> float:
-        """Return a lower bound on the divergence of this pair at `epsilon`."""
+        """Lower bound on the divergence of this pair."""
         gain, size = self.family.gain(epsilon)
         crowd = Crowd(counts=(self.n - 1,), masses=self.family.own[None, :])
         target, growth = (self.family.near, self.family.far), math.exp(epsilon)
@@ -196,7 +193,7 @@ class OneLogo(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AllAlike(SearchedCurve):
+class AllAlike(PrivacyCurve):
     """Privacy curve of one pair of datasets in both orders: all other columns have one bit pattern."""
 
     directions: tuple[OneLogo, OneLogo]
@@ -205,7 +202,6 @@ class AllAlike(SearchedCurve):
 
     @classmethod
     def of(cls, *, width: int, flip: Fraction, n: int, others: int, target: tuple[int, int]) -> AllAlike:
-        """Return the curve for the target's two bit patterns `target`; all others have the pattern `others`."""
         apart, other = target[0] ^ target[1], target[0] ^ others
         distance, ones, rest = apart.bit_count(), (other & apart).bit_count(), (other & ~apart).bit_count()
         forward, backward = (
@@ -237,7 +233,7 @@ class AllAlike(SearchedCurve):
 
 
 def chances(width: int, flip: Fraction) -> Floats:
-    """Return the probability of a report that differs from the column in d given bits, for d = 0 to `width`."""
+    """Probability of a report that differs from the column in d given bits, for d = 0 to `width`."""
     return np.array([float(flip**d * (1 - flip) ** (width - d)) for d in range(width + 1)])
 
 
@@ -246,8 +242,8 @@ def classes(
 ) -> tuple[Floats, Floats, Floats]:
     """Return Q_a, Q_b and the distribution of another column's report over the classes, shape (classes,) each.
 
-    A class is given by the numbers of ones in groups of w, h - w, v and r - v bits, and by each fixed bit. `sides` are
-    the column's fixed bits. `taken` is the probability of each report in earlier pools, `rest` that of being in none.
+    A class: numbers of ones in groups of w, h - w, v and r - v bits, and each fixed bit. `sides`: the column's fixed
+    bits. `taken`: probability of each report in earlier pools; `rest`: that of being in none.
     """
     free = distance - len(sides)
     sizes = (w, free - w, v, table.size - 1 - distance - v, *(1 for _ in sides))
@@ -262,5 +258,4 @@ def classes(
 
 
 def ways(size: int) -> Floats:
-    """Return the binomial coefficients (size choose j) for j = 0 to `size`, shape (size + 1,)."""
     return np.array([math.comb(size, x) for x in range(size + 1)], dtype=np.float64)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,7 @@ NOISE: Final = 24 * EPS
 class Kinds:
     """Report distributions of the target's two values and of several types of other people, over classes of reports.
 
-    `near` is Q_a, `far` is Q_b, and `own` the distribution of each type, shape (classes,), one type after the other.
+    `near` is Q_a and `far` is Q_b. `own` has the distributions of all types behind each other. Shapes: (classes,).
     The classes of type i begin at `starts[i]`, shape (kinds,).
     """
 
@@ -124,6 +125,9 @@ _DATASETS: Final = 4096
 _BIN: Final = 1e-3
 """Width of a bin of the number of reports, relative to the mean number."""
 
+Places = Sequence[tuple[int, int]]
+"""Pairs of values: for each, an index in a tuple of `ValueLaws`, and an index in the `pairs` of that entry."""
+
 Background = tuple[int, ...]
 """Values of the other people: for each group, the matrix row of the value that all its people have."""
 
@@ -196,6 +200,16 @@ class Others:
 
     def _rows(self, law: ValueLaws) -> list[range]:
         return [range(*law.groups[group].indices(law.rows.shape[0])) for _, group in self.groups]
+
+
+def parts(laws: tuple[ValueLaws, ...], places: Places) -> Iterator[tuple[Places, Floats, Floats]]:
+    """Yield at most 4,096 places of one law, and their distributions Q_a and Q_b, shapes (places, classes)."""
+    for i, group in groupby(places, key=itemgetter(0)):
+        alike = list(group)
+        for start in range(0, len(alike), 4096):
+            part = alike[start : start + 4096]
+            near, far = laws[i].rows[np.array([laws[i].pairs[j] for _, j in part]).T]
+            yield part, near, far
 
 
 def covered_reports(groups: tuple[tuple[int, float], ...], dummies: int) -> tuple[Floats, Floats, float]:

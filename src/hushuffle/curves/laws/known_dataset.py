@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.tilted_counts import Compositions
 from hushuffle.errors import NumericalError
@@ -57,12 +57,11 @@ class Change:
 
     @property
     def witness(self) -> Witness:
-        """The pair of neighbouring datasets: before and after the change."""
         return Witness(family=FAMILY, others=self.others, target=(self.before, self.after))
 
 
 def changes(people: tuple[int, ...]) -> list[Change]:
-    """Return the changes of one person's value that can be worst: all if k <= 3, else between the rarest values.
+    """The changes of one person's value that can be worst: all if k <= 3, else between the rarest values.
 
     >>> [(change.before, change.after) for change in changes((5, 1, 0, 7))]
     [(1, 2)]
@@ -83,7 +82,7 @@ def changes(people: tuple[int, ...]) -> list[Change]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KnownDataset(SearchedCurve):
+class KnownDataset(PrivacyCurve):
     """Privacy curve of one given dataset: the largest divergence over `changes` of one person's value."""
 
     changes: list[Change]
@@ -124,7 +123,6 @@ class BinaryDataset(KnownDataset):
 
     @classmethod
     def of(cls, people: tuple[int, ...], law: Symmetric, dummies: int, *, local_epsilon: float) -> BinaryDataset:
-        """Return the privacy curve of the dataset in which `people[x]` people have value x."""
         candidates = changes(people)
         ones, zeros = np.array([change.others[::-1] for change in candidates], dtype=np.float64).T
         rows = Compositions(ones=np.concatenate([ones, zeros]), zeros=np.concatenate([zeros, ones]), dummies=dummies)
@@ -153,7 +151,7 @@ class KaryDataset(KnownDataset):
     def of(
         cls, people: tuple[int, ...], law: Symmetric, dummies: int, level: float, *, local_epsilon: float
     ) -> KaryDataset:
-        """Return the curve of the dataset in which `people[x]` people have value x, for delta of about `level`."""
+        """The curve for `people[x]` people with value x, and for delta of about `level`."""
         candidates = changes(people)
         below = [_merged(change, law, dummies, level) for change in candidates]
         above = below if law.k == 3 else [_revealed(change, law, dummies, level) for change in candidates]
@@ -173,7 +171,7 @@ class KaryDataset(KnownDataset):
 
 
 def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
-    """Return the distribution of the counts at the two values of the change; other counts are merged."""
+    """Distribution of the counts at the two values of the change; other counts are merged."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
     groups = (
         Group(people=at_a, first=truth, second=lie),
@@ -185,7 +183,7 @@ def _merged(change: Change, law: Symmetric, dummies: int, level: float) -> PairL
 
 
 def _revealed(change: Change, law: Symmetric, dummies: int, level: float) -> PairLaw:
-    """Return the distribution of the two counts and M; people with other values, except M, are revealed."""
+    """Distribution of the two counts and M; people with other values, except M, are revealed."""
     truth, lie, (at_a, at_b, elsewhere) = float(law.truth), float(law.lie), _split(change)
 
     def others(reports: int) -> list[Group]:

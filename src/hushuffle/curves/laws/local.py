@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
@@ -24,7 +24,7 @@ _DIGITS: Final = Context(prec=60)
 
 
 def local_divergence(law: Symmetric, epsilon: float) -> float:
-    """Return the divergence of one report seen with its sender, max(truth - e**epsilon lie, 0), rounded up.
+    """Divergence of one report seen with its sender, max(truth - e**epsilon lie, 0), rounded up.
 
     >>> local_divergence(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), 0.0)
     0.5
@@ -39,7 +39,7 @@ def local_divergence(law: Symmetric, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local(SearchedCurve):
+class Local(PrivacyCurve):
     """Privacy curve of k-ary randomized response if senders are revealed or there is no noise: exact."""
 
     law: Symmetric
@@ -62,7 +62,7 @@ class Local(SearchedCurve):
         return 1.0 if self.law.lie == 0 else 0.0
 
     def epsilon(self, delta: float) -> Bound:
-        """Return the exact epsilon, ln((mu - delta)/nu) (at least 0), rounded up."""
+        """Return ln((mu - delta)/nu), at least 0, rounded up."""
         smallest = math.inf
         if self.law.lie > 0:
             odds = (self.law.truth - Fraction(delta)) / self.law.lie - 1
@@ -90,7 +90,7 @@ class Local(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteLocal(SearchedCurve):
+class FiniteLocal(PrivacyCurve):
     """Privacy curve of any finite randomizer if senders are revealed; exact up to rounding.
 
     delta(eps) is the maximum, over pairs of values a and b, of sum_y [Q(y|a) - e**eps Q(y|b)]_+.
@@ -104,7 +104,7 @@ class FiniteLocal(SearchedCurve):
 
     @classmethod
     def of(cls, release: Release) -> FiniteLocal:
-        """Return the privacy curve of a release that reveals the senders.
+        """Privacy curve of a release that reveals the senders.
 
         >>> import hushuffle as hs
         >>> from hushuffle.mechanisms.release import Release
@@ -139,7 +139,7 @@ class FiniteLocal(SearchedCurve):
         return Witness(family="any dataset", others=(self.n - 1,), target=(labels[a], labels[b]))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pairs of datasets that are worst in one round at epsilon = 0 and at a typical epsilon."""
+        """The pairs that are worst in one round at epsilon = 0 and at a typical epsilon."""
         pairs: list[DatasetPair] = []
         for i, a, b in dict.fromkeys(self._worst(level, -1)[1:] for level in (0.0, self.guess())):
             rows = self.laws[i].rows
@@ -147,7 +147,7 @@ class FiniteLocal(SearchedCurve):
         return tuple(pairs)
 
     def _worst(self, epsilon: float, side: int) -> tuple[float, int, int, int]:
-        """Return the largest divergence, rounded up (`side` = 1) or down (-1), and the indices of its pair."""
+        """Largest divergence, rounded up (`side` = 1) or down (-1), and the indices of its pair."""
         divergences = []
         for i, law in enumerate(self.laws):
             for a, b in law.pairs:
@@ -159,7 +159,7 @@ class FiniteLocal(SearchedCurve):
 
 
 def certain(laws: tuple[ValueLaws, ...], pure: float) -> float:
-    """Return the largest probability of reports that another value never sends; 0 if the pure epsilon is finite."""
+    """Largest probability of reports that another value never sends; 0 if the pure epsilon is finite."""
     if math.isfinite(pure):  # a probability that floats round to 0 is not certain to be 0
         return 0.0
     chances = [float(law.rows[a][law.rows[b] == 0].sum()) for law in laws for a, b in law.pairs]

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -30,16 +29,13 @@ from scipy.special import erfcx
 
 from hushuffle.curves.laws.kinds import NOISE, Kinds
 from hushuffle.numerics.binomial import EPS, Floats
-from hushuffle.numerics.score_sums import Nodes, Scores, Transform
+from hushuffle.numerics.score_sums import Nodes, Scores, Transform, log_damped
 
 _LAST: Final = 9.0
 """Nodes extend to u = 9/tau, where the Gaussian factor is e**-40.5."""
 
 _SMOOTH: Final = 0.04
 """Product of tau and t: smoothing multiplies the bound by e**(0.04**2/2)."""
-
-_FIRST: Final = 24
-"""Number of nodes in a first evaluation, which decides whether a choice of types needs all nodes."""
 
 _SAFE: Final = 300.0
 """Largest product of tilt and score: far above it, exponentials would overflow."""
@@ -100,27 +96,10 @@ class MixedSums:
                 break
         return best + math.log(self._unit) + 4 * EPS
 
-    def below(self, bound: Floats, tilt: float, cap: float) -> bool:
-        """Whether a fast test shows that each bin's upper bound is at most e**`bound`, shape (bins,).
-
-        `tilt` and `cap` are those of another pair of values, in the scores' original unit.
-        """
-        if self._largest <= 0:
-            return bool((self.raised(bound) <= bound).all())
-        bound, tilt, cap = bound - math.log(self._unit), tilt * self._unit, cap / self._unit
-        if not 1e-100 < tilt < 1e100:
-            return False
-        beyond = self._linear(self._excess(cap))
-        nodes = _nodes(tilt, 0.0)
-        table = _Table(sums=self, cap=cap, nodes=nodes)
-        worst = (self.counts @ table.largest() + table.log_kernel + 64 * EPS).max(axis=1)
-        return bool((np.logaddexp(worst, _log(beyond)) + 16 * EPS <= bound).all())
-
     @property
-    def best(self) -> tuple[float, float]:
-        """The tilt and the cap to try first, in the scores' original unit."""
-        tilt, cap = self.tuned()[0]
-        return tilt / self._unit, cap * self._unit
+    def best(self) -> float:
+        """The tilt to try first, in the scores' original unit."""
+        return self.tuned()[0][0] / self._unit if self._largest > 0 else 1.0
 
     def tuned(self) -> list[tuple[float, float]]:
         """Return pairs (tilt, cap) to try, sorted by an estimate of the bound, smallest first."""
@@ -142,12 +121,14 @@ class MixedSums:
         if math.prod(kinds.starts.size for kinds in self.groups) > _CHOICES:
             worst = table.together()
         else:
-            worst = np.full(self.shares.shape, -np.inf)
-            for choice in table.ordered():
-                value = table.simple(choice)
-                for used in (_FIRST, nodes.angles.size):
-                    if bool((value > np.maximum(allowed, worst)).any()):
-                        value = np.minimum(value, table.close(choice, used))
+            choices, values = table.ordered()
+            above = (values > allowed).any(axis=(1, 2))
+            worst = values[~above].max(axis=0, initial=-np.inf)
+            for place in np.flatnonzero(above).tolist():
+                value = values[place]
+                if bool((value > np.maximum(allowed, worst)).any()):
+                    closer = table.close(choices[place])
+                    value = closer if bool(np.isfinite(closer).all()) else value
                 worst = np.maximum(worst, value)
         most = worst.max(axis=1)
         if not bool(np.isfinite(most).all()):
@@ -275,53 +256,48 @@ class _Table:
     def __init__(self, *, sums: MixedSums, cap: float, nodes: Nodes) -> None:
         self._sums, self._cap, self._nodes = sums, cap, nodes
         self._weights, self._tail = _kernel(nodes)
-        self.log_kernel = math.log(float(self._weights.sum()) + self._tail)
-        self._logs = [self._log_masses(g) for g in range(len(sums.groups))]
-        self._known: dict[tuple[int, int, int], tuple[Transform, float]] = {}
+        self._logs, self._spreads, self._widths = zip(*map(self._tilted, range(len(sums.groups))), strict=True)
+        self._known: dict[tuple[int, int], tuple[Transform, float]] = {}
 
-    def largest(self) -> Floats:
-        """Return, for each group, an upper bound on ln E[e**(tilt X)] for scores X of all types, shape (groups,)."""
-        return np.array([float(logs.max()) for logs in self._logs])
+    def ordered(self) -> tuple[list[Choice], Floats]:
+        """Return all choices of a type for each group, and logarithms of coarse bounds, (choices, bins, vertices).
 
-    def ordered(self) -> list[Choice]:
-        """Return all choices of a type for each group; the choices that likely have the largest bounds come first."""
-        counts = self._sums.counts[0, 0].tolist()
-        ranked = [np.argsort(-logs).tolist() for logs in self._logs]
+        These use |phi| at u = 0 and a bound on its decay. The choices with the largest bounds come first.
+        """
+        choices = np.indices([logs.size for logs in self._logs]).reshape(len(self._logs), -1)
+        logs, spreads, widths = (
+            np.stack([each[chosen] for each, chosen in zip(part, choices, strict=True)], axis=1)
+            for part in (self._logs, self._spreads, self._widths)
+        )
+        counts, tilt = self._sums.counts, self._nodes.tilt
+        variances = np.einsum("bvg,cgw->cbvw", counts, spreads).min(axis=(1, 2))
+        kernel = log_damped(tilt, variances, widths.max(axis=1), blur=0.05)
+        kernel = np.minimum(kernel, math.log(float(self._weights.sum()) + self._tail))
+        values = np.einsum("bvg,cg->cbv", counts, logs) + kernel[:, None, None] + 64 * EPS
+        order = np.argsort(-values[:, 0, 0], kind="stable")
+        return [tuple(choice) for choice in choices.T[order].tolist()], values[order]
 
-        def size(choice: Choice) -> float:
-            return -float(sum(count * logs[kind] for count, logs, kind in zip(counts, self._logs, choice, strict=True)))
-
-        return sorted(product(*ranked), key=size)
-
-    def simple(self, choice: Choice) -> Floats:
-        """Return logarithms of a coarse bound, which uses |phi| at u = 0 at all nodes, shape (bins, vertices)."""
-        each = np.array([logs[kind] for logs, kind in zip(self._logs, choice, strict=True)])
-        value: Floats = self._sums.counts @ each + self.log_kernel + 64 * EPS
-        return value
-
-    def close(self, choice: Choice, used: int) -> Floats:
-        """Return logarithms of a bound that evaluates |phi| at the first `used` nodes only, shape (bins, vertices)."""
+    def close(self, choice: Choice) -> Floats:
+        """Return logarithms of a bound that evaluates |phi| at all nodes, shape (bins, vertices)."""
         try:
-            parts = [self._transform(g, kind, used) for g, kind in enumerate(choice)]
-        except ArithmeticError:  # no unit is accurate enough: only the bound of `simple` is available
+            parts = [self._transform(g, kind) for g, kind in enumerate(choice)]
+        except ArithmeticError:  # no unit is accurate enough: only the coarse bound is available
             return np.full(self._sums.shares.shape, np.inf)
         shape = self._sums.shares.shape
-        total, moduli = np.zeros(shape), np.ones((*shape, self._nodes.angles[:used].size))
+        total, moduli = np.zeros(shape), np.ones((*shape, self._nodes.angles.size))
         for (transform, doubt), counts in zip(parts, np.moveaxis(self._sums.counts, -1, 0), strict=True):
             moduli *= _moduli(transform, counts)
             total += counts * (transform.log_mass + transform.slack + doubt)
-        inside = moduli @ self._weights[:used] + float(self._weights[used:].sum()) + self._tail
-        logarithms: Floats = total + np.log(inside) + 64 * EPS
+        logarithms: Floats = total + np.log(moduli @ self._weights + self._tail) + 64 * EPS
         return logarithms
 
     def together(self) -> Floats:
         """Return logarithms of one bound for all choices: it uses the worst choice at each node, (bins, vertices)."""
-        used = self._nodes.angles.size
         try:
-            parts = [[self._transform(g, kind, used) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]
+            parts = [[self._transform(g, kind) for kind in range(logs.size)] for g, logs in enumerate(self._logs)]
         except ArithmeticError:
             return np.full(self._sums.shares.shape, np.inf)
-        logs = np.zeros((*self._sums.shares.shape, used))
+        logs = np.zeros((*self._sums.shares.shape, self._nodes.angles.size))
         for group, counts in zip(parts, np.moveaxis(self._sums.counts, -1, 0), strict=True):
             each = [
                 _log(_moduli(transform, counts)) + (counts * (transform.log_mass + transform.slack + doubt))[..., None]
@@ -333,8 +309,12 @@ class _Table:
         logarithms: Floats = np.logaddexp(top + inside, logs[..., 0] + math.log(self._tail)) + 64 * EPS
         return logarithms
 
-    def _log_masses(self, group: int) -> Floats:
-        """Return upper bounds on ln E[e**(tilt X)] for each type of a group, shape (kinds,)."""
+    def _tilted(self, group: int) -> tuple[Floats, Floats, Floats]:
+        """Return an upper bound on ln E[e**(tilt X)] for the score X of each type of a group, shape (kinds,).
+
+        Also return what `log_damped` needs of a score, for the whole range of X and for its middle quarter: a lower
+        bound on mass squared times variance, and the width, both of shape (kinds, 2).
+        """
         kinds, scores, tilt = self._sums.groups[group], self._sums.scores[group], self._nodes.tilt
         value = np.minimum(scores.value, self._cap)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -343,21 +323,28 @@ class _Table:
             noise = NOISE * kinds.sums(scores.mass * (np.abs(grown) + (grown + 1) * reach * (1 + reach)))
             excess = np.maximum(kinds.sums(scores.mass * grown), _LEAST)
             logs: Floats = np.log1p(excess) + noise / (1 + excess) + 4 * EPS
+            mass = scores.mass * (grown + 1)
+            width = np.maximum.reduceat(value, kinds.starts) - np.minimum.reduceat(value, kinds.starts)
+            sizes = np.diff(kinds.starts, append=value.size)
+            away = value - np.repeat(kinds.sums(mass * value) / (1 + excess), sizes)
+            spreads = []
+            for inside in (mass, mass * (np.abs(away) <= np.repeat(width / 8, sizes))):
+                size, mean, square = (kinds.sums(inside * away**power) / (1 + excess) for power in range(3))
+                spread = np.where(excess > _LEAST, size * square * (1 - 1e-6) - mean**2, 0.0)
+                spreads.append(np.where(np.isfinite(spread), spread, 0.0))
         logs[~np.isfinite(logs)] = _HOPELESS
-        return logs
+        return logs, np.stack(spreads, axis=1), np.outer(width, (1.0, 0.25))
 
-    def _transform(self, group: int, kind: int, used: int) -> tuple[Transform, float]:
-        key = (group, kind, used)
+    def _transform(self, group: int, kind: int) -> tuple[Transform, float]:
         if self._logs[group][kind] >= _HOPELESS:
             raise FloatingPointError
-        if key not in self._known:
-            nodes = replace(self._nodes, angles=self._nodes.angles[:used])
+        if (group, kind) not in self._known:
             scores = self._sums.of_kind(group, kind)
             scores = replace(scores, value=np.minimum(scores.value, self._cap)).merged()
             scores, doubt = _without_traces(scores, self._nodes.tilt)
-            transform = Transform.of(scores, nodes)
-            self._known[key] = replace(transform, doubt=transform.doubt + doubt), doubt
-        return self._known[key]
+            transform = Transform.of(scores, self._nodes)
+            self._known[group, kind] = replace(transform, doubt=transform.doubt + doubt), doubt
+        return self._known[group, kind]
 
 
 def _moduli(transform: Transform, counts: Floats) -> Floats:

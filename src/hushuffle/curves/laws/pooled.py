@@ -25,12 +25,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from hushuffle.curves.laws.kinds import Kinds, Others, local
+from hushuffle.curves.laws.kinds import Kinds, Others, gain, local, parts
 from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.mechanisms.randomizers import ValueLaws
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.score_sums import log_damped
 
 MOST: Final = 0.8
 """Largest share of the values' common distribution that a pool takes; more would increase rounding errors."""
@@ -151,29 +153,49 @@ class Pooled:
 
     def over_all(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float) -> float:
         """Return an upper bound on delta for the pairs `places`, with pools chosen for a delta of about `level`."""
-        spots, most = self._spots(self.weight(level)), self._local(places, epsilon)
-        logarithms, tried = np.full(spots.weights.shape, -np.inf), (0.0, math.inf)
-        for place in places if spots.weights.size else ():
+        spots = self._spots(self.weight(level))
+        most = min(max(float(local(near, far, epsilon).max()) for _, near, far in parts(self.laws, places)), 1.0)
+        logarithms, bounds = np.full(spots.weights.shape, -np.inf), np.full((len(places), 1), np.inf)
+        for number, place in enumerate(places if spots.weights.size else ()):
+            if bool((bounds[number] <= logarithms).all()):
+                continue
             sums = MixedSums(
                 groups=self._kinds(place, level), epsilon=epsilon, counts=spots.counts, shares=spots.shares
             )
-            if place == places[0]:
-                tried = sums.best
-            if place == places[0] or not sums.below(logarithms, *tried):
-                raised = sums.raised(logarithms)
-                if place not in self.worst and bool((raised > logarithms).any()):
-                    self.worst.append(place)
-                logarithms = raised
+            raised = sums.raised(logarithms)
+            if place not in self.worst and bool((raised > logarithms).any()):
+                self.worst.append(place)
+            logarithms = raised
+            if number == 0 and len(places) > 1:
+                bounds = self._screened(places, epsilon, level, sums.best)
         return min(spots.mean(logarithms - np.log(spots.totals), most) * (1 + 1e-9), 1.0)
 
-    def _local(self, places: tuple[tuple[int, int], ...], epsilon: float) -> float:
-        """Return the largest divergence of one unshuffled report over the pairs at `places`, rounded up."""
-        divergences = []
-        for i, law in enumerate(self.laws):
-            pairs = np.array([law.pairs[j] for index, j in places if index == i]).reshape(-1, 2)
-            each = local(law.rows[pairs[:, 0]], law.rows[pairs[:, 1]], epsilon)
-            divergences.append(float(each.max(initial=0.0)))
-        return min(max(divergences), 1.0)
+    def _screened(self, places: tuple[tuple[int, int], ...], epsilon: float, level: float, tilt: float) -> Floats:
+        """Return logarithms of coarse upper bounds on E[sum of N scores]_+ for each pair, shape (pairs, bins).
+
+        A bound is infinite if `tilt` times a score is large, as for reports that other values lack.
+        """
+        law, weight, spots = self.laws[0], self.weight(level), self._spots(self.weight(level))
+        owns = [law.rows[law.groups[group]] for size, group in self.people.groups if size]
+        owns += [law.blanket[None]] if self.dummies else []
+        common, largest = law.weight * law.blanket, float(spots.counts.sum(axis=2).max())
+        rounding = 256 * EPS * common.size * largest * tilt * (1 + math.exp(epsilon))
+        # Any `fewest + 1` classes hold enough of the common distribution for the pool.
+        fewest = int(np.searchsorted(EASY * np.cumsum(np.sort(common)), weight * (1 + 1e-9)))
+        if len(self.laws) > 1 or law.also or fewest == common.size:
+            return np.full((len(places), 1), np.inf)
+        bounds = []
+        for _, near, far in parts(self.laws, places):
+            away = _away(near, far, common)
+            pooled = away <= np.partition(away, fewest, axis=1)[:, [fewest]]
+            moments = (_moments(tilt * gain(near, far, epsilon)[0], pooled, weight, own) for own in owns)
+            logs, spreads, reach = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
+            total = np.einsum("bvg,pg->pbv", spots.counts, logs).max(axis=2)
+            variance = np.einsum("bvg,pg->pbv", spots.counts, spreads).min(axis=(1, 2))[:, None]
+            width = 2 * reach.max(axis=1, keepdims=True)
+            kernel = log_damped(tilt, variance / tilt**2, width / tilt, blur=0.2)
+            bounds.append(total + (kernel + rounding)[:, None])
+        return np.concatenate(bounds)
 
     def _spots(self, weight: float) -> Spots:
         if weight not in self.spots:
@@ -216,12 +238,40 @@ def _pool(law: ValueLaws, a: int, b: int, weight: float) -> Floats:
     distribution in all classes where the pair's probabilities are alike, so it is valid for every value of a type.
     """
     common = law.weight * law.blanket
-    there = common > 0
-    safe = np.where(there, common, 1.0)
-    away = np.where(there, (np.abs(law.rows[a] - law.rows[b]) + 0.05 * (law.rows[a] + law.rows[b])) / safe, np.inf)
-    digits, power = np.frexp(away)
-    away = np.ldexp(np.round(digits, 11), power)
+    there, away = common > 0, _away(law.rows[a], law.rows[b], common)
     order = np.argsort(away)
     fits = np.flatnonzero(weight <= EASY * np.cumsum(common[order]))
     taken = away <= away[order[fits[0]]] if fits.size else there
     return np.where(taken, min(weight / float(common[taken].sum()), MOST) * common, 0.0)
+
+
+def _away(near: Floats, far: Floats, common: Floats) -> Floats:
+    """Return how much a pair's probabilities differ, relative to the common distribution; rounded to eleven digits."""
+    there = common > 0
+    safe = np.where(there, common, 1.0)
+    away = np.where(there, (np.abs(near - far) + 0.05 * (near + far)) / safe, np.inf)
+    digits, power = np.frexp(away)
+    return np.asarray(np.ldexp(np.round(digits, 11), power))
+
+
+def _moments(
+    steep: Floats, pooled: npt.NDArray[np.bool_], weight: float, owns: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return bounds for all types of a group, shape (pairs,), on x = `steep`/q, where q is the type's `Kinds.own`.
+
+    The bounds are at least ln E[e**x], at most the variance of x with probabilities times e**x, and at least |x|.
+    q is own/(1 - weight), and in classes `pooled` at least 1 - EASY of it. q (e**(g/q) - 1 - g/q) falls with q > 0.
+    """
+    with np.errstate(all="ignore"):  # what is not finite is replaced at the end
+        inverse, scaled, mean = (1 - weight) / owns.T, steep * np.where(pooled, 1 / (1 - EASY), 1.0), steep.sum(axis=1)
+        reach = (np.abs(scaled) * inverse.max(axis=1)).max(axis=1)
+        square, cube = (steep * scaled) @ inverse, (steep * scaled**2) @ inverse**2
+        # |x| <= z < 5: e**x - 1 - x - x**2/2 - x**3/6 <= x**2 (z**2/24)/(1 - z/5).
+        rest = np.where(reach < 5, reach**2 / 24 / (1 - reach / 5), np.inf)
+        grown = mean + ((0.5 + rest)[:, None] * square + cube / 6).max(axis=1)
+        least = square.min(axis=1) - np.where(pooled, steep * scaled, 0.0) @ inverse.max(axis=1)
+        most = np.maximum(-mean, mean + square.max(axis=1) * np.exp(reach))
+        spread = np.exp(-reach) * least / (1 + grown) - (most / (1 + mean)) ** 2
+        logs = np.where(mean > -1, np.log1p(grown), np.inf)
+    logs[np.isnan(logs)] = np.inf
+    return logs, np.where(np.isfinite(spread) & (mean > -1), spread, 0.0), np.fmin(reach, 1e9)

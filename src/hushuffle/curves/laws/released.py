@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
@@ -36,7 +36,7 @@ _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PureRelease(SearchedCurve):
+class PureRelease(PrivacyCurve):
     """Upper bound for an epsilon-DP release (pure): delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
 
     promised: float
@@ -60,7 +60,7 @@ class PureRelease(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConcentratedRelease(SearchedCurve):
+class ConcentratedRelease(PrivacyCurve):
     """Upper bound for a rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
 
     >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
@@ -87,7 +87,7 @@ class ConcentratedRelease(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CoinsKnown(SearchedCurve):
+class CoinsKnown(PrivacyCurve):
     """Upper bound for shuffled randomized response if the adversary may know which other people answered truthfully.
 
     The privacy-blanket bound holds for such an adversary. `law` is the distribution of one report, without a cap.
@@ -101,7 +101,6 @@ class CoinsKnown(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> CoinsKnown:
-        """Tabulate the privacy blanket of n people and return the curve."""
         truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         blanket = BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta)
         return cls(law=law, local_epsilon=local_epsilon, blanket=blanket)
@@ -114,9 +113,6 @@ class CoinsKnown(SearchedCurve):
         if epsilon >= self.pure:
             return 0.0
         return max(min(self.blanket.upper(epsilon), local_divergence(self.law, epsilon)), 5e-324)
-
-    def focus(self, delta: float) -> SearchedCurve:
-        return replace(self, blanket=self.blanket.without_traces(delta))
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         near = self.blanket.without_traces(delta)

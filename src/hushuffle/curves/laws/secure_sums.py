@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.kinds import local
@@ -77,7 +77,7 @@ _TINY: Final = 5e-324
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Column(SearchedCurve):
+class Column(PrivacyCurve):
     """Privacy curve of one column, the sum of one bit of each of n people, in one order of the two datasets.
 
     In the first dataset the target has the column's value, in the second another value. The bit is 1 with probability
@@ -134,12 +134,11 @@ class Column(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SecureSums(SearchedCurve):
+class SecureSums(PrivacyCurve):
     """Privacy curve of the sums of n people's randomized one-hot vectors, if only the k sums are released.
 
-    Every bit is randomized with the same two probabilities, in `law`. `old` and `new` are the curves of a column in the
-    two orders of datasets. `level` is the delta for which their dominating pairs are tabulated (None: searched);
-    `cache` holds these pairs.
+    `law` has the two probabilities of every bit; `old` and `new` are the curves of a column in the two orders of
+    datasets, tabulated as dominating pairs for a delta of about `level` (None: searched) in `cache`.
     """
 
     law: OneHot
@@ -153,7 +152,7 @@ class SecureSums(SearchedCurve):
 
     @classmethod
     def of(cls, law: OneHot, *, n: int, local_epsilon: float, coins: int = 0) -> SecureSums:
-        """Return the curve of n people; the servers add `coins` secret fair random bits to each column.
+        """The curve of n people; the servers add `coins` secret fair random bits to each column.
 
         >>> import hushuffle as hs
         >>> encoding = hs.UnaryEncoding(k=4, epsilon=2.0, encoding="symmetric")
@@ -197,7 +196,8 @@ class SecureSums(SearchedCurve):
         spread = min(chance * (1 - chance) for chance in (float(self.law.kept), float(self.law.raised)))
         return min(self.pure / 2, 6 * apart / math.sqrt(self.n * spread + self.coins / 4 + 1))
 
-    def focus(self, delta: float) -> SecureSums:
+    def near(self, delta: float, *, often: bool = False) -> SecureSums:
+        del often
         return replace(self, level=delta)
 
     def epsilon(self, delta: float) -> Bound:
@@ -238,21 +238,20 @@ class SecureSums(SearchedCurve):
         return max(((pair.divergence(epsilon), pair.witness) for pair in self._pairs), key=lambda end: end[0])
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the pair of datasets with the largest divergence in one round at a typical epsilon."""
+        """The pair with the largest divergence in one round at a typical epsilon."""
         del log_tail
         guess = self.guess()
         return (max(self._pairs, key=lambda pair: pair.divergence(guess)),)
 
     @cached_property
     def _pairs(self) -> tuple[DatasetPair, ...]:
-        """All evaluated pairs of neighbouring datasets, in both orders."""
         pairs = [self._pair(*held) for held in self._held(self.n - 1)]
         return tuple(way for pair in pairs for way in (pair, pair.swapped()))
 
     def alike(self, reports: int, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs of datasets: all `reports` vectors of the target have one value, or all have another value.
+        """Pairs of datasets: all `reports` vectors of the target have one value, or all have another.
 
-        There are n vectors in total. Return an empty tuple if `reports` is too large for a fast computation.
+        There are n vectors in total. The tuple is empty if `reports` is too large for a fast computation.
         """
         del log_tail
         if reports > _ALIKE:
@@ -260,7 +259,7 @@ class SecureSums(SearchedCurve):
         return tuple(self._pair(*held, reports=reports) for held in self._held(self.n - reports))
 
     def _held(self, others: int) -> Iterator[tuple[int, int]]:
-        """Yield numbers of others with the first and with the second value: all combinations, or the likely worst."""
+        """Numbers of others with the first and the second value: all combinations, or the likely worst."""
         levels: Sequence[int] = range(others + 1) if self.exact else (0, others)
         if not self.exact and self.n <= _INSIDE:
             levels = tuple(round(others * share) for share in (0, 1 / 4, 1 / 2, 3 / 4, 1))
@@ -288,19 +287,18 @@ class SecureSums(SearchedCurve):
         return DatasetPair(witness=witness, p=p[there], q=q[there], doubt=doubt, p_error=missing, q_error=missing)
 
     def _column(self, held: int, others: int) -> tuple[Floats, float]:
-        """Return the distribution of the others' sum in one column, in a window, and its largest error at any sum."""
+        """Distribution of the others' sum in one column, in a window, and its largest error at any sum."""
         truthful, raised = float(self.law.kept), float(self.law.raised)
         groups = (held, truthful), (others - held, raised), (self.coins, 0.5)
         return binomial.window_sum(groups, LOG_TAIL)
 
 
 def _together(law: Floats) -> Floats:
-    """Return the distribution with neighbouring sums merged into at most `_CELLS` cells."""
     return np.asarray(np.add.reduceat(law, np.arange(0, law.size, -(-law.size // _CELLS))))
 
 
 def _report(law: OneHot, epsilon: float) -> float:
-    """Return the divergence of the two changed bits of one report seen with its sender, rounded up."""
+    """Divergence of the two changed bits of one report seen with its sender, rounded up."""
     truthful, raised = ((float(chance), float(1 - chance)) for chance in (law.kept, law.raised))
     first, second = np.outer(truthful, raised).ravel(), np.outer(raised, truthful).ravel()
     return float(local(first, second, epsilon))

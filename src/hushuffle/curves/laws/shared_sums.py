@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import SearchedCurve, bracket
+from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.pairs.composition import Cache, upper_delta
 from hushuffle.mechanisms.split_and_mix import WRAP, SplitAndMix
@@ -51,7 +51,7 @@ _SUMMED: Final = 4096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharedSums(SearchedCurve):
+class SharedSums(PrivacyCurve):
     """Privacy curve of all messages of a `SplitAndMix`, if only the required number of people are honest.
 
     >>> import hushuffle as hs
@@ -116,7 +116,6 @@ class SharedSums(SearchedCurve):
         return self.epsilon(0.0)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return the distributions of the noisy sum, or of the sum of cell indices for several coordinates."""
         del log_tail
         return (self._cells,) if self._whole else ()
 
@@ -138,7 +137,7 @@ class SharedSums(SearchedCurve):
         return DatasetPair(witness=self._witness, p=p, q=q, doubt=doubt, p_error=missed, q_error=missed)
 
     def noisy_sum(self, epsilon: float) -> float:
-        """Return the divergence at `epsilon` between a coordinate's noise shifted by `top` and the unshifted noise."""
+        """Divergence between a coordinate's noise shifted by `top` and the unshifted noise."""
         top = self.protocol.top
         place = np.floor((top + epsilon / self.protocol.pure_part * self.protocol.distance) / 2)
         places = place + np.arange(-1.0, 3.0)  # the maximum over all places; rounding may move it
@@ -163,7 +162,7 @@ class SharedSums(SearchedCurve):
         )
 
     def _at_least(self, places: Floats) -> Floats:
-        """Return the probability that the total noise of the required people is at least `places`, same shape."""
+        """Probability that the total noise of the required people is at least `places`, same shape."""
         slope = -self.protocol.pure_part / self.protocol.distance  # logarithm of neighbouring probabilities' ratio
         above = places >= 1
         far: Floats = np.exp(slope * np.where(above, places, 1 - places)) / (1 + self.protocol.noise.chance)
@@ -171,7 +170,7 @@ class SharedSums(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Coordinate(SearchedCurve):
+class _Coordinate(PrivacyCurve):
     """Privacy curve of the ideal noisy sum of one coordinate, shifted by `top`: a factor of composed upper bounds."""
 
     sums: SharedSums
@@ -190,7 +189,7 @@ class _Coordinate(SearchedCurve):
 
 
 def _power(chances: Floats, times: int) -> Floats:
-    """Return the distribution of the sum of `times` independent numbers 0, 1, ... with probabilities `chances`."""
+    """Distribution of the sum of `times` independent numbers 0, 1, ... with probabilities `chances`."""
     total, power = np.ones(1), chances
     while times:
         if times & 1:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
@@ -39,7 +39,7 @@ _TINY: Final = 5e-324
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Binary(SearchedCurve):
+class Binary(PrivacyCurve):
     """Privacy curve of shuffled binary randomized response, over all compositions of the other people's values.
 
     A composition is the number y of other people with value 1. For a block of compositions y .. y + b, the adversary is
@@ -58,7 +58,6 @@ class Binary(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Binary:
-        """Return the curve with blocks that cover all compositions of the n - 1 other people."""
         block = -(-n // _EVERY)
         starts = np.arange(0, n, block, dtype=np.float64)
         return cls(law=law, local_epsilon=local_epsilon, n=n, dummies=dummies, starts=starts, doubt=block - 1)
@@ -105,12 +104,13 @@ class Binary(SearchedCurve):
         return (ends, *composition(self.law, self.n, ones, 0, log_tail))
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        del delta
         if not often or self.starts.size <= _OFTEN:
-            return self.focus(delta)
+            return self
         block = -(-self.n // _OFTEN)
         return replace(self, starts=np.arange(0, self.n, block, dtype=np.float64), doubt=block - 1)
 
-    def contenders(self, epsilon: float) -> SearchedCurve:
+    def contenders(self, epsilon: float) -> PrivacyCurve:
         ends = self._ends(self.starts, self.doubt, epsilon)[1]
         return replace(self, starts=np.sort(self.starts[np.argsort(ends)[-_SOME // 2 :]]))
 
@@ -121,7 +121,7 @@ class Binary(SearchedCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kary(SearchedCurve):
+class Kary(PrivacyCurve):
     """Privacy curve of shuffled k-ary randomized response, k >= 3, with `dummies` uniform dummies.
 
     `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets.
@@ -141,7 +141,6 @@ class Kary(SearchedCurve):
 
     @classmethod
     def of(cls, *, law: Symmetric, local_epsilon: float, n: int, dummies: int) -> Kary:
-        """Tabulate the privacy blanket and the explicit datasets of n people, and return the curve."""
         truth, lie, theta = float(law.truth), float(law.lie), float(law.theta)
         return cls(
             law=law,
@@ -163,15 +162,13 @@ class Kary(SearchedCurve):
         spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)
         return min(self.pure / 2, 8 * float(self.law.theta) / spread)
 
-    def focus(self, delta: float) -> SearchedCurve:
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        blanket = self.blanket.without_traces(delta)
+        if often:
+            return replace(self, blanket=blanket.tabulated())
         third = self.third and self.third.without_traces(delta)
         alike = self.alike and self.alike.without_traces(delta)
-        return replace(self, blanket=self.blanket.without_traces(delta), third=third, alike=alike)
-
-    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
-        if not often:
-            return self.focus(delta)
-        return replace(self, blanket=self.blanket.without_traces(delta).tabulated())
+        return replace(self, blanket=blanket, third=third, alike=alike)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:

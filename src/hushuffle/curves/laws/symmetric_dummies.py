@@ -67,10 +67,7 @@ class HeldAlike:
 
     @classmethod
     def of(cls, law: Symmetric, *, n: int, dummies: int, log_tail: float = LOG_TAIL) -> HeldAlike | None:
-        """Tabulate the number C of reports at c, in bins; return None if that would take too long.
-
-        Events rarer than e**log_tail may be missing.
-        """
+        """None if the tabulation would take too long. Events rarer than e**log_tail may be missing."""
         k, truth, lie, theta = law.k, float(law.truth), float(law.lie), float(law.theta)
         groups = ((n - 1, truth), (dummies, 1 / k))
         windows = [(0, t) if t <= _WHOLE else binomial.window(t, chance, log_tail) for t, chance in groups]
@@ -107,7 +104,6 @@ class HeldAlike:
 
     @cached_property
     def _signs(self) -> FairTable | None:
-        """Tabulated probabilities and tails of all rows of `_pairs`, shared by many epsilons."""
         return FairTable.of(self._pairs[0])
 
     @cached_property
@@ -137,11 +133,11 @@ class HeldAlike:
         return first.ravel()[keep], weight.ravel()[keep], bias.ravel()[keep]
 
     def without_traces(self, delta: float) -> HeldAlike:
-        """Return the table without the least probable rows, which lowers a lower bound by at most delta/10**6."""
+        """Without the least probable rows, which lowers a lower bound by at most delta/10**6."""
         return replace(self, negligible=1e-6 * delta)
 
     def lower_third(self, epsilon: float) -> float:
-        """Return a lower bound on delta at `epsilon`, from datasets in which c is neither of the target's values.
+        """Lower bound on delta, from datasets in which c is neither of the target's values.
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
@@ -158,9 +154,7 @@ class HeldAlike:
         return max(bound - growth * self.outside, 0.0)
 
     def lower_first(self, epsilon: float) -> float:
-        """Return a lower bound on delta at `epsilon`, from datasets in which c is one of the target's values.
-
-        The bound is the larger one over the two orders of the datasets.
+        """Lower bound on delta in either order, from datasets in which c is one of the target's values.
 
         >>> from fractions import Fraction
         >>> law = Symmetric(k=3, truth=Fraction(1, 2), lie=Fraction(1, 4))
@@ -170,7 +164,7 @@ class HeldAlike:
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower bounds on the divergence of "target at c" from "target elsewhere", and in reversed order."""
+        """Lower bounds on the divergence of "target at c" from "target elsewhere", and in reversed order."""
         growth, less, more = float(np.exp(epsilon)), 1 - self.doubt, 1 + self.doubt
         alone = self.bend == 0
         toward = self.held * less - growth * self.apart * more
@@ -184,7 +178,7 @@ class HeldAlike:
         return max(sums[0] * sharp - lost, 0.0), max(sums[1] * sharp - lost, 0.0)
 
     def pair_third(self, log_tail: float) -> DatasetPair | None:
-        """Return the output probabilities if c is neither of the target's values; None if they are too many."""
+        """The pair if c is neither of the target's values; None if there are too many events."""
         rows = Cells.of(self.elsewhere, 2 / (self.k - 1), log_tail=log_tail, width=_ROW)
         place, row = np.nonzero(rows.mass > math.exp(log_tail) / rows.mass.size)
         last, mean, blur = (part[place, row] for part in (rows.last, rows.mean, rows.blur))
@@ -199,7 +193,7 @@ class HeldAlike:
         return self._assembled(witness, rows.mass[place, row][:, None] * coins.mass, factors, slopes, place)
 
     def pair_first(self, log_tail: float) -> DatasetPair:
-        """Return the output probabilities if c is one of the target's two values."""
+        """The pair if c is one of the target's two values."""
         cells = Cells.of(self.elsewhere, 1 / (self.k - 1), log_tail=log_tail, width=FINE)
         apart, held = self.apart[:, None] + self.bend[:, None] * cells.mean, np.zeros_like(cells.mean)
         slopes = self.bend[:, None] * cells.blur
@@ -210,10 +204,7 @@ class HeldAlike:
     def _assembled(
         self, witness: Witness, mass: Floats, factors: list[Floats], slopes: Floats, place: npt.NDArray[np.int64]
     ) -> DatasetPair:
-        """Return the output probabilities of two datasets: `mass` times the first factor, and times the second.
-
-        Row i of `mass` and of the factors belongs to bin `place[i]`.
-        """
+        """The pair `mass` times the first factor, and times the second; row i belongs to bin `place[i]`."""
         there = self.held[place] > 0  # a lower bound may omit events that only one of the two values can cause
         scale = self.held[place[there], None]
         first, second = (factor[there] / scale for factor in factors)

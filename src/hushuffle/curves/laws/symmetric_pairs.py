@@ -82,7 +82,7 @@ class AllAtThird:
 
     @classmethod
     def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtThird:
-        """Tabulate the joint distribution of S and C for n people.
+        """Tabulates the joint distribution of S and C for n people.
 
         >>> round(AllAtThird.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
@@ -98,13 +98,12 @@ class AllAtThird:
         return cls(n=n, truth=truth, lie=lie, rise=rise, signs=signs[keep], weight=weight[keep], bias=bias[keep])
 
     def without_traces(self, delta: float) -> AllAtThird:
-        """Return the table without the least probable cells, which lowers the bound by at most delta/10**6."""
+        """Without the least probable cells, which lowers the bound by at most delta/10**6."""
         order = np.argsort(self.weight)
         keep = np.sort(order[np.cumsum(self.weight[order]) > 1e-6 * delta / (1 + self.rise)])
         return replace(self, signs=self.signs[keep], weight=self.weight[keep], bias=self.bias[keep])
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower bound on the divergence of this pair of datasets at `epsilon`."""
         slope = self.rise * (1 + float(np.exp(epsilon))) / 2
         threshold = float(np.expm1(epsilon)) * self.bias
         most = slope * self.signs
@@ -113,7 +112,7 @@ class AllAtThird:
         return total * (1 - EPS * (64 + self.weight.size))
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return the output probabilities p if the target's value is 0, and q if it is 1; all others have value 2."""
+        """The pair: p if the target's value is 0, and q if it is 1; all others have value 2."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), 2 * lie, log_tail=log_tail, width=row_width(2 * n * lie))
         mean, last = rows.mean[0], rows.last[0]
@@ -139,7 +138,7 @@ class AllAtFirst:
 
     @classmethod
     def of(cls, *, n: int, truth: float, lie: float, theta: float | None = None) -> AllAtFirst:
-        """Tabulate the distribution of B for n people.
+        """Tabulates the distribution of B for n people.
 
         >>> round(AllAtFirst.of(n=1, truth=0.5, lie=0.25).lower(0.0), 9)
         0.25
@@ -148,11 +147,11 @@ class AllAtFirst:
         return cls(n=n, truth=truth, lie=lie, theta=gap, rows=CountRows.of(n, lie))
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower bound on delta at `epsilon`, the larger one over the two orders of the datasets."""
+        """Lower bound on delta, the larger one over the two orders of the datasets."""
         return max(self.directions(epsilon))
 
     def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return lower bounds on the divergence of the dataset with the target's first value, and in reversed order."""
+        """Lower bounds on the divergence of the dataset with the target's first value, and in reversed order."""
         growth, excess = float(np.exp(epsilon)), float(np.expm1(epsilon))
         chance, slope = min(self.truth / (1 - self.lie), 1.0), self.theta / self.truth / self.n
         lift, first, last = self.theta / self.lie / self.n, self.rows.first, self.rows.last
@@ -163,7 +162,7 @@ class AllAtFirst:
         return next(sums), next(sums)
 
     def pair(self, *, k: int, log_tail: float) -> DatasetPair:
-        """Return the output probabilities p if the target's value is 1, and q if it is 0; all others have value 0."""
+        """The pair: p if the target's value is 1, and q if it is 0; all others have value 0."""
         n, truth, lie = self.n, self.truth, self.lie
         rows = Cells.of(np.array([float(n)]), lie, log_tail=log_tail, width=FINE if k == 2 else row_width(n * lie))
         mean, last = rows.mean[0], rows.last[0]
@@ -179,7 +178,7 @@ class AllAtFirst:
 
 
 def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """Return pairs of datasets in which all others have a third value, or the target's first; dummies are uniform."""
+    """Pairs in which all others have a third value, or the target's first; dummies are uniform."""
     k, truth, lie = law.k, float(law.truth), float(law.lie)
     rows = [np.array([truth, lie, lie, (k - 3) * lie]), np.array([lie, truth, lie, (k - 3) * lie])]
     rows.append(np.array([lie, lie, truth, (k - 3) * lie]))
@@ -196,7 +195,7 @@ def all_alike(law: Symmetric, n: int, dummies: int, log_tail: float) -> tuple[Da
 
 
 def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: float) -> tuple[DatasetPair, ...]:
-    """Return the pair for k = 2 if `ones` others have value 1; no pair if the convolution would take too long."""
+    """The pair for k = 2 if `ones` others have value 1; none if the convolution would take too long."""
     groups = ((ones, float(report.truth)), (n - 1 - ones, float(report.lie)), (dummies, 0.5))
     windows = (binomial.window(*group, log_tail - _SPARE) for group in groups)
     if any(high - low > _DIRECT for low, high in windows):
@@ -210,14 +209,14 @@ def composition(report: Symmetric, n: int, ones: int, dummies: int, log_tail: fl
 
 
 def _cuts(n: int, truth: float, lie: float) -> Floats:
-    """Return boundaries of bins of C, in standard deviations: wider bins for a smaller expected epsilon."""
+    """Boundaries of bins of C, in standard deviations: wider bins for a smaller expected epsilon."""
     size = 8 * (truth - lie) / np.sqrt(2 * lie * n + 1)
     spacing = min(3.0, max(0.35, 0.07 / size))
     return np.concatenate([[-14.0, -11.0, -9.0, -7.5], np.arange(-6.5, 6.6, spacing), [9.0]])
 
 
 def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Floats]:
-    """Return probability and mean of Bin(trials, chance) in each bin, both rounded down, shape (rows, bins)."""
+    """Probability and mean of Bin(trials, chance) in each bin, both rounded down, shape (rows, bins)."""
     mean = (trials * chance)[:, None]
     if float(trials.max()) <= _FEW:
         inner = np.broadcast_to(np.arange(trials.max()), (trials.size, int(trials.max())))
@@ -240,12 +239,12 @@ def _bins(trials: Floats, chance: float, deviations: Floats) -> tuple[Floats, Fl
 
 
 def row_width(count: float) -> float:
-    """Return the width of the rows of a count, in standard deviations; merging decreases the loss only slightly."""
+    """Width of the rows of a count, in standard deviations; merging decreases the loss only slightly."""
     return max(_ROW, min(4 * _ROW, 2e-4 * math.sqrt(count)))
 
 
 def assemble(witness: Witness, mass: Floats, factors: tuple[Floats, Floats], *, slopes: Floats, n: int) -> DatasetPair:
-    """Return the pair p, q = `mass` * `factors`, without inaccurate events; `slopes` bounds the factors' errors."""
+    """The pair p, q = `mass` * `factors`, without inaccurate events; `slopes` bounds the factors' errors."""
     first, second = factors
     least = np.minimum(first, second)
     sound = (mass > 0) & (least > 0)

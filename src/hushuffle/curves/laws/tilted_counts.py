@@ -48,11 +48,10 @@ class Compositions:
 def hockey_stick(
     others: Compositions, *, truth: float, lie: float, epsilon: float, theta: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Return certified bounds on the hockey-stick divergence of the target's value 1 from value 0, each of shape (B,).
+    """Certified bounds on the hockey-stick divergence of the target's value 1 from value 0, each of shape (B,).
 
-    By symmetry, the divergence of value 0 from value 1 is the same with `ones` and `zeros` exchanged.
-
-    `theta` is truth - lie, if it is known more accurately than the difference of the two floats.
+    By symmetry, the divergence of value 0 from value 1 is the same with `ones` and `zeros` exchanged. `theta` is
+    truth - lie, if it is known more accurately than the difference of the two floats.
 
     >>> one = Compositions(ones=np.array([0.0]), zeros=np.array([0.0]), dummies=0)
     >>> hockey_stick(one, truth=0.75, lie=0.25, epsilon=0.0)[1].round(12).tolist()
@@ -87,7 +86,7 @@ class SignedCounts:
     theta: float | None = None  # truth - lie, if it is known more accurately than that difference of floats
 
     def lower(self, epsilon: float) -> float:
-        """Return a lower bound on delta at `epsilon`, the best over several thresholds.
+        """Lower bound on delta, the best over several thresholds.
 
         >>> round(SignedCounts(k=4, n=1, truth=0.7, lie=0.1, dummies=0).lower(0.0), 9)
         0.6
@@ -110,7 +109,7 @@ class SignedCounts:
         return max(0.0, float(np.max(value - error)), absent)
 
     def _tests(self, epsilon: float, total: int, variance: float) -> Floats:
-        """Return the thresholds t to try: all if there are few, else thresholds near the best one for a Gaussian R."""
+        """The thresholds t to try: all if there are few, else those near the best one for a Gaussian R."""
         if total <= _FEW:
             return np.arange(-total, total + 2, dtype=np.float64)
         middle, reach = epsilon * variance / (2 * (self.truth - self.lie)), math.sqrt(variance)

@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, SearchedCurve
+from hushuffle.curves.base import LARGEST, PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
 from hushuffle.curves.laws.symmetric_pairs import AT_FIRST
@@ -37,7 +37,7 @@ _MOST: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TrueAmongHashes(SearchedCurve):
+class TrueAmongHashes(PrivacyCurve):
     """Privacy curve of n people's truthful hash buckets among Bin(trials, p) dummies.
 
     `apart` is 1 - c, and `values` is the privacy curve of truthful values with as many values as buckets. Each row of
@@ -53,15 +53,15 @@ class TrueAmongHashes(SearchedCurve):
     both: Floats
     weight: Floats
     sources = (LUO,)
-    proof = "messages that speak for one of two values, or for both, counted"
+    proof = "counts of the messages that support one of two values, or both"
 
     @classmethod
     def of(
         cls, *, buckets: int, collision: Fraction, n: int, trials: int, p: float, numbers: int = 0
     ) -> TrueAmongHashes:
-        """Return the curve for n people; two values share a bucket with probability `collision`.
+        """The curve for n people; two values share a bucket with probability `collision`.
 
-        If the number of dummies is drawn from a table of rounded probabilities, `numbers` is the length of that table.
+        `numbers` is the length of the table from which the number of dummies is drawn; 0 if none.
 
         >>> share = Fraction(1, 1000)
         >>> print(TrueAmongHashes.of(buckets=1000, collision=share, n=10**6, trials=10**6, p=0.04).epsilon(1e-6))
@@ -124,5 +124,4 @@ class TrueAmongHashes(SearchedCurve):
 
     @property
     def _witness(self) -> Witness:
-        """All others have one value, and the target's value changes from another value to that value."""
         return Witness(family=AT_FIRST, others=(self.n - 1,), target=(1, 0))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, SearchedCurve
+from hushuffle.curves.base import LARGEST, PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.symmetric_pairs import AT_FIRST, AT_THIRD
 from hushuffle.model import Bound, Witness
@@ -53,7 +53,7 @@ class Counts:
 
     @classmethod
     def of(cls, law: DummyLaw | GeometricDummies, *, kept: float = 1.0) -> Counts:
-        """Return a value's count distributions if its number of dummies has the distribution `law`.
+        """A value's count distributions if its number of dummies has the distribution `law`.
 
         >>> import hushuffle as hs
         >>> Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5})).own.tolist()
@@ -64,7 +64,7 @@ class Counts:
 
     @classmethod
     def binomial(cls, trials: int, p: float) -> Counts:
-        """Return a value's count distributions if its number of dummies is Bin(trials, p); far tails are omitted."""
+        """The same if the number of dummies is Bin(trials, p); far tails are omitted."""
         low, high = binomial.window(trials, p, LOG_TAIL)
         places = np.arange(low, high + 2.0)
         mass = np.where(places <= high, binomial.pmf(places, trials, p), 0.0)
@@ -77,7 +77,7 @@ class Counts:
         return cls(without=mass[there], own=own[there], doubt=doubt + 4 * EPS, lost=lost)
 
     def with_others(self, people: int, kept: float) -> Counts:
-        """Return the count distributions of a value that `people` other people also have."""
+        """The same for a value that `people` other people also have."""
         low, high = binomial.window(people, kept, LOG_TAIL)
         others = binomial.pmf(np.arange(low, high + 1.0), people, kept)
         doubt = self.doubt + binomial.margin(people) + EPS * (others.size + self.without.size)
@@ -93,7 +93,6 @@ class Counts:
         return np.asarray(np.divide(self.own, self.without, out=infinite, where=self.without > 0))
 
     def together(self) -> Counts:
-        """Return these distributions with neighbouring counts merged into at most `_CELLS` cells."""
         cells = np.arange(0, self.own.size, -(-self.own.size // _CELLS))
         return Counts(
             without=np.add.reduceat(self.without, cells),
@@ -104,7 +103,7 @@ class Counts:
 
 
 def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float, float]:
-    """Return bounds on the hockey-stick divergence of old.own x new.without from old.without x new.own at `epsilon`.
+    """Bounds on the hockey-stick divergence of old.own x new.without from old.without x new.own.
 
     >>> import hushuffle as hs
     >>> counts = Counts.of(hs.DummyLaw.of({0: 0.5, 1: 0.5}))
@@ -130,7 +129,7 @@ def divergence_between(old: Counts, new: Counts, epsilon: float) -> tuple[float,
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TrueAmongEach(SearchedCurve):
+class TrueAmongEach(PrivacyCurve):
     """Privacy curve of n people's truthful reports, each kept with some probability, among dummies of each of k values.
 
     `counts` are the distributions of the count of a value that no other person has. If there are only two values,
@@ -145,7 +144,7 @@ class TrueAmongEach(SearchedCurve):
     coins: Counts | None = None
     pure: float = math.inf
     sources = (MURAKAMI,)
-    proof = "the counts of the two values, summed"
+    proof = "an exact sum over all counts of the target's two values"
 
     @classmethod
     def of(
@@ -158,9 +157,7 @@ class TrueAmongEach(SearchedCurve):
         ratio: float | None = None,
         coins: Counts | None = None,
     ) -> TrueAmongEach:
-        """Return the curve for n people and k values.
-
-        If the number of dummies is geometric on 0, 1, ..., `ratio` is the ratio of its successive probabilities.
+        """If the number of dummies is geometric on 0, 1, ..., `ratio` is that of its successive probabilities.
 
         >>> print(TrueAmongEach.of(Counts.binomial(10**6, 4e-5), k=1000, n=10**6).epsilon(1e-6))
         1.044 nats (certified bracket)
@@ -175,7 +172,6 @@ class TrueAmongEach(SearchedCurve):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Whether the lower and the upper bound differ by rounding only."""
         return self.held is self.counts
 
     @property

@@ -45,7 +45,7 @@ _CUT: Final = 1e-3
 
 
 def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bound:
-    """Return a certified bracket of epsilon (nats) for a composition of at least two runs, at `delta` in [0, 1).
+    """Certified bracket of epsilon (nats) for a composition of at least two runs, at `delta` in [0, 1).
 
     The lower bound is at least the largest lower bound of a single round. The upper bound is at most the sum of the
     rounds' upper bounds at equal shares of delta.
@@ -76,11 +76,7 @@ def composed_epsilon(laws: Laws, *, delta: float, tell: Progress = silent) -> Bo
 
 
 def upper_epsilon(laws: Laws, *, delta: float) -> float:
-    """Return an upper bound on epsilon (nats) for the composition of `laws`, at `delta` in [0, 1).
-
-    Raises:
-        NumericalError: delta is positive and too small for floats.
-    """
+    """Upper bound on epsilon (nats) for the composition of `laws`, at `delta` in [0, 1)."""
     if 0 < delta < _TINIEST:
         message = f"delta = {delta!r} is below {_TINIEST:g}, where floats lose their digits. Use delta = 0 instead."
         raise NumericalError(message)
@@ -93,7 +89,7 @@ def upper_epsilon(laws: Laws, *, delta: float) -> float:
 
 
 def composed_delta(laws: Laws, *, epsilon: float, cache: Cache | None = None) -> Bound:
-    """Return a certified bracket of delta for the composition of `laws`, at least two runs, at `epsilon` >= 0.
+    """Certified bracket of delta for the composition of at least two runs, at `epsilon` >= 0.
 
     The lower bound is at least the largest lower bound of a single round. The upper bound is at most the sum of the
     rounds' upper bounds at equal shares of epsilon. `cache` stores tables for further epsilons of the same curves.
@@ -119,7 +115,7 @@ def composed_delta(laws: Laws, *, epsilon: float, cache: Cache | None = None) ->
 
 
 def upper_delta(laws: Laws, *, epsilon: float, cache: Cache) -> float:
-    """Return an upper bound on delta for the composition of `laws`; `cache` stores tables for further epsilons."""
+    """Upper bound on delta for the composition; `cache` stores tables for further epsilons."""
     if epsilon >= total_pure(laws):
         return 0.0
     laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
@@ -131,7 +127,7 @@ def upper_delta(laws: Laws, *, epsilon: float, cache: Cache) -> float:
 
 
 def upper_near(laws: Laws, *, epsilon: float, delta: float) -> float:
-    """Return an upper bound on delta at `epsilon` for the composition of `laws`; `delta` is its likely magnitude."""
+    """Upper bound on delta at `epsilon` for the composition; `delta` is its likely magnitude."""
     laws = [(law, times) for law, times in spread(laws) if law.pure > 0]
     if not laws or epsilon >= total_pure(laws):
         return 0.0
@@ -142,17 +138,14 @@ def upper_near(laws: Laws, *, epsilon: float, delta: float) -> float:
 
 
 class Tables:
-    """Tables of the curves' upper bounds for one `delta` and any number of rounds.
-
-    Dominating pairs are built from these tables. A table is computed once for each lattice step and reused.
-    """
+    """Tables of the curves' upper bounds for one `delta` and any number of rounds, once for each lattice step."""
 
     def __init__(self, laws: Laws, *, delta: float) -> None:
         self._laws, self._delta = laws, delta
         self._made: dict[tuple[int, float, float], TabulatedCurve] = {}
 
     def curves(self, times: Sequence[int], *, most: int = 0) -> list[tuple[TabulatedCurve, int]]:
-        """Return tables of all curves for `times[i]` rounds of curve i, reusable for up to `most` rounds in total."""
+        """Tables for `times[i]` rounds of curve i, reusable for up to `most` rounds in total."""
         laws = [(law, count) for (law, _), count in zip(self._laws, times, strict=True)]
         step, share = common_step(laws), _CUT * self._delta
         rounds = sum(times)
@@ -190,7 +183,7 @@ def rounds_meet(law: PrivacyCurve, *, epsilon: float, delta: float, most: int) -
 
 
 def total_pure(laws: Laws) -> float:
-    """Return the sum of the pure epsilons of all rounds (nats), rounded up."""
+    """Sum of the pure epsilons of all rounds (nats), rounded up."""
     total = math.fsum(times * law.pure for law, times in laws)
     return total * (1 + 2.0**-50)
 
@@ -201,7 +194,7 @@ def _beyond_lattices(laws: Laws) -> bool:
 
 
 def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
-    """Return an upper bound on epsilon, at most `total` and at most the plain sum over single rounds."""
+    """Upper bound on epsilon, at most `total` and at most the plain sum over single rounds."""
     curves = Tables(laws, delta=delta).curves([times for _, times in laws])
     parts = [(curve.pair(), times) for curve, times in curves]
     losses = LossSum.of(parts, tilt=best_tilt(parts, delta=delta))
@@ -214,7 +207,7 @@ def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
 
 
 def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witness | None]:
-    """Return a lower bound on epsilon, at least that of any single round, and its datasets."""
+    """Lower bound on epsilon, at least that of any single round, and its datasets."""
     step = common_step(spread(laws)) / 2
     lower, witness = 0.0, None
     for pairs in _choices(laws, delta):
@@ -232,7 +225,7 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
 
 
 def _plain_sum(laws: Laws, delta: float) -> float:
-    """Return the sum of the rounds' upper bounds on epsilon, each at an equal share of delta."""
+    """Sum of the rounds' upper bounds on epsilon, each at an equal share of delta."""
     share = delta / _rounds(laws)
     return math.fsum(times * law.epsilon(share).upper for law, times in laws) * (1 + 2.0**-50)
 
@@ -242,7 +235,7 @@ def _rounds(laws: Laws) -> int:
 
 
 def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bound:
-    """Return the sum of the pure epsilons as a `Bound`: exact if the pure epsilon of each round is exact."""
+    """Exact if the pure epsilon of each round is exact."""
     figures = [(law.pure_bound(), times) for law, times in laws]
     witness = figures[0][0].witness
     if all(figure.kind == "exact" for figure, _ in figures):
@@ -252,7 +245,7 @@ def _sum_of_pure(laws: Laws, total: float, sources: tuple[Citation, ...]) -> Bou
 
 
 def _upper_delta(laws: Laws, level: float, cache: Cache) -> float:
-    """Return an upper bound on delta; refines the dominating pairs until their mass at infinity is negligible."""
+    """Refines the dominating pairs until their mass at infinity is negligible."""
     rounds, negligible, upper = _rounds(laws), 1e-9, 1.0
     while True:
         if ("above", negligible) not in cache:
@@ -275,7 +268,7 @@ def _step(laws: Laws, cache: Cache) -> float:
 
 
 def _inscribed(laws: Laws, delta: float, cache: Cache) -> list[tuple[list[Any], list[Any]]]:
-    """Return the choices of datasets for all rounds, each with the lattice distributions of its privacy losses."""
+    """Choices of datasets for all rounds, each with the lattice distributions of its privacy losses."""
     if ("below", delta) not in cache:
         step = _step(laws, cache)
         cache["below", delta] = [
@@ -287,7 +280,7 @@ def _inscribed(laws: Laws, delta: float, cache: Cache) -> list[tuple[list[Any], 
 
 
 def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]]:
-    """Yield choices of a dataset pair for each round; rounds without a known pair are omitted (post-processing)."""
+    """Choices of a dataset pair for each round; rounds without a known pair are omitted (post-processing)."""
     rounds = _rounds(laws)
     attained = [(_comparable(law.datasets(log_tail=math.log(delta / rounds) - 8)), times) for law, times in laws]
     attained = [(pairs, times) for pairs, times in attained if pairs]
@@ -300,7 +293,7 @@ def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]
 
 
 def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
-    """Return the pairs usable in both orders: each order has an event whose probability exceeds its error."""
+    """The pairs usable in both orders: each order has an event whose probability exceeds its error."""
     return [
         pair
         for pair in pairs
@@ -309,7 +302,6 @@ def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
 
 
 def _describe(pairs: list[tuple[DatasetPair, int]]) -> Witness:
-    """Return the first round's witness, with a family name that describes the datasets of all rounds."""
     rounds = "; then ".join(f"{times:,} rounds with {pair.witness.family}" for pair, times in pairs)
     return replace(pairs[0][0].witness, family=rounds + (", of which the first" if len(pairs) > 1 else ""))
 

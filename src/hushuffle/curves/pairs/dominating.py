@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from hushuffle.curves.base import Laws, PrivacyCurve, SearchedCurve, bracket, spread
+from hushuffle.curves.base import Laws, PrivacyCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
 from hushuffle.model import Bound, Citation, Witness
 from hushuffle.numerics.binomial import EPS, Floats
@@ -85,7 +85,7 @@ class TabulatedCurve:
         return cls(step=step, index=np.array(places), deltas=np.minimum(deltas, 1.0))
 
     def until(self, negligible: float) -> TabulatedCurve:
-        """Return the table without the points after the first delta that is at most `negligible`.
+        """Drops the points after the first delta that is at most `negligible`.
 
         >>> curve = TabulatedCurve(step=1.0, index=np.arange(3.0), deltas=np.array([0.5, 0.1, 0.0]))
         >>> curve.until(0.2).deltas.tolist()
@@ -96,16 +96,16 @@ class TabulatedCurve:
         return TabulatedCurve(step=self.step, index=self.index[:end], deltas=self.deltas[:end])
 
     def last_above(self, delta: float) -> float:
-        """Return the largest tabulated epsilon (nats) at which the upper bound exceeds `delta`; 0 if there is none."""
+        """Largest tabulated epsilon (nats) with an upper bound above `delta`; 0 if there is none."""
         return float(self.epsilons[self.deltas > delta].max(initial=0.0)) * (1 - 1e-6)
 
     @property
     def epsilons(self) -> Floats:
-        """The tabulated epsilons in nats, shape (points,)."""
+        """In nats, shape (points,)."""
         return self.step * self.index
 
     def pair(self, back: TabulatedCurve | None = None) -> LossLattice:
-        """Return the dominating pair, as the distribution of its privacy loss.
+        """The dominating pair, as the distribution of its privacy loss.
 
         `back` has the upper bounds for datasets in exchanged order, on the same lattice; None: the same bounds.
 
@@ -145,7 +145,6 @@ class _Hull:
 
     @classmethod
     def of(cls, curve: TabulatedCurve) -> _Hull:
-        """Return the lower convex hull of the tabulated points."""
         growth, heights = np.exp(curve.epsilons), curve.deltas * (1 + 8 * EPS)
 
         def slope(left: int, right: int) -> float:
@@ -168,7 +167,7 @@ class _Hull:
         )
 
     def chord(self, mirrored: _Hull) -> float:
-        """Return the slope of the chord from the first corner of `mirrored`, mirrored, to this hull's first corner."""
+        """Slope of the chord from the first corner of `mirrored`, mirrored, to this hull's first corner."""
         (right, height), (left, depth) = (
             (math.exp(self.step * int(side.index[0])), float(side.deltas[0])) for side in (self, mirrored)
         )
@@ -181,11 +180,10 @@ class _Hull:
         return self.index.size > 1 and float(self.slopes[0]) - self.chord(mirrored) < _SOLID
 
     def without_first(self) -> _Hull:
-        """Return the hull without its first corner."""
         return replace(self, index=self.index[1:], deltas=self.deltas[1:], slopes=self.slopes[1:])
 
     def bends(self, mirrored: _Hull) -> Floats:
-        """Return the increase of the slope at each corner, which is the mass of Q there; shape (corners,)."""
+        """Increase of the slope at each corner, which is the mass of Q there; shape (corners,)."""
         bends = np.diff(self.slopes, prepend=self.chord(mirrored))
         # The mass next to the middle has an absolute rounding error: add an upper bound on that error.
         bends[0] += 8 * EPS * (bends.size + 8)
@@ -197,10 +195,9 @@ _SOLID: Final = 1e-13
 
 
 def typical_loss(law: PrivacyCurve) -> float:
-    """Return the approximate standard deviation (nats) of one round's privacy loss.
+    """Approximate standard deviation (nats) of one round's privacy loss; only the lattice step depends on it.
 
-    The result is exact for two Gaussians with the same total variation distance. Only the lattice step depends on the
-    result, which is cached as long as the curve exists.
+    It is exact for two Gaussians with the same total variation distance, and cached as long as the curve exists.
     """
     if law not in _SPREADS:
         _SPREADS[law] = _typical_loss(law)
@@ -241,7 +238,7 @@ _MARGIN: Final = 1e-11
 
 
 def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice:
-    """Return the privacy loss distribution of a pair (P, Q) that dominates the composition of all rounds, under P.
+    """Loss distribution, under P, of a pair (P, Q) that dominates the composition of all rounds.
 
     `negligible` is approximately the total mass that may be assigned to an infinite loss.
     """
@@ -256,9 +253,9 @@ def dominating_law(laws: Laws, *, step: float, negligible: float) -> LossLattice
 
 
 def attained_laws(laws: Laws, *, step: float, delta: float) -> tuple[LossLattice, LossLattice]:
-    """Return the privacy loss distributions of an explicit pair of neighbouring datasets, and of the swapped pair.
+    """Loss distributions of the known pair of datasets with the largest epsilon, and of the swapped pair.
 
-    Of all known pairs, the one with the largest epsilon at `delta` is chosen. Rounds without a known pair are omitted.
+    Rounds without a known pair are omitted.
     """
     rounds = sum(times for _, times in laws)
     attained = [(law.datasets(log_tail=math.log(delta / rounds) - 8), times) for law, times in laws]
@@ -302,7 +299,7 @@ _NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImportedCurve(SearchedCurve):
+class ImportedCurve(PrivacyCurve):
     """Upper bound on delta: the larger divergence of the dominating pairs `directions`; the lower bound is 0.
 
     >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
@@ -312,7 +309,7 @@ class ImportedCurve(SearchedCurve):
 
     directions: tuple[LossLattice, ...]
     sources = (DOTS,)
-    proof = "a pair of laws that dominates every pair of neighbours, as imported"
+    proof = "imported pair of distributions that dominates every pair of neighbouring datasets"
 
     @property
     def pure(self) -> float:
@@ -321,7 +318,7 @@ class ImportedCurve(SearchedCurve):
         return max(float(law.losses[law.mass > 0].max(initial=0.0)) for law in self.directions) * (1 + 8 * EPS)
 
     def guess(self) -> float:
-        """Return four standard deviations of the privacy loss, the epsilon at which searches start."""
+        """Four standard deviations of the privacy loss."""
         law = self.directions[0]
         mean = float(law.mass @ law.losses)
         return 4 * math.sqrt(float(law.mass @ (law.losses - mean) ** 2)) + 1e-9

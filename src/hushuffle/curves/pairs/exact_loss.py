@@ -75,7 +75,7 @@ _SEEN: Final = 0.05
 def exact_pairs(
     witness: Witness, target: tuple[Floats, Floats], others: Sequence[Group], *, log_tail: float, reports: int = 1
 ) -> tuple[DatasetPair, ...]:
-    """Return one pair with the output probabilities of two datasets, or no pair if the computation takes too long.
+    """One pair with the output probabilities of two datasets; none if the computation takes too long.
 
     Events rarer than about e**log_tail may be missing. The target sends `reports` independent reports, all from the
     first distribution in one dataset and all from the second in the other.
@@ -98,7 +98,6 @@ def exact_pairs(
 
 
 def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[Floats, Floats], list[Group]]:
-    """Merge classes whose likelihood ratios agree to twelve digits."""
     table = np.stack([*target, *(law for _, law in groups)])
     table = table[:, table.sum(axis=0) > 0]
     _, place = np.unique((table / table.sum(axis=0)).round(12), axis=1, return_inverse=True)
@@ -108,7 +107,7 @@ def _merged(target: tuple[Floats, Floats], groups: list[Group]) -> tuple[tuple[F
 
 
 def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group], reports: int) -> DatasetPair:
-    """Return the pair of distributions of the numbers of reports of each class, from all combinations."""
+    """The distributions of the numbers of reports of each class, from all combinations."""
     classes, total = target[0].size, reports + sum(count for count, _ in groups)
     radix = (total + 1) ** np.arange(classes, dtype=np.int64)
     codes: npt.NDArray[Any] = np.zeros(1, dtype=np.int64)
@@ -137,7 +136,7 @@ def _listed(witness: Witness, target: tuple[Floats, Floats], groups: list[Group]
 
 
 def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integers | None:
-    """Return an integer score of each class, shape (classes,): the coarsest scores that lose at most `_ALIKE`."""
+    """Integer score of each class, shape (classes,): the coarsest scores that lose at most `_ALIKE`."""
     total = sum(count for count, _ in groups)
     mean = np.asarray(sum(count * law for count, law in groups)) / total
     gain, usual = target[0] - target[1], total * mean >= _SEEN
@@ -163,9 +162,9 @@ def _whole_scores(target: tuple[Floats, Floats], groups: list[Group]) -> Integer
 
 
 def _period(groups: Sequence[Group], whole: Floats) -> int:
-    """Return a power of 2 as the period: the sum leaves it on each side with probability at most e**-_REACH.
+    """A power of 2: the sum leaves it on each side with probability at most e**-_REACH (Bernstein).
 
-    Bernstein's inequality gives the bound. If the period would be longer than `_LONGEST`, return more than `_WORK`.
+    More than `_WORK` if the period would be longer than `_LONGEST`.
     """
     wide = float(whole.max() - whole.min())
     variance = sum(count * float(law @ (whole - law @ whole) ** 2) for count, law in groups)
@@ -182,7 +181,7 @@ def _summed(
     log_tail: float,
     reports: int,
 ) -> tuple[DatasetPair, ...]:
-    """Return the pair of distributions of the sum of all scores; an empty tuple if it would take too long."""
+    """The distributions of the sum of all scores; an empty tuple if it would take too long."""
     whole, place = np.unique(scores, return_inverse=True)
     first, second = (np.bincount(place, law).astype(np.float64) for law in target)
     groups = [(count, np.bincount(place, law).astype(np.float64)) for count, law in groups]
@@ -227,7 +226,7 @@ def _summed(
 
 
 def _window(tables: list[_Table]) -> tuple[int, int]:
-    """Return the first and last sum that the tables cover; tables too far from the first table are ignored."""
+    """First and last sum that the tables cover; tables too far from the first table are ignored."""
     start, stop = tables[0].first, tables[0].first
     for table in tables:
         first, last = min(start, table.first), max(stop, table.first + table.mass.size - 1)
@@ -250,7 +249,7 @@ class _Table:
 
     @classmethod
     def of(cls, groups: list[Group], whole: Integers, tilt: float) -> _Table | None:
-        """Tabulate the sum's distribution, computed with the weight e**(tilt sum); None if its range is too wide."""
+        """Computed with the weight e**(tilt sum); None if the sum's range is too wide."""
         tilted: list[Group] = []
         middles, mean, log_mass, common = [], 0.0, 0.0, 0.0
         for count, law in groups:
@@ -293,7 +292,7 @@ class _Table:
 def _transform(
     groups: list[Group], whole: Integers, middles: list[int], period: int
 ) -> tuple[npt.NDArray[np.complex128], float]:
-    """Return E[e**(-i angle sum)] at the angles from 0 to pi, and the largest error of a probability.
+    """E[e**(-i angle sum)] at the angles from 0 to pi, and the largest error of a probability.
 
     The score of each report is counted from its group's value in `middles`.
     """

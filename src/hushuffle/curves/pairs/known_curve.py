@@ -32,22 +32,18 @@ _DIGITS: Final = 1e-9
 """Relative error of the computed shift between two Gaussians."""
 
 Ends = tuple[Floats, Floats]
-"""Lower bounds and upper bounds, two arrays of the same shape."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownCurve:
-    """A privacy curve with `lower` <= delta <= `upper` at increasing `epsilons` (nats), all shape (points,).
-
-    The first epsilon is 0.
-    """
+    """`lower` <= delta <= `upper` at increasing `epsilons` (nats) from 0 on, all shape (points,)."""
 
     epsilons: Floats
     lower: Floats
     upper: Floats
 
     def delta(self, epsilons: Floats) -> Ends:
-        """Return lower and upper bounds on delta at `epsilons` >= 0, same shape.
+        """Lower and upper bounds on delta at `epsilons` >= 0, same shape.
 
         >>> known = KnownCurve(epsilons=np.array([0.0, 1.0]), lower=np.array([0.4, 0.0]), upper=np.array([0.5, 0.0]))
         >>> [ends.round(3).tolist() for ends in known.delta(np.array([0.0, 0.5, 2.0]))]
@@ -59,7 +55,7 @@ class KnownCurve:
         return np.minimum(least, most), most
 
     def epsilon(self, deltas: Floats) -> Ends:
-        """Return lower and upper bounds on epsilon (nats) at `deltas`; the upper bounds may be infinite."""
+        """Lower and upper bounds on epsilon (nats); the upper bounds may be infinite."""
         (low_x, low), (high_x, high) = self._below, self._above
         least = np.log1p(_crossing(low_x, low, deltas)) * (1 - _HAIR)
         most = np.log1p(_crossing(high_x, high, deltas)) * (1 + _HAIR)
@@ -67,7 +63,7 @@ class KnownCurve:
         return np.minimum(np.maximum(least, 0.0), most), np.maximum(most, 0.0)
 
     def false_negatives(self, false_positives: Floats) -> Ends:
-        """Return lower and upper bounds on the smallest false negative rate, at false positive rates in [0, 1]."""
+        """Lower and upper bounds on the smallest false negative rate, at rates in [0, 1]."""
         ends = []
         for line, side in ((self._above, -1), (self._below, 1)):
             corner = _hull(*line)
@@ -107,7 +103,7 @@ class KnownCurve:
 
     @cached_property
     def _both(self) -> tuple[Floats, Floats, Floats]:
-        """Return x - 1 from x = 0 on, and lower and upper bounds on h, including the mirror images of the points."""
+        """Return x - 1 from x = 0 on, and lower and upper bounds on h, with the mirror images of the points."""
         levels, falls = self.epsilons[:0:-1], np.exp(-self.epsilons[:0:-1])
         low = np.maximum.accumulate(self.lower[::-1])[::-1]
         high = np.minimum.accumulate(self.upper)
@@ -121,14 +117,14 @@ class KnownCurve:
 
     @cached_property
     def _above(self) -> tuple[Floats, Floats]:
-        """Return the corners (x - 1, h) of the lower convex hull of the upper bounds, which lies above the curve."""
+        """Corners (x - 1, h) of the lower convex hull of the upper bounds, which lies above the curve."""
         x, _, high = self._both
         corner = _hull(x, high)
         return x[corner], high[corner]
 
     @cached_property
     def _below(self) -> tuple[Floats, Floats]:
-        """Return the corners (x - 1, h) of a decreasing polygonal line below the curve, shape (corners,) each."""
+        """Corners (x - 1, h) of a decreasing polygonal line below the curve, shape (corners,) each."""
         x, low, high = self._both
         gaps = x[None, :] - x[:, None]
         later, doubt = gaps > 0, 4 * EPS * (1 + np.abs(x))
@@ -159,7 +155,7 @@ class KnownCurve:
 
 
 def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return where two lines meet: one falls to the right of `first`, the other rises to the left of `second`.
+    """Where two lines meet: one falls to the right of `first`, the other rises to the left of `second`.
 
     Both arguments are (x, y, steepness).
     """
@@ -172,7 +168,7 @@ def _meeting(first: tuple[Floats, Floats, Floats], second: tuple[Floats, Floats,
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
-    """Return the indices of the corners of the lower convex hull of points; x is nondecreasing, y decides at ties."""
+    """Indices of the corners of the lower convex hull; x is nondecreasing, y decides at ties."""
     corners: list[int] = []
     for place in range(x.size):
         if corners and x[place] == x[corners[-1]]:
@@ -187,7 +183,7 @@ def _hull(x: Floats, y: Floats) -> list[int]:
 
 
 def _between(x: Floats, y: Floats, at: Floats) -> Floats:
-    """Return the values, at places `at`, of the decreasing polygonal line through the points (x, y)."""
+    """Values, at places `at`, of the decreasing polygonal line through the points (x, y)."""
     right = np.clip(np.searchsorted(x, at), 1, x.size - 1)
     gap = np.where(x[right] > x[right - 1], x[right] - x[right - 1], 1.0)
     share = np.clip((x[right] - at) / gap, 0.0, 1.0)
@@ -196,7 +192,7 @@ def _between(x: Floats, y: Floats, at: Floats) -> Floats:
 
 
 def _crossing(x: Floats, y: Floats, level: Floats) -> Floats:
-    """Return the x at which the decreasing line through the points reaches height `level`; else its last x."""
+    """The x at which the decreasing line through the points reaches height `level`; else its last x."""
     right = np.clip(y.size - np.searchsorted(y[::-1], level, side="right"), 1, y.size - 1)
     fall = np.where(y[right - 1] > y[right], y[right - 1] - y[right], 1.0)
     share = np.clip((level - y[right]) / fall, 0.0, 1.0)

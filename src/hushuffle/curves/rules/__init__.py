@@ -34,4 +34,4 @@ RULES: Final[tuple[Rule, ...]] = (
     count_seen.RULE,
     cap.RULE,
 )
-"""All rules, in the order in which they are tried."""
+"""Rules are tried in this order."""

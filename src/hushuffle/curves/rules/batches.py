@@ -70,9 +70,7 @@ class PersonCurve(PrivacyCurve):
         return self.single.certain
 
     def pure_bound(self) -> Bound:
-        """Return the sum of the batches' pure epsilons as a `Bound`.
-
-        It is exact if the pure epsilon of one report is exact and equals that of each batch.
+        """Sum of the batches' pure epsilons, exact if that of one report is exact and equals that of each batch.
 
         Under a cap the pure epsilon of one report is smaller than that of its batch, which has no cap.
         """
@@ -111,7 +109,6 @@ class PersonCurve(PrivacyCurve):
 
     @cached_property
     def _alike(self) -> tuple[DatasetPair, ...]:
-        """The pairs of `datasets`, in both orders."""
         return tuple(way for pair in self.datasets(log_tail=_TAIL) for way in (pair, pair.swapped()))
 
     def _named(self, witness: Witness) -> Witness:
@@ -149,7 +146,7 @@ def _build(question: Question, solve: Solve) -> PrivacyCurve:
 
 
 def _hidden(question: Question, single: PrivacyCurve) -> FiniteDivergence | SecureSums | None:
-    """Return a curve whose `alike` lists datasets with several reports of the target; None if none is available."""
+    """A curve whose `alike` lists datasets with several reports of the target; None if none is available."""
     if isinstance(single, SecureSums):
         return single
     if question.features & {Feature.SUMS, Feature.CAP, Feature.OWN, Feature.EACH, Feature.RANDOM}:
@@ -174,6 +171,6 @@ RULE: Final = Rule(
     reduce=_reduce,
     build=_build,
     exact=False,
-    limits="There is no bound for several reports of one person here. Take one report of each person. For several "
-    "numbers of one person in one sum: Use `coordinates`, or add them up first.",
+    limits="There is no bound for several reports of one person with this mechanism. Take one report of each person. "
+    "For several numbers of one person in one sum, use `coordinates`, or add the numbers up first.",
 )

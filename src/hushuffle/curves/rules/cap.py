@@ -22,11 +22,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve, bracket
+from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.curves.question import Feature, Question, Rule, Same, Solve
@@ -41,7 +41,7 @@ _SLACK = 1e-11
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Capped(SearchedCurve):
+class Capped(PrivacyCurve):
     """Privacy curve of n sources behind a scrambler with d dummies and at most n messages for each target.
 
     `uncapped` is the privacy curve of the same scrambler without the cap.
@@ -51,7 +51,7 @@ class Capped(SearchedCurve):
     local_epsilon: float
     n: int
     dummies: int
-    uncapped: SearchedCurve
+    uncapped: PrivacyCurve
     proof = "a cap is a post-processing; largest likelihood ratio of an output; what a cap can change (lower bound)"
 
     @property
@@ -81,7 +81,7 @@ class Capped(SearchedCurve):
         return min(math.log(max(self._cases())) * (1 + _SLACK) + _SLACK * 1e-3, self.local_epsilon)
 
     def pure_bound(self) -> Bound:
-        """Return the pure epsilon as a `Bound`: exact (up to rounding) for d < n dummies, an upper bound for d >= n."""
+        """Exact (up to rounding) for d < n dummies, an upper bound for d >= n."""
         if self.attained or self.pure == 0:
             lower = max(self.pure * (1 - 3 * _SLACK) - 3e-3 * _SLACK, 0.0) if math.isfinite(self.pure) else math.inf
             witness = self.lower(0.0)[1]
@@ -89,7 +89,7 @@ class Capped(SearchedCurve):
         return Bound(lower=0.0, upper=self.pure, kind="upper", unit="nats", sources=self.sources)
 
     def _cases(self) -> tuple[float, float, float]:
-        """Return the largest likelihood ratio if target t is full, if no target is, and if another target is."""
+        """The largest likelihood ratio if target t is full, if no target is, and if another target is."""
         t, d, excess = self.law.k, min(self.dummies, self.n - 1), float(self.law.theta / self.law.lie)
         weights = _full_weights(d, t)
         often, seldom = (self._spread(d, tilt) for tilt in (self._odds, -self._odds))
@@ -100,7 +100,7 @@ class Capped(SearchedCurve):
         return self._ratio(*here, excess), self._ratio(*mixed, excess), self._ratio(*there, excess)
 
     def _ratio(self, at: float, elsewhere: float, excess: float) -> float:
-        """Return the likelihood ratio if a share `at` of the weight is at t, and `elsewhere` at t' (used for T = 2)."""
+        """Likelihood ratio if a share `at` of the weight is at t, and `elsewhere` at t' (used for T = 2)."""
         return (1 + excess * at) / (1 + excess * elsewhere) if self.law.k == 2 else 1 + excess * at
 
     @property
@@ -128,7 +128,7 @@ class Capped(SearchedCurve):
         return max(value - self._changed(epsilon), 0.0), witness
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return datasets without the cap; the error bounds of their probabilities cover what the cap can change."""
+        """Datasets without the cap; the error bounds of their probabilities cover what the cap can change."""
         pairs = self.uncapped.datasets(log_tail=log_tail)
         return tuple(
             replace(pair, p_error=pair.p_error + self._binding, q_error=pair.q_error + self._binding) for pair in pairs
@@ -137,11 +137,12 @@ class Capped(SearchedCurve):
     def guess(self) -> float:
         return min(self.uncapped.guess(), self.pure / 2)
 
-    def focus(self, delta: float) -> SearchedCurve:
-        return replace(self, uncapped=self.uncapped.focus(delta))
+    def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
+        del often
+        return replace(self, uncapped=self.uncapped.near(delta))
 
     def _changed(self, epsilon: float) -> float:
-        """Return the largest change of the divergence that the cap causes, rounded up.
+        """The largest change of the divergence that the cap causes, rounded up.
 
         It is (1 + e**epsilon) times the largest probability that the capped and the uncapped scrambler differ. They
         agree until an uncapped dummy falls on a full target.
@@ -150,7 +151,7 @@ class Capped(SearchedCurve):
 
     @cached_property
     def _binding(self) -> float:
-        """Return an upper bound on P(some target has more than n messages without a cap), for all sources' values.
+        """Upper bound on P(some target has more than n messages without a cap), for all sources' values.
 
         At most one target is the own target of more than half of the sources.
         """
@@ -158,7 +159,7 @@ class Capped(SearchedCurve):
         return self._overfull(self.n) + (self.law.k - 1) * self._overfull(half)
 
     def _overfull(self, own: int) -> float:
-        """Return Chernoff's bound on P(a target has more than n messages) if it is the own target of `own` sources."""
+        """Chernoff's bound on P(a target has more than n messages) if `own` sources have it as own target."""
         truth, lie, share = float(self.law.truth), float(self.law.lie), 1 / self.law.k
         tilts = np.linspace(0.0, 8.0, 4001)[1:]
         grown = np.expm1(tilts)
@@ -186,7 +187,7 @@ def _log_choose(d: int) -> Floats:
 
 
 def _pair(spread: Floats, weights: Floats) -> tuple[float, float]:
-    """Return A/(A + B) and B/(A + B): A sums e**(spread + weights) with the weights at u, B with those at u + 1."""
+    """A/(A + B) and B/(A + B): A sums e**(spread + weights) with the weights at u, B with those at u + 1."""
     size = spread.size
     own, next_one = spread + weights[:size], spread + weights[1 : size + 1]
     top = max(own.max(), next_one.max())
@@ -195,7 +196,7 @@ def _pair(spread: Floats, weights: Floats) -> tuple[float, float]:
 
 
 def _normal(logs: Floats) -> Floats:
-    """Return probabilities proportional to e**logs."""
+    """Probabilities proportional to e**logs."""
     shares = np.exp(logs - logs.max())
     return np.asarray(shares / shares.sum())
 
@@ -208,7 +209,7 @@ def _build(question: Question, solve: Solve) -> PrivacyCurve:
     question.certify()
     release = question.release
     law = symmetric_law(question.device, for_what="A scrambler with a cap")
-    uncapped = cast("SearchedCurve", solve(_reduce(question).question))  # all curves of this law are
+    uncapped = solve(_reduce(question).question)
     pure = question.device.local_epsilon
     return Capped(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies, uncapped=uncapped)
 

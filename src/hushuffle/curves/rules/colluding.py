@@ -21,7 +21,7 @@ def _reduce(question: Question) -> Same:
 
 
 def _of_honest(source: Source, people: int, of: int) -> Source:
-    """Return the messages that `people` of the `of` people send; those of the shuffler stay."""
+    """The messages that `people` of the `of` people send; those of the shuffler stay."""
     return replace(source, count=source.trials.over(people, of)) if source.from_people else source
 
 

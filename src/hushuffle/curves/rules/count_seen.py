@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import LARGEST, PrivacyCurve, SearchedCurve
+from hushuffle.curves.base import LARGEST, PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.question import Feature, Mean, Question, Rule, Solve
 from hushuffle.mechanisms.shufflers import Source
@@ -46,7 +46,7 @@ _TINY: Final = 5e-324
 
 
 class _Curves(dict[int, PrivacyCurve]):
-    """Mapping from a number of dummies to its privacy curve, computed at first access."""
+    """Maps a number of dummies to its privacy curve, computed at first access."""
 
     def __init__(self, make: Callable[[int], PrivacyCurve]) -> None:
         self._make = make
@@ -56,7 +56,7 @@ class _Curves(dict[int, PrivacyCurve]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mixture(SearchedCurve):
+class Mixture(PrivacyCurve):
     """Privacy curve if the number of dummies has the distribution `law`; `curves` has the curve of each number.
 
     `numbers` are the evaluated numbers, with the smallest and the largest; if empty, they are chosen at each epsilon.
@@ -71,7 +71,7 @@ class Mixture(SearchedCurve):
 
     @classmethod
     def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
-        """Return the mean of privacy curves over `law`, where `make` returns the curve for a number of dummies.
+        """Mean of privacy curves over `law`, where `make` returns the curve for a number of dummies.
 
         >>> import hushuffle as hs
         >>> from hushuffle.curves.search import privacy_curve
@@ -116,21 +116,17 @@ class Mixture(SearchedCurve):
         return max(self.law.chance(0, 1) * self._fewest.certain, self.curves[int(self.law.numbers[-1])].certain)
 
     def guess(self) -> float:
-        typical = self._typical
-        return typical.guess() if isinstance(typical, SearchedCurve) else typical.pure / 4
+        return self._typical.guess()
 
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         if not often:
-            return self.focus(delta)
+            return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))
         # The composition of rounds depends mainly on the bulk of the loss distribution.
         curves = _Curves(lambda dummies: self.curves[dummies].near(delta, often=True))
         return self._looking_at(curves, ((_BULK, _OFTEN), (delta, _ROUGH)))
 
-    def focus(self, delta: float) -> SearchedCurve:
-        return self._looking_at(_Curves(lambda dummies: self.curves[dummies].near(delta)), ((delta, _SHARE),))
-
     def _looking_at(self, curves: _Curves, wanted: tuple[tuple[float, float], ...]) -> Mixture:
-        """Return this mixture with other curves, and with the numbers that matter near the deltas in `wanted`.
+        """With other curves, and with the numbers that matter near the deltas in `wanted`.
 
         Each entry of `wanted` is a delta, and the share of that delta that may be lost.
         """
@@ -151,15 +147,10 @@ class Mixture(SearchedCurve):
         return replace(new, numbers=tuple(sorted(numbers)))
 
     def few(self, epsilon: float) -> Mixture:
-        """Return a faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
+        """A faster curve for searches, only over the worst datasets near `epsilon`; `upper` is not a bound."""
+        return replace(self, curves=_Curves(lambda dummies: self.curves[dummies].contenders(epsilon)))
 
-        def contending(dummies: int) -> PrivacyCurve:
-            curve = self.curves[dummies]
-            return curve.contenders(epsilon) if isinstance(curve, SearchedCurve) else curve
-
-        return replace(self, curves=_Curves(contending))
-
-    def contenders(self, epsilon: float) -> SearchedCurve:
+    def contenders(self, epsilon: float) -> PrivacyCurve:
         new = self.few(epsilon)
         numbers = (self.law.middle, *self.law.numbers[[0, -1]].tolist())
         trials = _both_ways(new.curves[dummies].lower(epsilon)[1] for dummies in numbers)
@@ -186,7 +177,7 @@ class Mixture(SearchedCurve):
         return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
-        """Return pairs of datasets whose events also include the number of dummies."""
+        """The events also include the number of dummies."""
         typical = self._typical.datasets(log_tail=log_tail)
         numbers = self.some_upper(min(self.guess(), self.pure / 2), _ROUGH)[1] if typical else ()
         tables = [self.curves[number].datasets(log_tail=log_tail) for number in numbers]
@@ -203,7 +194,7 @@ class Mixture(SearchedCurve):
         return tuple(pairs)
 
     def some_upper(self, epsilon: float, share: float) -> tuple[float, tuple[int, ...]]:
-        """Return an upper bound on delta, too large by a share of about `share`, and the numbers of dummies used."""
+        """Upper bound on delta, too large by a share of about `share`, and the numbers of dummies used."""
         return self._mean(lambda dummies: self.curves[dummies].upper(epsilon), share)[1:]
 
     def _mean(self, value: Callable[[int], float], share: float) -> tuple[float, float, tuple[int, ...]]:
@@ -213,13 +204,13 @@ class Mixture(SearchedCurve):
 
 
 def _both_ways(named: Iterable[Witness]) -> tuple[Witness, ...]:
-    """Return every pair of datasets in both orders, since all numbers of dummies must use the same order."""
+    """Both orders of each pair, since all numbers of dummies must use the same order."""
     witnesses = dict.fromkeys(named)
     return tuple(dict.fromkeys([*witnesses, *(replace(one, target=one.target[::-1]) for one in witnesses)]))
 
 
 def _mixed(rows: list[tuple[float, DatasetPair]]) -> DatasetPair:
-    """Return one pair with the events of all pairs, weighted by the probabilities of their numbers of dummies."""
+    """The events of all pairs, weighted by the probabilities of their numbers of dummies."""
 
     def side(read: Callable[[DatasetPair], np.ndarray | float]) -> np.ndarray:
         return np.concatenate([mass * np.broadcast_to(read(pair), pair.p.shape) for mass, pair in rows])

@@ -59,7 +59,6 @@ class WorstCurve(PrivacyCurve):
         return tuple(pair for curve in self.curves for pair in curve.datasets(log_tail=log_tail))
 
     def _worst(self, read: Callable[[PrivacyCurve], Bound]) -> Bound:
-        """Return the largest lower bound and the largest upper bound over all curves, as one `Bound`."""
         figures = [read(curve) for curve in self.curves]
         worst = max(figures, key=lambda figure: figure.lower)
         upper = max(figure.upper for figure in figures)

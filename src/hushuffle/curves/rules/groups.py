@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from hushuffle import _checks
-from hushuffle.curves.base import PrivacyCurve, SearchedCurve
+from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.kinds import Others, covered_reports
@@ -56,7 +56,7 @@ _ALIKE: Final = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MemberCurve(SearchedCurve):
+class MemberCurve(PrivacyCurve):
     """Privacy curve of one group's people: `everybody` (all groups) is the lower bound, each crowd an upper bound."""
 
     everybody: FiniteDivergence
@@ -66,16 +66,17 @@ class MemberCurve(SearchedCurve):
 
     @classmethod
     def of(cls, parts: Parts, target: int, dummies: int, alone: PrivacyCurve) -> MemberCurve:
-        """Return the curve for the people of `parts[target]`; `alone` is the curve if all other groups are revealed.
+        """The curve for the people of `parts[target]`; `alone` is the curve if all other groups are revealed.
 
-        Raises:
-            UnsupportedProtocolError: reports of two randomizers cannot be compared, or the dummies of two
-                groups have different distributions.
+        Raises `UnsupportedProtocolError` if reports of two randomizers cannot be compared, or dummies of groups differ.
         """
         order = [target, *(place for place in range(len(parts)) if place != target)]
         joint = _joint([parts[place][1] for place in order])
         if dummies and not all(each.one_blanket for each in joint):
-            _checks.unsupported("Dummies need one distribution: the blankets of the groups' randomizers differ.")
+            _checks.unsupported(
+                "Dummies need one distribution, but the privacy blankets of the groups' randomizers differ. Remove the "
+                "dummies, or use k-ary randomized response in all groups."
+            )
         crowds = _Crowds(
             joint=joint,
             people=[parts[place][0] - (place == target) for place in order],
@@ -104,13 +105,13 @@ class MemberCurve(SearchedCurve):
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         return self.everybody.lower_at(witness, epsilon)
 
-    def focus(self, delta: float) -> MemberCurve:
+    def near(self, delta: float, *, often: bool = False) -> MemberCurve:
+        del often
         return replace(self, crowds=tuple(crowd.near(delta) for crowd in self.crowds))
 
     def contenders(self, epsilon: float) -> MemberCurve:
         best = min(self.crowds, key=lambda crowd: crowd.upper(epsilon))
-        candidates = best.contenders(epsilon) if isinstance(best, SearchedCurve) else best
-        return MemberCurve(everybody=self.everybody.contenders(epsilon), crowds=(candidates,))
+        return MemberCurve(everybody=self.everybody.contenders(epsilon), crowds=(best.contenders(epsilon),))
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         return self.everybody.datasets(log_tail=log_tail)
@@ -131,7 +132,7 @@ class _Joint:
 
     @classmethod
     def stacked(cls, parts: Sequence[ValueLaws]) -> _Joint:
-        """Stack the report distributions of all groups in one matrix; all `parts` have the same report classes."""
+        """All `parts` have the same report classes."""
         also = [part.also for part in parts if part.also is not None]
         ends = np.cumsum([0, *(part.rows.shape[0] for part in parts)]).tolist()
         law = replace(
@@ -154,7 +155,7 @@ class _Joint:
         return all(np.allclose(each, self.blankets[0], rtol=_ALIKE, atol=0.0) for each in self.blankets)
 
     def behind(self, members: tuple[int, ...], *, dummies: bool) -> ValueLaws:
-        """Return the distributions with the blanket of the groups `members`; with dummies, that of the dummies."""
+        """The distributions with the blanket of the groups `members`; with dummies, that of the dummies."""
         shared = [self.weights[place] * self.blankets[place] for place in members]
         if dummies:
             blanket, weight = self.blankets[0], min([1.0, *(self.weights[place] for place in members)])
@@ -166,7 +167,7 @@ class _Joint:
         return replace(self.law, blanket=blanket, weight=weight * _BELOW, also=also)
 
     def share(self, place: int, blanket: Floats) -> float:
-        """Return the largest weight that `blanket` can have in all report distributions of group number `place`."""
+        """The largest weight that `blanket` can have in all report distributions of group number `place`."""
         inside = blanket > 0
         common = self.weights[place] * self.blankets[place][inside]
         return float((common / blanket[inside]).min(initial=1.0)) * _BELOW
@@ -186,17 +187,16 @@ class _Crowds:
 
     @property
     def there(self) -> tuple[int, ...]:
-        """Indices of the groups that have at least one other person."""
         return tuple(place for place, count in enumerate(self.people) if count)
 
     def choices(self) -> list[tuple[int, ...]]:
-        """Return the crowds to try: the noisiest m groups, for every m; each group alone; and the dummies alone."""
+        """The crowds to try: the noisiest m groups, for every m; each group alone; and the dummies alone."""
         order = sorted(self.there, key=lambda place: -self.joint[0].weights[place])
         growing = [tuple(sorted(order[:size])) for size in range(len(order), 0, -1)]
         return list(dict.fromkeys([*growing, *((place,) for place in order if place), ()]))
 
     def promising(self) -> tuple[FiniteDivergence, ...]:
-        """Return up to two crowds: the largest that expects `_ROOM` blanket reports; the one with the least `_seen`."""
+        """Up to two crowds: the largest that expects `_ROOM` blanket reports; the one with the least `_seen`."""
         crowds = [crowd for members in self.choices() if (crowd := self.among(members)).laws[0].weight > 0]
         roomy = [crowd for crowd in crowds if crowd.pool.others * MOST * crowd.laws[0].weight >= _ROOM]
         best = max(roomy, key=lambda crowd: crowd.pool.others, default=None)
@@ -204,7 +204,7 @@ class _Crowds:
         return tuple(dict.fromkeys(crowd for crowd in (best, covered) if crowd is not None))
 
     def among(self, members: tuple[int, ...]) -> FiniteDivergence:
-        """Return the privacy curve if only the groups `members` and the dummies hide the target."""
+        """The privacy curve if only the groups `members` and the dummies hide the target."""
         laws = tuple(joint.behind(members, dummies=self.dummies > 0) for joint in self.joint)
         groups = []
         for place in members if all(law.weight > 0 for law in laws) else ():
@@ -220,7 +220,7 @@ class _Crowds:
 
 
 def _seen(curve: FiniteDivergence) -> float:
-    """Return a rough estimate of the blanket's leakage: mean square score over the mean number of reports."""
+    """Rough estimate of the blanket's leakage: mean square score over the mean number of reports."""
     scores = [0.0]
     for law in curve.laws:
         first, second = (law.rows[[pair[side] for pair in law.pairs]] for side in (0, 1))
@@ -230,7 +230,7 @@ def _seen(curve: FiniteDivergence) -> float:
 
 
 def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Floats, float]:
-    """Return the distribution of N on fewer numbers: in both tails a bin counts as its smallest number."""
+    """The distribution of N on fewer numbers: in both tails a bin counts as its smallest number."""
     mass = counts * weights
     below, above = np.cumsum(mass), np.cumsum(mass[::-1])[::-1]
     far = np.searchsorted(_TAILS, below) + np.where(above < _TAILS[-1], -1, 0)
@@ -241,7 +241,7 @@ def _fewer(counts: Floats, weights: Floats, missing: float) -> tuple[Floats, Flo
 
 
 def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
-    """Return the report distributions of all groups over the same classes, with the pairs of the first group."""
+    """The report distributions of all groups over the same classes, with the pairs of the first group."""
     laws = [randomizer.law() for randomizer in randomizers]
     if laws[0].classes is not None and all(law.classes == laws[0].classes for law in laws):
         return [_Joint.stacked(parts) for parts in zip(*(law.pairs() for law in laws), strict=True)]
@@ -249,8 +249,8 @@ def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
         size = randomizer.inputs * math.prod(randomizer.layout.limits)
         if size > _LARGEST:
             _checks.unsupported(
-                f"{type(randomizer).__name__} beside another randomizer needs a matrix of {size:,} probabilities, more "
-                f"than {_LARGEST:,}. Randomizers of one kind that differ only in their noise need no matrix."
+                f"{type(randomizer).__name__} with another randomizer needs a matrix of {size:,} probabilities, more "
+                f"than {_LARGEST:,}. Use randomizers of one type that differ only in their noise: they need no matrix."
             )
     channels = [law.channel() for law in laws]
     first, *others = [np.asarray(channel.matrix, dtype=np.float64) for channel in channels]
@@ -259,7 +259,7 @@ def _joint(randomizers: Sequence[Mechanism]) -> list[_Joint]:
 
 
 def _by_report(matrix: Floats, pairs: tuple[tuple[int, int], ...]) -> ValueLaws:
-    """Return the report distributions of a matrix, with one class per report."""
+    """One class per report."""
     shared = matrix.min(axis=0)
     weight = float(shared.sum())
     return ValueLaws(

@@ -72,7 +72,7 @@ class ChangesSeen(PrivacyCurve):
         return np.concatenate(mass), np.concatenate(rare)
 
     def _cumulated(self, first: Floats, second: Floats) -> Floats:
-        """Return cumulative masses under each distribution, over classes likelier under the first, by falling ratio."""
+        """Cumulative masses under each distribution, over classes likelier under the first, by falling ratio."""
         chosen = np.flatnonzero(first > second)
         with np.errstate(divide="ignore", over="ignore"):
             order = chosen[np.argsort(-(first[chosen] / second[chosen]), kind="stable")]
@@ -106,7 +106,7 @@ def _with_device(question: Question, device: Mechanism) -> Question:
 
 
 def _above_one_round(question: Question, above: Question) -> Between:
-    """Return that the rounds together lie above a single one; its two randomizers are multiplied into one matrix."""
+    """The rounds lie above a single one, whose two randomizers are multiplied into one matrix."""
     below, again = replace(question, rounds=1, memory=None), _memory(question).again
     if again is None:
         return Between(above=above, below=below)
@@ -137,10 +137,15 @@ def _revealed(question: Question) -> Between:
 def _with_changes(question: Question, solve: Solve) -> PrivacyCurve:
     memory, ends = _memory(question), _revealed(question)
     below = [solve(ends.below)]
-    if memory.again is None and memory.values > 1 and not question.features & {Feature.SUMS, Feature.CAP}:
+    if memory.again is None and memory.values > 1 and not _summed(question) and Feature.CAP not in question.features:
         device, n = question.device, question.release.n
         below.append(ChangesSeen(law=device.law(), values=memory.values, n=n, local_epsilon=device.local_epsilon))
     return Envelope(above=(solve(ends.above),), below=tuple(below), slack=ends.slack)
+
+
+def _summed(question: Question) -> bool:
+    """Whether sums hide which bits belong to one report; reports with a single 1 are counted by their sums."""
+    return Feature.SUMS in question.features and question.law.one_hot is not None
 
 
 def _steady(question: Question) -> bool:
@@ -150,8 +155,7 @@ def _steady(question: Question) -> bool:
 
 def _allowed(question: Question) -> bool:
     """Whether each round consists of the persons' messages; a second randomizer needs reports that are not summed."""
-    summed = Feature.SUMS in question.features and _memory(question).again is not None
-    return not question.release.sources and not summed
+    return not question.release.sources and not (_summed(question) and _memory(question).again is not None)
 
 
 PERMANENT: Final = Rule(

@@ -6,9 +6,8 @@ from hushuffle.mechanisms.randomizers.hadamard_response import HadamardResponse
 from hushuffle.mechanisms.randomizers.level_noise import DiscreteLaplace, RoundedGaussian
 from hushuffle.mechanisms.randomizers.local_hashing import LocalHashing
 from hushuffle.mechanisms.randomizers.matrix import MatrixRandomizer
-from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse
+from hushuffle.mechanisms.randomizers.randomized_response import RandomizedResponse, RoundedResponse
 from hushuffle.mechanisms.randomizers.report_law import Bits, Blanket, Matrix, OneHot, ReportLaw, Support, Symmetric
-from hushuffle.mechanisms.randomizers.rounded_response import RoundedResponse
 from hushuffle.mechanisms.randomizers.square_wave import SquareWave
 from hushuffle.mechanisms.randomizers.subset_selection import SubsetSelection
 from hushuffle.mechanisms.randomizers.target_sampling import Convention, TargetSampling

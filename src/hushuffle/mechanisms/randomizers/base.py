@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Self
@@ -14,6 +15,7 @@ from hushuffle import _checks
 from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.settings import Table, refused
 from hushuffle.model import Citation, Histogram
+from hushuffle.randomness import SCALE, threshold_for_truth
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.randomizers.report_law import ReportLaw, Support, Symmetric
@@ -209,6 +211,19 @@ def support_law(mechanism: Mechanism, *, for_what: str) -> Support:
     if law is None:
         _refuse(mechanism, for_what=for_what, needs="reports that support values")
     return law
+
+
+def truth_threshold(k: int, epsilon: float, where: str = "", *, size: int = 1) -> int:
+    """Return the threshold of the Bernoulli trial that selects the true value (`threshold_for_truth`); SCALE: no noise.
+
+    Raises:
+        InvalidInputError: `epsilon` is too small; `where` names the settings.
+    """
+    threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=size)
+    if threshold == 0:
+        hint = "With this epsilon, reports would not depend on the values at all."
+        _checks.reject("epsilon", f"large enough for theta >= 2**-64{where}", epsilon, hint)
+    return threshold
 
 
 def in_blocks(step: Callable[[Integers, Randomness], Integers], values: Integers, rng: Randomness) -> Integers:

@@ -107,8 +107,7 @@ class BitFlipping(Mechanism):
         return Bits(width=self.width, flip=self.flip)
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
-        truth = _checks.codes("values", values, k=self.inputs)
-        return in_blocks(self._step, truth, rng)
+        return in_blocks(self._step, _checks.codes("values", values, k=self.inputs), rng)
 
     def _step(self, truth: Integers, rng: Randomness) -> Integers:
         flips = np.zeros_like(truth)

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.randomizers._hash_families import walsh_hadamard
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import ACHARYA, BRAUN, SHANNON
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold, threshold_for_truth
+from hushuffle.randomness import SCALE, Randomness, epsilon_of_threshold
 
 if TYPE_CHECKING:
     from hushuffle.model.prior import Prior
@@ -69,11 +69,7 @@ class HadamardResponse(Mechanism):
         k = _checks.integer("k", self.k, low=2, high=_LARGEST)
         hint = "math.inf means that every report supports the person's own value."
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
-        threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(2, epsilon)
-        if threshold == 0:
-            hint = "With this epsilon, reports would not depend on the values at all."
-            _checks.reject("epsilon", "large enough for theta >= 2**-64", epsilon, hint)
-        _checks.set_fields(self, k=k, epsilon=epsilon, threshold=threshold)
+        _checks.set_fields(self, k=k, epsilon=epsilon, threshold=truth_threshold(2, epsilon))
 
     @property
     def inputs(self) -> int:
@@ -181,16 +177,8 @@ class Halves(ReportLaw):
         """Return report distributions for the only class of pairs of values: matrix rows 1 and 2, and other rows."""
         held, law = min(self.k, 4), self.response
         inside = _halves(np.arange(8), np.arange(1, held + 1)[:, None])
-        return (
-            ValueLaws(
-                rows=np.where(inside, float(law.truth), float(law.lie)) / 4,
-                labels=tuple(range(held)),
-                blanket=np.full(8, 1 / 8),
-                weight=float(1 - self.theta),
-                pairs=((0, 1),),
-                complete=True,
-            ),
-        )
+        rows = np.where(inside, float(law.truth), float(law.lie)) / 4
+        return ValueLaws.of_first(rows, blanket=np.full(8, 1 / 8), weight=1 - self.theta)
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return bounds on the capacity. They use the matrix if there is one; else the upper bound is that of a bit."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.randomizers._hash_families import AffineHashes, BinaryHashes, HashFamily
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import BEST, SILENT, Setting, Table
@@ -81,8 +81,8 @@ class LocalHashing(Mechanism):
             "epsilon": Setting(type="epsilon", about=('Local privacy loss in nats; "inf": no noise, which needs g.')),
             "g": Setting(
                 type="integer",
-                about="Number of buckets. Default: the best number for rare categories, or the best power of two if that "
-                "number is at most 256.",
+                about="Number of buckets. Default: the best number for rare categories, or the best power of two if "
+                "that number is at most 256.",
                 limits={"ge": 2, "le": _LARGEST_BUCKET},
                 optional=True,
                 tried=(16, 256, 4096),
@@ -96,10 +96,7 @@ class LocalHashing(Mechanism):
         epsilon = _checks.positive("epsilon", self.epsilon, allow_infinite=True, hint=hint)
         chosen = self.best_fast_g(epsilon) if self.g is BEST and not math.isinf(epsilon) else self.g
         g = _checks.integer("g", chosen, low=2, high=_LARGEST_BUCKET)
-        threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(g, epsilon)
-        if threshold == 0:
-            hint = "With this epsilon, reports would not depend on the values at all."
-            _checks.reject("epsilon", f"large enough for theta >= 2**-64 at g={g}", epsilon, hint)
+        threshold = truth_threshold(g, epsilon, f" at g={g}")
         _checks.set_fields(self, k=k, g=g, epsilon=epsilon, threshold=threshold, hashes=_family(k, g, self.family))
 
     @classmethod
@@ -283,8 +280,7 @@ class Hashed(ReportLaw):
         rows = np.array([self.hashes.buckets(np.tile(np.array(h), (k, 1)), values) for h in hashes])
         supports = rows.T[:, :, None] == np.arange(g)
         matrix = np.where(supports, float(law.truth), float(law.lie)) / len(hashes)
-        names = [(*h, y) for h in hashes for y in range(g)]
-        return Channel(matrix=matrix.reshape(k, -1), outputs=names)
+        return Channel(matrix=matrix.reshape(k, -1), outputs=[(*h, y) for h in hashes for y in range(g)])
 
     def blanket(self) -> Blanket:
         return Blanket.uniform(self.response.gamma, self.channel().matrix.shape[1])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -109,6 +110,10 @@ class MatrixRandomizer(Mechanism):
         return ReportLayout(names=("report",), limits=(self.outputs,))
 
     def law(self) -> Matrix:
+        return self._law
+
+    @cached_property
+    def _law(self) -> Matrix:
         return Matrix(table=Channel(matrix=np.array([[weight / SCALE for weight in row] for row in self.weights])))
 
     def randomize(self, values: npt.ArrayLike, *, rng: Randomness) -> Integers:
@@ -147,7 +152,8 @@ def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:
     exact = [Fraction(entry) for entry in row.tolist()]
     total = sum(exact)
     weights = [math.floor(SCALE * entry / total) for entry in exact]
-    largest = [y for y, entry in enumerate(exact) if entry == max(exact)]
+    most = max(exact)
+    largest = [y for y, entry in enumerate(exact) if entry == most]
     each, left = divmod(SCALE - sum(weights), len(largest))
     for place, y in enumerate(largest):
         weights[y] += each + (place < left)

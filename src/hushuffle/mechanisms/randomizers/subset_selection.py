@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism
+from hushuffle.mechanisms.randomizers.base import Flags, Integers, Mechanism, truth_threshold
 from hushuffle.mechanisms.randomizers.report_law import LARGEST_MATRIX, Blanket, ReportLaw, Support, Symmetric
 from hushuffle.mechanisms.randomizers.value_laws import ValueLaws
 from hushuffle.mechanisms.settings import BEST, Setting, Table
@@ -23,7 +23,7 @@ from hushuffle.model import Channel, Histogram
 from hushuffle.model.citation import BRAUN, SHANNON, YE_BARG
 from hushuffle.model.report_layout import ReportLayout
 from hushuffle.numerics.exact import WIDE, hypergeometric, log2, log_upwards, to_decimal
-from hushuffle.randomness import SCALE, Randomness, threshold_for_truth
+from hushuffle.randomness import SCALE, Randomness
 
 if TYPE_CHECKING:
     from hushuffle.model.prior import Prior
@@ -186,10 +186,7 @@ class SubsetSelection(SetReports):
         w = _checks.integer(
             "w", self.best_w(k, epsilon) if self.w is BEST else self.w, low=1, high=min(k - 1, LARGEST_SET)
         )
-        threshold = SCALE if math.isinf(epsilon) else threshold_for_truth(k, epsilon, size=w)
-        if threshold == 0:
-            hint = "With this epsilon, reports would not depend on the values at all."
-            _checks.reject("epsilon", f"large enough for theta >= 2**-64 at k={k}, w={w}", epsilon, hint)
+        threshold = truth_threshold(k, epsilon, f" at k={k}, w={w}", size=w)
         _checks.set_fields(self, k=k, w=w, epsilon=epsilon, threshold=threshold)
 
     @staticmethod
@@ -302,16 +299,8 @@ class Sets(ReportLaw):
             for value in range(held)
         ]
         total = sum(share)
-        return (
-            ValueLaws(
-                rows=np.array(rows, dtype=np.float64),
-                labels=tuple(range(held)),
-                blanket=np.array([part / total for part in share], dtype=np.float64),
-                weight=float(self.gamma),
-                pairs=((0, 1),),
-                complete=True,
-            ),
-        )
+        blanket = np.array([part / total for part in share], dtype=np.float64)
+        return ValueLaws.of_first(np.array(rows, dtype=np.float64), blanket=blanket, weight=self.gamma)
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return the exact divergence of a value's report distribution from the mean over j = min(people, k) values.

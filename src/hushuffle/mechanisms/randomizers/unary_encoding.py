@@ -257,16 +257,8 @@ class OneHotReports(OneHot, ReportLaw):
         """Return the only class of pairs of values; a report's class states which of three values' bits are set."""
         held = min(self.k, 3)
         bits = np.array(list(product((True, False), repeat=held))).T
-        return (
-            ValueLaws(
-                rows=self._rows(bits),
-                labels=tuple(range(held)),
-                blanket=_chances(bits, self.raised).prod(axis=0),
-                weight=float(self.gamma),
-                pairs=((0, 1),),
-                complete=True,
-            ),
-        )
+        blanket = _chances(bits, self.raised).prod(axis=0)
+        return ValueLaws.of_first(self._rows(bits), blanket=blanket, weight=self.gamma)
 
     def capacity(self, people: int) -> tuple[Decimal, Decimal]:
         """Return the divergence (40 digits) of a value's report distribution from the mean over j = min(people, k).

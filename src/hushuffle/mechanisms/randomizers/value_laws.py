@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from hashlib import blake2b
 from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.float64]
 Permutation = npt.NDArray[np.int64]
 """A permutation of the values: entry x is the image of value x, shape (values,)."""
 
@@ -29,18 +31,25 @@ class ValueLaws:
     mixture of both.
     """
 
-    rows: npt.NDArray[np.float64]
+    rows: Floats
     labels: tuple[int, ...]
-    blanket: npt.NDArray[np.float64]
+    blanket: Floats
     weight: float
     pairs: tuple[tuple[int, int], ...]
     complete: bool = False
     groups: tuple[slice, ...] = (slice(None),)
     also: ValueLaws | None = None
 
+    @classmethod
+    def of_first(cls, rows: Floats, *, blanket: Floats, weight: Fraction) -> tuple[ValueLaws, ...]:
+        """Return the only class of pairs if all pairs are alike: the values 0 and 1, with the rows of 0, 1, ..."""
+        labels = tuple(range(len(rows)))
+        pair = cls(rows=rows, labels=labels, blanket=blanket, weight=float(weight), pairs=((0, 1),), complete=True)
+        return (pair,)
+
 
 def different_pairs(
-    matrix: npt.NDArray[np.float64], *others: npt.NDArray[np.float64], symmetries: Iterable[Permutation] = ()
+    matrix: Floats, *others: Floats, symmetries: Iterable[Permutation] = ()
 ) -> tuple[tuple[int, int], ...]:
     """Return ordered pairs of rows, one from each class of pairs that are equal up to a renaming of reports and rows.
 

@@ -1,16 +1,14 @@
 """Shufflers, which release the people's messages in a random order."""
 
 from hushuffle.mechanisms.shufflers.augmented_shuffle import AugmentedShuffle
-from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.base import NoShuffle, Reveals, Shuffler, UniformShuffle
 from hushuffle.mechanisms.shufflers.blanket_messages import BlanketMessages
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.fakes_per_value import FakesPerValue
-from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
 from hushuffle.mechanisms.shufflers.mallows import MallowsShuffle, sample_mallows
 from hushuffle.mechanisms.shufflers.scrambler import Scrambler
 from hushuffle.mechanisms.shufflers.secure_aggregation import SecureAggregation
-from hushuffle.mechanisms.shufflers.source import Source, Trials
-from hushuffle.mechanisms.shufflers.uniform import NoShuffle, UniformShuffle
+from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source, Trials
 
 __all__ = [
     "AugmentedShuffle",

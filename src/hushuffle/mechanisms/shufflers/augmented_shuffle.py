@@ -14,10 +14,9 @@ import numpy.typing as npt
 from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import Setting, Table
-from hushuffle.mechanisms.shufflers._per_value import MOST, PerValue
+from hushuffle.mechanisms.shufflers.base import MOST, PerValue
 from hushuffle.mechanisms.shufflers.dummy_law import SCALE, DummyLaw
-from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
-from hushuffle.mechanisms.shufflers.source import Source
+from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source
 from hushuffle.model import number
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""`Shuffler`: the base class of shufflers, which release reports and dummies in a random order."""
+"""`Shuffler`: the base class of shufflers, with the uniform shuffle, and the local model without a shuffle."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.errors import Problem
+from hushuffle.mechanisms.settings import Table
 
 if TYPE_CHECKING:
-    from hushuffle.errors import Problem
-    from hushuffle.mechanisms.settings import Table
     from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
-    from hushuffle.mechanisms.shufflers.geometric_dummies import GeometricDummies
-    from hushuffle.mechanisms.shufflers.source import Source
+    from hushuffle.mechanisms.shufflers.source import GeometricDummies, Source
     from hushuffle.randomness import Randomness
+
+Integers = npt.NDArray[np.int64]
 
 
 class Reveals(Enum):
@@ -97,7 +99,7 @@ class Shuffler(_checks.ByName, ABC):
         """Number of the added random bits (`all_coins`) that no adversary knows."""
         return 0
 
-    def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def noisy(self, sums: Integers, *, rng: Randomness) -> Integers:
         """Return sums of reports, shape (k,), with fresh random bits added."""
         del rng
         return sums
@@ -137,7 +139,7 @@ class Shuffler(_checks.ByName, ABC):
         return None
 
     @property
-    def placed(self) -> npt.NDArray[np.int64] | None:
+    def placed(self) -> Integers | None:
         """The dummies, shape (dummies,), if the shuffler has drawn them; None: they are drawn from the blanket."""
         return None
 
@@ -193,13 +195,11 @@ class Shuffler(_checks.ByName, ABC):
         self.check(n=n, values=values)
         return self
 
-    def complete(
-        self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]
-    ) -> npt.NDArray[np.int64]:
+    def complete(self, reports: Integers, *, draw: Callable[[int], Integers]) -> Integers:
         """Return `reports` followed by the dummies; `draw(count)` returns `count` fresh dummies."""
         return np.concatenate([reports, draw(self.dummies)]) if self.dummies else reports
 
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def release(self, messages: Integers, *, rng: Randomness) -> Integers:
         """Return `messages` in released order; `messages` has the n reports followed by the dummies."""
         return messages[rng.permutation(messages.shape[0])]
 
@@ -212,3 +212,93 @@ class Shuffler(_checks.ByName, ABC):
     @abstractmethod
     def describe(self) -> str:
         """Return a short description of the shuffler in plain words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformShuffle(Shuffler):
+    """Releases the reports in a uniformly random order, so that only the counts of reports carry information."""
+
+    reveals = Reveals.MULTISET
+    table = Table(kind="uniform", about="Reports leave in a uniformly random order.", settings={})
+
+    def describe(self) -> str:
+        return "a shuffler releases the reports in a uniformly random order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoShuffle(Shuffler):
+    """Releases the reports in the senders' order, as in the local model."""
+
+    reveals = Reveals.SENDERS
+    table = Table(kind="none", about="Reports leave in the order of their senders.", settings={})
+
+    def release(self, messages: Integers, *, rng: Randomness) -> Integers:  # noqa: ARG002
+        return messages.copy()
+
+    def describe(self) -> str:
+        return "the reports stay linked to their senders (no shuffler)"
+
+
+MOST = 1 << 31
+"""Largest average number of dummies in a release."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerValue(Shuffler):
+    """A shuffler that adds dummies to the reports; it draws their number independently for each of the k values.
+
+    `people` and `values` are the numbers n and k of the protocol. `counts`: the drawn numbers of dummies, shape (k,).
+    """
+
+    people: int | None = field(default=None, init=False, repr=False)
+    values: int | None = field(default=None, init=False, repr=False)
+    counts: Integers | None = field(default=None, init=False, repr=False, compare=False)
+    reveals = Reveals.MULTISET
+
+    def problems(self, *, truthful: bool, n: int | None, k: int | None) -> Iterator[Problem]:
+        del n, k
+        if not truthful and self.table is not None:
+            hint = 'With noise, use kind = "blanket-messages".'
+            rule = 'needs true reports: [randomizer] kind = "randomized-response", epsilon = "inf"'
+            yield Problem(key="shuffler.kind", rule=rule, value=f'"{self.table.kind}"', hint=hint)
+
+    def fitted(self, *, n: int, values: int) -> Shuffler:
+        self.check(n=n, values=values)
+        shuffler = self._with(people=n, values=values)
+        if shuffler.expected_dummies > MOST:
+            _checks.reject("p", f"at most {MOST:,} dummies on average", f"<{shuffler.expected_dummies:,.0f}>")
+        return shuffler
+
+    @property
+    def dummies(self) -> int:
+        if self.counts is None:
+            _checks.unsupported(
+                "This calculation needs uniformly random dummies, but this shuffler draws a separate number of dummies "
+                "for each value."
+            )
+        return int(self.counts.sum())
+
+    @property
+    def expected_dummies(self) -> float:
+        return self.known(self.values) * self.sources[0].law.mean
+
+    def drawn(self, rng: Randomness) -> Shuffler:
+        return self._with(counts=self.sources[0].law.draws(self.known(self.values), rng))
+
+    @property
+    def placed(self) -> Integers | None:
+        return None if self.counts is None else np.repeat(np.arange(self.counts.size), self.counts)
+
+    def complete(self, reports: Integers, *, draw: Callable[[int], Integers]) -> Integers:
+        del draw
+        placed = self.placed
+        assert placed is not None, "dummies are drawn before"
+        return np.concatenate([reports, placed])
+
+    def known(self, number: int | None) -> int:
+        """Return `number`, n or k of the protocol; refuse a shuffler without a protocol."""
+        if number is None:
+            _checks.unsupported(
+                "The number of dummies depends on n and k. Use the `shuffler` of a `Protocol`, which knows both."
+            )
+        return number

@@ -12,7 +12,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import Setting, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
-from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, DummyLaw, binomial_dummies
+from hushuffle.mechanisms.shufflers.dummy_law import LARGEST, binomial_dummies
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 MOST_TRIALS = 10_000
@@ -62,6 +62,7 @@ class BlanketMessages(Shuffler):
     honest: float = 1.0
     people: int | None = field(default=None, init=False, repr=False)
     number: int | None = field(default=None, init=False, repr=False)
+    reveals = Reveals.MULTISET
     table = Table(
         kind="blanket-messages",
         about="Clients send blanket messages in addition; all messages leave in a uniformly random order.",
@@ -107,10 +108,6 @@ class BlanketMessages(Shuffler):
         return self._with(people=n)
 
     @property
-    def reveals(self) -> Reveals:
-        return Reveals.MULTISET
-
-    @property
     def sources(self) -> tuple[Source, ...]:
         number, p = (self.coins, self.p) if self.number is None else (self.number, 1.0)
         return (Source(count=Trials(number=number, p=p), from_people=True),)
@@ -152,14 +149,10 @@ class BlanketMessages(Shuffler):
         return self.people * self.trials
 
     @property
-    def _whole(self) -> DummyLaw:
-        return binomial_dummies(self.coins, self.p)
-
-    @property
     def dummies(self) -> int:
         if self.number is not None:
             return self.number
-        law = self._whole
+        law = binomial_dummies(self.coins, self.p)
         if law.numbers.size > 1:
             _checks.unsupported(
                 f"This needs a fixed number of dummies, but the shuffler draws it {law.words}. Fix it with "

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from hushuffle import _checks
 from hushuffle.errors import Problem
 from hushuffle.mechanisms.settings import Setting, Table
-from hushuffle.mechanisms.shufflers._per_value import MOST, PerValue
-from hushuffle.mechanisms.shufflers.base import Shuffler
+from hushuffle.mechanisms.shufflers.base import MOST, PerValue, Shuffler
 from hushuffle.mechanisms.shufflers.blanket_messages import (
     HONEST,
     honest_people,
@@ -81,8 +80,7 @@ class FakesPerValue(PerValue):
                 yield Problem(key="shuffler.p", rule=rule, value=f"{self.p:g}")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", _checks.probability("p", self.p))
-        object.__setattr__(self, "honest", _checks.probability("honest", self.honest))
+        _checks.set_fields(self, p=_checks.probability("p", self.p), honest=_checks.probability("honest", self.honest))
 
     def check(self, *, n: int, values: int) -> None:
         """Raise an error if the table of the distribution of fake reports is too large for the number of people."""

@@ -100,9 +100,8 @@ class MallowsShuffle(Shuffler):
     distance: Distance = "kendall"
 
     def __init__(self, *, reference: npt.ArrayLike, theta: float, distance: Distance = "kendall") -> None:
-        object.__setattr__(self, "reference", _order(reference))
-        object.__setattr__(self, "theta", dispersion(theta))
-        object.__setattr__(self, "distance", checked_distance(distance))
+        order, level = _order(reference), dispersion(theta)
+        _checks.set_fields(self, reference=order, theta=level, distance=checked_distance(distance))
 
     @property
     def reveals(self) -> Reveals:

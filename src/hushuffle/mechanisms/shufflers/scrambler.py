@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.settings import Setting, Table
-from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.dummy_law import DummyLaw
 from hushuffle.mechanisms.shufflers.source import Source
 
@@ -98,9 +97,7 @@ class Scrambler(Shuffler):
             rule = f"at most (T - 1) n = {(values - 1) * n} under a cap of n"
             _checks.reject("dummies", rule, self.dummies, "A larger number exceeds the cap.")
 
-    def complete(
-        self, reports: npt.NDArray[np.int64], *, draw: Callable[[int], npt.NDArray[np.int64]]
-    ) -> npt.NDArray[np.int64]:
+    def complete(self, reports: Integers, *, draw: Callable[[int], Integers]) -> Integers:
         """Return `reports` followed by the dummies; with a cap, each report must be a single number."""
         if self.cap is None:
             return super().complete(reports, draw=draw)
@@ -125,7 +122,7 @@ class Scrambler(Shuffler):
         return f"Scrambler(dummies={self._dummies}{'' if self.cap is None else f', cap={self.cap}'})"
 
 
-def _arrivals(messages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _arrivals(messages: Integers) -> Integers:
     """Return for each message the number of equal earlier messages, shape (n,).
 
     >>> _arrivals(np.array([3, 1, 3, 3])).tolist()

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from hushuffle import _checks
 from hushuffle.mechanisms.settings import Setting, Table
-from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
+from hushuffle.mechanisms.shufflers.base import Integers, Reveals, Shuffler
 from hushuffle.mechanisms.shufflers.source import Source, Trials
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ class SecureAggregation(Shuffler):
     coins: int = 0
     servers: int = 2
     honest: int = 1
+    reveals = Reveals.SUMS
     table = Table(
         kind="secure-aggregation",
         about="The servers release only sums over all reports: of one-hot encodings, or of reports of a single number.",
@@ -95,7 +95,7 @@ class SecureAggregation(Shuffler):
         """Number of the random bits in each sum that honest servers keep secret."""
         return self.coins * self.honest
 
-    def noisy(self, sums: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def noisy(self, sums: Integers, *, rng: Randomness) -> Integers:
         heads = np.zeros(sums.size, dtype=np.int64)
         whole, left = divmod(self.all_coins, 64)
         for place in range(whole + (left > 0)):
@@ -103,11 +103,7 @@ class SecureAggregation(Shuffler):
             heads += np.bitwise_count(rng.words(sums.size) & thrown)
         return sums + heads
 
-    @property
-    def reveals(self) -> Reveals:
-        return Reveals.SUMS
-
-    def release(self, messages: npt.NDArray[np.int64], *, rng: Randomness) -> npt.NDArray[np.int64]:
+    def release(self, messages: Integers, *, rng: Randomness) -> Integers:
         """Raise an error, since secure aggregation releases no message.
 
         Raises:

@@ -50,19 +50,13 @@ class ComputeNode(Node):
         self._rng = secure() if rng is None else rng
         steps = range(1, len(document.steps) + 1) if self._task.rounds else (place[0],)
         self._merged: dict[int, Floats] = {step: self._task.empty(step) for step in steps}
-        self._intakes = {
-            step: Intake(
-                document,
-                step,
-                identity.name,
-                key=key,
-                check=partial(self._task.check, step, place[1]),
-                merge=partial(self._merge, step),
-                sample=self._task.sample(step, place[1]),
-                journal=journal,
+        self._intakes: dict[int, Intake] = {}
+        for step in steps:
+            check, merge = partial(self._task.check, step, place[1]), partial(self._merge, step)
+            sample = self._task.sample(step, place[1])
+            self._intakes[step] = Intake(
+                document, step, identity.name, key=key, check=check, merge=merge, sample=sample, journal=journal
             )
-            for step in steps
-        }
         senders = frozenset[str]().union(*(one.senders for one in self._intakes.values()))
         super().__init__(document, identity, journal, where=where, peers=senders, state=state)
         self._batches, self._told = self.kept(".batches"), self.kept_at(".told")

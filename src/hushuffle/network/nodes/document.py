@@ -80,7 +80,7 @@ class Step(DocumentPart):
     dummies: Annotated[int, Field(ge=0)] = 0
     capped: bool = False
     min_batch: Annotated[int, Field(ge=1)] = 1
-    """Fewest sources of a released batch, for which the guarantee holds; all places of a holder count once."""
+    """The fewest sources in a batch that may be released; the guarantee is for this number. A holder is one source."""
     only_on_purpose: bool = False
     """Whether a redirected message that reaches its own target carries no data either (see `TargetSampling.sample`)."""
     batches: Annotated[tuple[Batch, ...], Field(min_length=1)]

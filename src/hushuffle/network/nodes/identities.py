@@ -69,13 +69,8 @@ class Identity:
 
 def read_identity(name: str, *, certificate: Path, authority: Path, key: str, address: str | None = None) -> Identity:
     """Read an identity from files; `key` is a path, or "env:NAME" for an environment variable with the PEM text."""
-    return Identity(
-        name=name,
-        certificate=text_in(certificate, "ascii"),
-        authority=text_in(authority, "ascii"),
-        key=text_of_secret(key),
-        address=address,
-    )
+    own, signer = text_in(certificate, "ascii"), text_in(authority, "ascii")
+    return Identity(name=name, certificate=own, authority=signer, key=text_of_secret(key), address=address)
 
 
 def peer_name(connection: Any) -> str:
@@ -144,13 +139,8 @@ class Authority:
         builder = builder.add_extension(filling, critical=False)
         both = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         certificate = builder.add_extension(both, critical=False).sign(self._key, None)
-        return Identity(
-            name=name,
-            certificate=certificate.public_bytes(Encoding.PEM).decode(),
-            authority=self.certificate,
-            key=_pem(key),
-            address=address,
-        )
+        own = certificate.public_bytes(Encoding.PEM).decode()
+        return Identity(name=name, certificate=own, authority=self.certificate, key=_pem(key), address=address)
 
     def _builder(self, subject: x509.Name, key: Ed25519PrivateKey, shift: dt.timedelta) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC) + shift

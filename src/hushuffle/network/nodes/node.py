@@ -100,15 +100,9 @@ class Node:
         assert self._where is not None
         document = self._document
         context = self._identity.server()  # an unusable certificate must raise before anything is sent
+        layout, patience = document.layout, document.patience
         task = asyncio.create_task(
-            listen(
-                self._where,
-                context,
-                self._handle,
-                layout=document.layout,
-                patience=document.patience,
-                journal=self._journal,
-            )
+            listen(self._where, context, self._handle, layout=layout, patience=patience, journal=self._journal)
         )
         try:
             yield
@@ -169,16 +163,9 @@ class Node:
 
     async def _connect(self, name: str, *, until: float | None = None, stop: asyncio.Event | None = None) -> Connection:
         """Return a connection to another node; retry until loop time `until`, by default for `patience` seconds."""
-        document = self._document
-        return await connect(
-            name,
-            document.servers[name].place,
-            self._identity,
-            layout=document.layout,
-            patience=document.patience,
-            until=asyncio.get_running_loop().time() + document.patience if until is None else until,
-            stop=stop,
-        )
+        place, layout, patience = self._document.servers[name].place, self._document.layout, self._document.patience
+        until = asyncio.get_running_loop().time() + patience if until is None else until
+        return await connect(name, place, self._identity, layout=layout, patience=patience, until=until, stop=stop)
 
     async def _report(self, contents: list[bytes], *, number: int = 0) -> None:
         """Send the node's numbers to the result, sealed, and count the messages; `number` identifies the report."""
@@ -236,13 +223,9 @@ def check_key(document: RunDocument, identity: Identity, key: SealKey, *, part: 
 
 async def health(document: RunDocument, identity: Identity) -> dict[str, Any]:
     """Query a node under its own name, and return its state and counters."""
+    place, now = document.servers[identity.name].place, asyncio.get_running_loop().time()
     connection = await connect(
-        identity.name,
-        document.servers[identity.name].place,
-        identity,
-        layout=document.layout,
-        patience=document.patience,
-        until=asyncio.get_running_loop().time(),
+        identity.name, place, identity, layout=document.layout, patience=document.patience, until=now
     )
     try:
         await connection.send(Control(Kind.HEALTH))

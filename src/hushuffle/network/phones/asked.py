@@ -41,13 +41,9 @@ def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -
     if not isinstance(query, AggregateQuery):
         refuse_task(f'phones do not answer queries with kind = "{query.kind}"')
     task, ranges = query.task(), query.ranges or {}
-    return Asked(
-        columns=_columns(query.categories()),
-        values=tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values),
-        per_person=query.per_person,
-        sets=task.grouping_sets,
-        task=task,
-    )
+    columns, sets = _columns(query.categories()), task.grouping_sets
+    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values)
+    return Asked(columns=columns, values=values, per_person=query.per_person, sets=sets, task=task)
 
 
 def _points(query: KMeansQuery, centroids: Sequence[Sequence[float]]) -> Asked:

@@ -85,11 +85,8 @@ class Came(DocumentPart):
     def by(self, place: Place, task: bytes, step: int, nonce: str) -> bool:
         """Return whether this receiver signed this state, for the query with this nonce."""
         matches = (self.task, self.step, self.nonce) == (task.hex(), step, nonce)
-        return (
-            matches
-            and bool(_HEX.fullmatch(self.signature))
-            and signed_by(place, self._text, bytes.fromhex(self.signature))
-        )
+        signed = matches and _HEX.fullmatch(self.signature) is not None
+        return signed and signed_by(place, self._text, bytes.fromhex(self.signature))
 
 
 class Head(DocumentPart):
@@ -109,6 +106,11 @@ class Head(DocumentPart):
     digest: Key
     trail: tuple[Link, ...] = ()
     closed: bool = False
+
+    @property
+    def place(self) -> int:
+        """The number under which a receiver stores the batch: 0 for the head that closes a step."""
+        return 0 if self.closed else self.batch
 
     @property
     def sources(self) -> int:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from hushuffle._checks import fail
 from hushuffle.errors import Problem, SpecificationError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.phones.keys import CODES, keys_of_steps, place_of, public_of, role_named
@@ -86,7 +86,7 @@ def prepare_task(
     keys = hosts.parent / wanted.keys
     services = _services(wanted, keys, task_steps=task_steps, steps=len(steps), targets=query.targets, chain=chain)
     document = draw_task(specification, wanted.people, services, start=start or dt.datetime.now(dt.UTC) + AHEAD)
-    try:
+    with failing(f"{out} cannot be written"):
         if out.exists() and any(out.iterdir()):
             fail(f"{out} exists, and is not empty: give a new folder.")
         out.mkdir(parents=True, exist_ok=True)
@@ -99,17 +99,10 @@ def prepare_task(
             else:
                 table = settings_of(name, listen=listen, gateway=gateway, tls=tls)
                 (out / f"{name}.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
-    except OSError as error:
-        fail(f"{out} cannot be written: {cause(error)}.")
     place = "{0}/{0}.toml" if bundle else "{0}.toml"
     commands = tuple("hushuffle node start " + place.format(name) for name in names)
-    return PreparedTask(
-        document=out / TASK,
-        id=document.id.hex(),
-        start=document.start,
-        commands=commands,
-        promise=tuple(_promise(document)),
-    )
+    number, promise = document.id.hex(), tuple(_promise(document))
+    return PreparedTask(document=out / TASK, id=number, start=document.start, commands=commands, promise=promise)
 
 
 def _promise(document: TaskDocument) -> Iterator[str]:

@@ -20,7 +20,7 @@ from aiohttp import web
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import write_private
 from hushuffle.network.phones.formats import Invitation, is_proof, name_in
 from hushuffle.network.phones.keys import CODES
@@ -52,12 +52,10 @@ def write_codes(count: int, folder: Path) -> tuple[Path, Path]:
     if secret.exists() or public.exists():
         fail(f"{folder} has codes already, which are never overwritten. Give another folder.")
     codes, halves = make_codes(count)
-    try:
+    with failing(f"{folder} cannot be written"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(secret, "".join(f"{code}\n" for code in codes).encode())
         public.write_text("".join(f"{half}\n" for half in sorted(halves)), encoding="ascii")
-    except OSError as error:
-        fail(f"{folder} cannot be written: {cause(error)}.")
     return secret, public
 
 

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
 from hushuffle.network.phones.oblivious_http import GatewayKey
@@ -72,10 +72,8 @@ class ServiceKeys:
     @property
     def text(self) -> str:
         """The secret keys as text, for a file that only its owner can read."""
-        table: dict[str, Any] = {
-            "seal": self.seal.private_bytes_raw().hex(),
-            "sign": self.sign.private_bytes_raw().hex(),
-        }
+        seal, sign = self.seal.private_bytes_raw(), self.sign.private_bytes_raw()
+        table: dict[str, Any] = {"seal": seal.hex(), "sign": sign.hex()}
         if self.tokens:
             table["tokens"] = [one.pem for one in self.tokens]
         return json.dumps(table, indent=1) + "\n"
@@ -94,12 +92,10 @@ class ServiceKeys:
         for path in (secret, public):
             if path.exists():
                 fail(f"{path} exists, and keys are never overwritten. Give another name or folder.")
-        try:
+        with failing(f"{folder} cannot be written"):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(secret, self.text.encode())
             public.write_text(json.dumps(self.public, indent=1) + "\n", encoding="ascii")
-        except OSError as error:
-            fail(f"{folder} cannot be written: {cause(error)}.")
         return secret, public
 
 

@@ -62,20 +62,6 @@ class GatewayKey:
     def generate(cls, number: int = 1) -> GatewayKey:
         return cls(private=secrets.token_bytes(32), number=number)
 
-    @classmethod
-    def of(cls, text: str, number: int = 1) -> GatewayKey:
-        """Return the key whose 32 secret bytes are given in 64 hexadecimal digits."""
-        try:
-            private = bytes.fromhex(text.strip())
-        except (ValueError, AttributeError):
-            private = b""  # `__post_init__` refuses it
-        return cls(private=private, number=number)
-
-    @property
-    def text(self) -> str:
-        """The 32 secret bytes of the key in hexadecimal digits, for a file that only its owner can read."""
-        return self.private.hex()
-
     @property
     def config(self) -> bytes:
         """The key configuration, 45 bytes; a list of type application/ohttp-keys has its length in front, 2 bytes."""

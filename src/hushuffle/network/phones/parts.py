@@ -20,8 +20,7 @@ from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import DocumentPart, refuse_field, utc_text
 from hushuffle.network.nodes.result import scale_of
 from hushuffle.network.phones.batches import Head, Link, check_trail
-from hushuffle.network.phones.promise import TaskPromise
-from hushuffle.network.phones.rounds import NEXT
+from hushuffle.network.phones.promise import NEXT, TaskPromise
 from hushuffle.network.phones.task import TaskDocument, canonical
 from hushuffle.queries.query import Floats
 

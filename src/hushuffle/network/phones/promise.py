@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,21 @@ from hushuffle._checks import fail
 from hushuffle.network.check import Promise, in_words
 from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones.asked import asked_of
-from hushuffle.network.phones.rounds import first_round, longest_growth, next_task, other_round
-from hushuffle.network.phones.task import MOST, Figures, Issuer, Place, Step, TaskDocument, refuse_task
+from hushuffle.network.phones.task import MOST, Figures, Issuer, Place, Round, Step, TaskDocument, refuse_task
 from hushuffle.plans import Cluster, Plan
 from hushuffle.queries import PlanSpecification, parse_plan
+from hushuffle.queries.k_means import KMeans
 from hushuffle.queries.query import Task
 from hushuffle.queries.specification import Network
+
+ITERATIONS: Final = KMeans.answers
+"""Key of the list of iterations in a result."""
+NEXT: Final = "next_start"
+"""Key of the start time of the next iteration in a result."""
+_NUMBER: Final = 25
+"""Largest number of characters of a number in JSON, with its comma."""
+_NAMES: Final = 200
+"""Additional characters in a later iteration's document: the ids of the first and of the previous iteration."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +106,7 @@ def draw_task(
     `centroids`: the start centroids of k-means; by default those of the plan's public draw.
     """
     steps, answerable = questions(specification, people, centroids), asked_of(specification.query, centroids)
-    count = together(specification, len(steps))
+    count, iteration = together(specification, len(steps)), _iteration(specification, answerable.task)
     network, delta = specification.network or Network(), specification.targets.delta
     epsilon, issuer = _figures(specification.plan(people), delta)
     common: dict[str, Any] = {
@@ -106,35 +116,39 @@ def draw_task(
         "per_person": answerable.per_person,
         "columns": answerable.columns,
         "values": answerable.values,
-        "round": first_round(specification, answerable.task, services.token_keys),
+        "round": None if iteration is None else Round(number=1, keys=services.token_keys, **iteration),
         "relay": services.relay,
         "chain": services.chain,
         "issuer": services.issuer,
         "result": services.result,
-        "message": network.message,
         "start": utc_text(start or dt.datetime.now(dt.UTC)),
-        "collect": network.collect,
-        "patience": network.patience,
-        "least": network.least,
+        **network.shared(),
     }
     record = max(4 * len(step["columns"]) for step in steps) + 8 * len(answerable.values)
     fitted = record + _AROUND + 48 * len(services.chain)
     if network.message < fitted:
         refuse_task(f"a message must have {fitted:,} bytes or more: raise network.message from {network.message:,}")
     parts = zip(steps[:count], services.targets, services.token_keys[:count], strict=True)
-    document = TaskDocument(
-        **common,
-        steps=tuple(
-            Step(**step, targets=targets, token_key=token, ticket_key=ticket)
-            for step, targets, (token, ticket) in parts
-        ),
+    drawn = tuple(
+        Step(**step, targets=targets, token_key=token, ticket_key=ticket) for step, targets, (token, ticket) in parts
     )
-    size = len(document.content) + longest_growth(document)
+    document = TaskDocument(**common, steps=drawn)
+    numbers = [] if document.round is None else [one for centroid in document.round.centroids for one in centroid]
+    later = _NAMES + sum(_NUMBER - len(repr(number)) for number in numbers) if numbers else 0
+    size = len(document.content) + later
     if size > MOST:
         fewer = "partitions" if document.round is None else "centroids, columns or iterations"
         fail(f"the task document has {size:,} bytes, but at most {MOST:,} are allowed: choose fewer {fewer}.")
     check_task(document)
     return document
+
+
+def _iteration(specification: PlanSpecification, task: Task) -> dict[str, Any] | None:
+    """Return the fields of a query's iteration that its plan determines; None for a query without iterations."""
+    shared = specification.query.iteration
+    if shared is None or task.start is None:
+        return None
+    return {**shared, "centroids": tuple(map(tuple, task.start.tolist()))}
 
 
 def _figures(plan: Plan, delta: float) -> tuple[float, float]:
@@ -172,7 +186,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
     if together(specification, len(steps)) != len(document.steps):
         _refuse(f"the plan has {len(steps)} steps, but the document has {len(document.steps)}")
     if document.round is not None:
-        different = other_round(document.round, specification, answerable.task)
+        different = _other_fields(document.round, specification, answerable.task)
         if different:
             _refuse(f"{', '.join(different)} of the iteration differ from the plan")
         steps = steps[document.round.number - 1 :][:1]
@@ -185,11 +199,8 @@ def check_task(document: TaskDocument) -> TaskPromise:
         if different or len(step.targets) != answerable.task.targets:
             names = ", ".join(different) or "targets"
             _refuse(f"{names} of the step {step.name!r} differ from the plan")
-    if (document.per_person, document.columns, document.values) != (
-        answerable.per_person,
-        answerable.columns,
-        answerable.values,
-    ):
+    planned = answerable.per_person, answerable.columns, answerable.values
+    if (document.per_person, document.columns, document.values) != planned:
         _refuse("per_person, columns or values differ from the plan")
     promise = TaskPromise(specification=specification, task=answerable.task, plan=specification.plan(document.people))
     figures, delta = document.figures, specification.targets.delta
@@ -204,13 +215,48 @@ def check_task(document: TaskDocument) -> TaskPromise:
     return promise
 
 
+def _other_fields(iteration: Round, specification: PlanSpecification, task: Task) -> list[str]:
+    """Return the names of the fields of an iteration that differ from its plan; ["rounds"] if the plan has none.
+
+    With scaled values, the first iteration must start from the plan's public centroids.
+    """
+    planned, fields = _iteration(specification, task), iteration.model_dump()
+    if planned is None:
+        return ["rounds"]
+    wrong = [name for name, value in planned.items() if fields[name] != value]
+    if not iteration.later and iteration.scaled and specification.query.task() != task:
+        wrong.append("centroids")
+    return wrong
+
+
 def after(document: TaskDocument, result: Mapping[str, Any]) -> TaskDocument | None:
-    """Return the document of the next iteration after a published result; None if there is no next iteration."""
+    """Return the document of the next iteration after a published result; None if there is no next iteration.
+
+    Every service derives the same document.
+    """
     iteration = document.round
     if iteration is None or iteration.number == iteration.rounds or "failed" in result:
         return None
     specification = parse_plan(document.plan, file="the plan in the task document")
-    return next_task(document, result, steps=questions(specification, document.people, iteration.centroids))
+    steps = questions(specification, document.people, iteration.centroids)
+    try:
+        (answer,) = result[ITERATIONS]
+        (token, ticket), step = iteration.keys[iteration.number], steps[iteration.number]
+        following = {
+            "number": iteration.number + 1,
+            "run": iteration.run or document.id.hex(),
+            "former": document.id.hex(),
+            "centroids": tuple(tuple(float(number) for number in centroid) for centroid in answer["centroids"]),
+        }
+        changes = {
+            "number": hashlib.sha256(b"hushuffle next 1|" + document.id).hexdigest()[:32],
+            "start": result[NEXT],
+            "round": iteration.model_dump() | following,
+            "steps": [{**document.steps[0].model_dump(), **step, "token_key": token, "ticket_key": ticket}],
+        }
+        return TaskDocument.model_validate(document.model_dump() | changes)
+    except (LookupError, TypeError, ValueError):
+        fail("the result of this iteration cannot start another iteration.")
 
 
 def _refuse(why: str) -> NoReturn:

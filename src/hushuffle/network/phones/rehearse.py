@@ -8,7 +8,6 @@ import datetime as dt
 import json
 import signal
 import socket
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,10 +17,10 @@ from typing import Any, Final
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
-from hushuffle._checks import fail
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private, write_whole
 from hushuffle.model import Progress
+from hushuffle.network import processes
 from hushuffle.network.nodes.result import RunFailedError, run_failed
 from hushuffle.network.phones.asked import asked_of
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
@@ -29,6 +28,7 @@ from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
 from hushuffle.network.phones.issuer import make_codes
 from hushuffle.network.phones.keys import CODES, ServiceKeys, keys_of_steps, place_of, role_named
 from hushuffle.network.phones.promise import (
+    ITERATIONS,
     Centroids,
     Services,
     after,
@@ -38,7 +38,6 @@ from hushuffle.network.phones.promise import (
     questions,
     together,
 )
-from hushuffle.network.phones.rounds import ITERATIONS
 from hushuffle.network.phones.service import FORGET
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
 from hushuffle.network.watcher import watched
@@ -124,15 +123,9 @@ class Rehearsal:
 
     async def start(self, name: str, group: int = 0) -> None:
         """Start a service, whose output is appended to its log file."""
-        with (self.folder / name / "log").open("ab") as log:
-            self.running[name] = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "hushuffle", "node", "start", str(self.folder / name / f"{name}.toml")),
-                pass_fds=[self.sockets[name].fileno()],
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                process_group=group,
-            )
+        place = self.folder / name
+        sockets = [self.sockets[name]]
+        self.running[name] = await processes.start(place / f"{name}.toml", sockets, place / "log", group)
 
     async def ready(self) -> None:
         """Wait until all services answer; raise RunFailedError if a service has ended, or is too late."""
@@ -244,10 +237,8 @@ def rehearse(
     plan = specification.plan(records.n)
     seed = specification.run.seed
     rng: Randomness = reproducible(seed) if isinstance(seed, int) else secure()
-    try:
+    with failing(f"{out} cannot be written"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        fail(f"{out} cannot be written: {cause(error)}.")
     tell("making keys", 0.02)
     with contextlib.ExitStack() as clean:
         place = Path(clean.enter_context(tempfile.TemporaryDirectory(prefix="hushuffle-phones-")))
@@ -266,14 +257,10 @@ def rehearse(
         result = asyncio.run(run.run())
     if "failed" in result:
         run_failed(f"the task ended without a result. {result['failed']}")
-    for path, content in (
-        (out / TASK, rehearsal.document.content),
-        (out / RESULT_FILE, json.dumps(result, indent=1).encode() + b"\n"),
-    ):
-        try:
-            write_whole(path, content)
-        except OSError as error:
-            fail(f"{path} cannot be written: {cause(error)}.")
+    contents = {TASK: rehearsal.document.content, RESULT_FILE: json.dumps(result, indent=1).encode() + b"\n"}
+    for name, content in contents.items():
+        with failing(f"{out / name} cannot be written"):
+            write_whole(out / name, content)
     tell("done", 1.0)
     return PhoneRun(
         document=rehearsal.document,

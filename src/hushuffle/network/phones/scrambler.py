@@ -9,25 +9,14 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from aiohttp import ClientSession, web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import (
-    Came,
-    Head,
-    Link,
-    check_trail,
-    head_of,
-    held_back,
-    last_sizes,
-    messages_of,
-    pack,
-    receipt,
-)
+from hushuffle.network.phones.batches import Came, Head, Link, head_of, held_back, last_sizes, pack, receipt
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.oblivious_http import decode_request, encode_response
 from hushuffle.network.phones.onions import ONCE, Onions, by_target
@@ -61,9 +50,9 @@ class Gathering:
     """Whether the disk has recorded that the step has no more batches."""
     older: bool = False
     """Whether receivers have more batches than this scrambler has recorded: its state is older, so nothing is sent."""
-    asked: asyncio.Event
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all receivers have reported their batches; nothing is sent before."""
-    releasing: asyncio.Lock
+    releasing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Scrambler(Service):
@@ -319,35 +308,16 @@ class Scrambler(Service):
         hop = self._hop(document)
         if hop == 0:
             raise Refused(403, "not from here")
-        most = max(step.batch + hop * step.dummies for step in document.steps) * document.at(hop)
-        head, body = await self.batch(request, document, [document.chain[hop - 1]], most, "not a batch")
-        try:
-            messages = messages_of(body, head, size=document.at(hop))
-            if not head.closed:
-                check_trail(document, head, hops=hop)
-        except DataError as error:
-            self.meter.event("refused", reason=str(error))
-            raise Refused(400, "not a batch") from None
-        place = 0 if head.closed else head.batch
+        head, body, messages = await self.messages(request, document, hops=hop, size=document.at(hop))
         # Batches of a step are opened one after the other: each is recorded before the next one is opened.
         async with self._passing.setdefault((document.id, head.step), asyncio.Lock()):
-            answer = await self._answered_before(document.id, head, place, body)
+            answer = await self.answer_before(document, head, body)
             if answer is None:
-                answer = await self._pass_on(task, hop, head, place, messages, body)
+                answer = await self._pass_on(task, hop, head, messages, body)
         return web.Response(body=answer, content_type="application/octet-stream")
 
-    async def _answered_before(self, task: bytes, head: Head, place: int, body: bytes) -> bytes | None:
-        query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
-        stored = await self.store.do(lambda db: db.execute(query, (task, head.step, place)).fetchone())
-        if stored is None:
-            return None
-        if stored[0] != hashlib.sha256(body).digest():
-            raise Refused(409, "another batch")
-        self.meter.count("repeated")
-        return bytes(stored[1])
-
-    async def _pass_on(self, task: Task, hop: int, head: Head, place: int, messages: list[bytes], body: bytes) -> bytes:
-        document, last = task.document, head.trail[-1] if head.trail else None
+    async def _pass_on(self, task: Task, hop: int, head: Head, messages: list[bytes], body: bytes) -> bytes:
+        document, place, last = task.document, head.place, head.trail[-1] if head.trail else None
         if not head.closed and (last is None or last.sent != len(messages)):
             self.meter.event("refused", reason="a batch has other messages than its sender declares")
             raise Refused(400, "not a batch")
@@ -457,15 +427,7 @@ def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
     rows = db.execute("SELECT batch, sources FROM released WHERE task = ? AND step = ?", key).fetchall()
     sources, batches = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
     closed = any(batch == 0 for batch, _ in rows)
-    return Gathering(
-        waiting=waiting,
-        batches=batches,
-        sources=sources,
-        ending=closed,
-        closed=closed,
-        asked=asyncio.Event(),
-        releasing=asyncio.Lock(),
-    )
+    return Gathering(waiting=waiting, batches=batches, sources=sources, ending=closed, closed=closed)
 
 
 def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dict[str, bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
@@ -16,7 +17,17 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from hushuffle._checks import fail
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.network.nodes.document import utc_text
-from hushuffle.network.phones.batches import AROUND, FIRST, Came, Head, receipted, rest_of_head, signed_head
+from hushuffle.network.phones.batches import (
+    AROUND,
+    FIRST,
+    Came,
+    Head,
+    check_trail,
+    messages_of,
+    receipted,
+    rest_of_head,
+    signed_head,
+)
 from hushuffle.network.phones.keys import ServiceKeys
 from hushuffle.network.phones.links import why_not
 from hushuffle.network.phones.meter import Meter
@@ -148,14 +159,8 @@ class Service:
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[self._answered], client_max_size=1 << 40)  # `content` checks the size first
-        app.add_routes(
-            [
-                web.get("/health", self._health),
-                web.get("/metrics", self._metrics),
-                web.get("/tasks/{task}", self._document),
-                *self.routes(),
-            ]
-        )
+        common = {"/health": self._health, "/metrics": self._metrics, "/tasks/{task}": self._document}
+        app.add_routes([*(web.get(path, answer) for path, answer in common.items()), *self.routes()])
         app.on_startup.append(self._start)
         app.on_cleanup.append(self._end)
         return app
@@ -328,9 +333,8 @@ class Service:
             return response
         self.meter.count("requests", "refused")
         self.meter.count("refused", reason)
-        return web.Response(
-            status=status, text=reason + "\n", headers={"Connection": "close"} if status == 408 else None
-        )
+        headers = {"Connection": "close"} if status == 408 else None
+        return web.Response(status=status, text=reason + "\n", headers=headers)
 
     async def _health(self, _: web.Request) -> web.Response:
         about: dict[str, Any] = {"service": self.name, "role": self.role, "state": "ready", "tasks": len(self.tasks)}
@@ -402,6 +406,38 @@ class Service:
         except asyncio.IncompleteReadError:
             pass
         raise Refused(400, word)
+
+    async def messages(
+        self, request: web.Request, document: TaskDocument, *, hops: int, size: int, step: int | None = None
+    ) -> tuple[Head, bytes, list[bytes]]:
+        """Return head, content and messages of a batch that has passed `hops` scramblers, for `step` or for any step.
+
+        `size`: bytes of each message.
+        """
+        most = max(step.batch + hops * step.dummies for step in document.steps) * size
+        head, body = await self.batch(request, document, [document.chain[hops - 1]], most, "not a batch")
+        try:
+            messages = messages_of(body, head, size=size)
+            if step not in (None, head.step):
+                raise Refused(400, "another step")
+            if not head.closed:
+                check_trail(document, head, hops=hops)
+        except DataError as error:
+            self.meter.event("refused", reason=str(error))
+            raise Refused(400, "not a batch") from None
+        return head, body, messages
+
+    async def answer_before(self, document: TaskDocument, head: Head, body: bytes) -> bytes | None:
+        """Return the stored answer to a batch that arrived before; refuse another batch with the same number."""
+        query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
+        row = (document.id, head.step, head.place)
+        stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        if stored is None:
+            return None
+        if stored[0] != hashlib.sha256(body).digest():
+            raise Refused(409, "another batch")
+        self.meter.count("repeated")
+        return bytes(stored[1])
 
     def session(self, *, most: int = 100) -> ClientSession:
         """Return a session for connections to other services; its connections stay open."""

@@ -56,9 +56,8 @@ class ServiceSettings(File):
     def problems(cls, raw: Mapping[str, Any]) -> Iterator[Problem]:
         role = raw.get("role")
         if role == "relay" and "gateway" not in raw:
-            yield Problem(
-                key="gateway", rule="must be given for a relay", value="nothing", hint="The first scrambler's URL."
-            )
+            hint = "The first scrambler's URL."
+            yield Problem(key="gateway", rule="must be given for a relay", value="nothing", hint=hint)
         if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
             hint = "Create them with `hushuffle node keys NAME --role ROLE --out DIR`."
             yield Problem(key="keys", rule="must be set for every role except a relay", value="nothing", hint=hint)

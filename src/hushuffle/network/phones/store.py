@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError, MissingDependencyError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.files.private_files import make_folder
 from hushuffle.files.secret_keys import text_of_secret
 
@@ -83,11 +83,9 @@ class Store:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
         self._busy: asyncio.Task[None] | None = None
-        try:
+        with failing(f"{path} cannot be opened"):
             make_folder(path.parent, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            fail(f"{path} cannot be opened: {cause(error)}.")
         self._db = self._worker.submit(self._open).result()
 
     def _open(self) -> sqlite3.Connection:

@@ -55,16 +55,12 @@ def _coverage(run: PhoneRun) -> Table:
         arrived = round(sum(answer["received"])) if "received" in answer and "noise" not in answer else "not told"
         counts = (answer[key] for key in ("planned", "sources", "without_token", "lost_batches"))
         rows.append((name, *counts, arrived))
-    return Table(
-        key="coverage",
-        title="Who came through",
-        caption=(
-            "Numbers of expected phones, messages with a valid token, messages without one, lost batches, and records "
-            "that reached the target of their group."
-        ),
-        columns=("step", "phones expected", "came through", "without a token", "batches lost", "records that arrived"),
-        rows=tuple(rows),
+    caption = (
+        "Numbers of expected phones, messages with a valid token, messages without one, lost batches, and records "
+        "that reached the target of their group."
     )
+    columns = ("step", "phones expected", "came through", "without a token", "batches lost", "records that arrived")
+    return Table(key="coverage", title="Who came through", caption=caption, columns=columns, rows=tuple(rows))
 
 
 _COLUMNS = ("messages", "repeated", "dummies", "batches released", "batches received", "tokens")
@@ -73,35 +69,27 @@ _COLUMNS = ("messages", "repeated", "dummies", "batches released", "batches rece
 def _services(run: PhoneRun) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for role in ROLES:
-        own = [counters for name, counters in run.counters.items() if name.split("-")[0] == role]
-        total: Counter[str] = Counter()
+        own, total = [counters for name, counters in run.counters.items() if name.split("-")[0] == role], Counter[str]()
         for counts in own:
             total.update(counts)
         refused = {key.removeprefix("refused "): total[key] for key in total if key.startswith("refused ")}
         reasons = [f"{count:,} {reason}" for reason, count in refused.items()]
         rows.append((role, len(own), *(total[key] for key in _COLUMNS), ", ".join(reasons) or "none"))
-    return Table(
-        key="services",
-        title="The services",
-        caption="Counts: stored messages, repeated messages, generated dummies, batches, tokens, refusals.",
-        columns=("role", "services", *_COLUMNS, "refused"),
-        rows=tuple(rows),
-    )
+    caption = "Counts: stored messages, repeated messages, generated dummies, batches, tokens, refusals."
+    columns = ("role", "services", *_COLUMNS, "refused")
+    return Table(key="services", title="The services", caption=caption, columns=columns, rows=tuple(rows))
 
 
 def _concerns(specification: PlanSpecification, run: PhoneRun) -> Iterator[Warned]:
-    yield Warned(
-        key="one-machine",
-        sentence=(
-            "All services and phones ran on this machine, with keys that this machine generated: "
-            "this run is only a rehearsal."
-        ),
-        advice="To run services on several hosts, prepare a task with `hushuffle plan run --phones --hosts`.",
+    sentence = (
+        "All services and phones ran on this machine, with keys that this machine generated: "
+        "this run is only a rehearsal."
     )
+    advice = "To run services on several hosts, prepare a task with `hushuffle plan run --phones --hosts`."
+    yield Warned(key="one-machine", sentence=sentence, advice=advice)
     for caution in run.result.get("cautions", ()):
         yield Warned(key="scramblers", sentence=caution, advice="Let different parties run them.")
     for word, count in run.crowd.refused.items():
-        yield Warned(
-            key="phones-refused", sentence=f"{count:,} phones were refused: {word}.", advice="Read the counters."
-        )
+        sentence = f"{count:,} phones were refused: {word}."
+        yield Warned(key="phones-refused", sentence=sentence, advice="Read the counters.")
     yield from about_run(specification, run.records)

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, check_trail, head_of, lost_in, messages_of, pack, receipt
+from hushuffle.network.phones.batches import Head, head_of, lost_in, pack, receipt
 from hushuffle.network.phones.formats import PhoneError, token_challenge, token_input
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.onions import ONCE, Onions, is_token
@@ -137,46 +137,34 @@ class Target(Service):
     async def _batch(self, request: web.Request) -> web.Response:
         document = self.task(request).document
         inbox, hops = self._inboxes[document.id], len(document.chain)
-        most = max(step.batch + hops * step.dummies for step in document.steps) * document.inner
-        head, body = await self.batch(request, document, [document.chain[-1]], most, "not a batch")
-        try:
-            messages = messages_of(body, head, size=document.inner)
-            if head.step != inbox.number:
-                raise Refused(400, "another step")
-            if not head.closed:
-                check_trail(document, head, hops=hops)
-                copies = len({message[:ONCE] for message in messages}) < len(messages)
-                if len(messages) > head.trail[-1].sent or copies:
-                    fail("a batch has copies of a message, or more messages than its scrambler has sent.")
-        except DataError as error:
-            self.meter.event("refused", reason=str(error))
-            raise Refused(400, "not a batch") from None
-        place, digest = 0 if head.closed else head.batch, hashlib.sha256(body).digest()
-        query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
-        row = (document.id, head.step, place)
-        stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
-        if stored is not None and stored[0] != digest:
-            raise Refused(409, "another batch")
-        if stored is None:
+        head, body, messages = await self.messages(request, document, hops=hops, size=document.inner, step=inbox.number)
+        copies = len({message[:ONCE] for message in messages}) < len(messages)
+        if not head.closed and (len(messages) > head.trail[-1].sent or copies):
+            reason = "a batch has copies of a message, or more messages than its scrambler has sent."
+            self.meter.event("refused", reason=reason)
+            raise Refused(400, "not a batch")
+        answer = await self.answer_before(document, head, body)
+        if answer is None:
+            answer = receipt(body, self.secret.sign)
+            row = (document.id, inbox.number, head.place, hashlib.sha256(body).digest(), answer)
             opened = await asyncio.to_thread(inbox.opened, messages, self)
-            await self.store.do(lambda db: self._keep(db, inbox, head, digest, receipt(body, self.secret.sign), opened))
+            await self.store.do(lambda db: self._keep(db, inbox, head, row, opened))
             self.meter.count("batches", "received", number=not head.closed)
             self.meter.count("messages", number=len(messages))
-            self.meter.event("received", step=head.step, batch=place, messages=len(messages))
+            self.meter.event("received", step=head.step, batch=head.place, messages=len(messages))
             await self._look(document)
-        else:
-            self.meter.count("repeated")
-        return web.Response(body=receipt(body, self.secret.sign), content_type="application/octet-stream")
+        return web.Response(body=answer, content_type="application/octet-stream")
 
     def _keep(
-        self, db: sqlite3.Connection, inbox: Inbox, head: Head, digest: bytes, answer: bytes, opened: list[Opened]
+        self, db: sqlite3.Connection, inbox: Inbox, head: Head, row: tuple[object, ...], opened: list[Opened]
     ) -> None:
-        """Record used tokens, merge records, and store the list of arrived messages, all in one transaction."""
-        task, step = inbox.task.document.id, inbox.number
-        place = 0 if head.closed else head.batch
+        """Record used tokens, merge records, and store the list of arrived messages, all in one transaction.
+
+        `row`: the row of the batch in the table of arrived batches.
+        """
+        task, step, place = inbox.task.document.id, inbox.number, head.place
         if db.execute("SELECT 1 FROM told WHERE task = ?", (task,)).fetchone():
             raise Refused(410, "over")
-        row = (task, step, place, digest, answer)
         if not db.execute("INSERT OR IGNORE INTO came VALUES (?, ?, ?, ?, ?)", row).rowcount:
             raise Refused(425, "being worked on")
         counts = _counts(db, inbox)
@@ -192,9 +180,8 @@ class Target(Service):
                     self.meter.count("refused", "token used")
                 valid += fresh
                 used.append(message.counts and fresh)
-                entries.append(
-                    entry_of(message.nonce) if fresh and message.nonce is not None else secrets.token_bytes(ENTRY)
-                )
+                nonce = message.nonce if fresh else None
+                entries.append(secrets.token_bytes(ENTRY) if nonce is None else entry_of(nonce))
             numbers = inbox.query.merge(step, inbox.query.empty(step), [one.record for one in opened], used)
             db.execute("INSERT INTO merged VALUES (?, ?, ?, ?)", (task, step, place, numbers.astype("<f8").tobytes()))
             counted = Counted(batch=place, messages=len(opened), valid=valid, trail=head.trail)

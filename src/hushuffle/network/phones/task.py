@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import InvalidInputError
-from hushuffle.files.causes import cause
+from hushuffle.files.causes import failing
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.network.nodes.document import DocumentPart, refuse_field
@@ -350,11 +350,8 @@ def canonical(content: Mapping[str, Any]) -> bytes:
 
 def read_task(path: Path) -> TaskDocument:
     """Return the document in a file; a changed document is another task, or invalid."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST + 1)
-    except OSError as error:
-        fail(f"{path} cannot be read: {cause(error)}.")
+    with failing(f"{path} cannot be read"), path.open("rb") as file:
+        data = file.read(MOST + 1)
     return parse_task(data, called=str(path))
 
 

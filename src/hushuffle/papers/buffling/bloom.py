@@ -266,16 +266,10 @@ def _places_table(publishers: Sequence[int]) -> Table:
         for p in _NOISES:
             wrong = [s for s in _SKEWS if not _at_ends(k, p, s)]
             worst = max(_SKEWS, key=lambda s, k=k, p=p: _excess(k, p, s))  # type: ignore[misc]
-            change = _largest(k, p, worst).changes[0]
-            rows.append(
-                (
-                    k,
-                    p,
-                    f"s = {wrong[0]:g} to {wrong[-1]:g}" if wrong else "nowhere",
-                    f"{_bits(change[0], k)} to {_bits(change[1], k)}" if wrong else "",
-                    _excess(k, p, worst),
-                )
-            )
+            before, after = _largest(k, p, worst).changes[0]
+            where = f"s = {wrong[0]:g} to {wrong[-1]:g}" if wrong else "nowhere"
+            change = f"{_bits(before, k)} to {_bits(after, k)}" if wrong else ""
+            rows.append((k, p, where, change, _excess(k, p, worst)))
     return Table(
         key="places",
         title="Settings in which another change than 0...0 to 1...1 has the largest ratio",

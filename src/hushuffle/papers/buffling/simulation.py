@@ -41,11 +41,10 @@ def one_filter(
     for done, ones in enumerate(fillings):
         request.tell(f"{ones} of {bits} bits", done / len(fillings))
         exact.append(bloom.filling_epsilon(bits=bits, p=p, delta=delta, ones=ones))
-        simulated.append(
-            bloom.evaluate_privacy_for_one_bloom_filter(
-                count_input_ones=ones, bits=bits, p=p, delta=delta, n_simu=draws, seed=request.seed
-            ).interval
+        drawn = bloom.evaluate_privacy_for_one_bloom_filter(
+            count_input_ones=ones, bits=bits, p=p, delta=delta, n_simu=draws, seed=request.seed
         )
+        simulated.append(drawn.interval)
         quantiles.append((figure(bits, ones, p, delta, sign=1), figure(bits, ones, p, delta, sign=-1)))
     printed, corrected = ([pair[sign] for pair in quantiles] for sign in (0, 1))
     low = [ones for ones, value, bound in zip(fillings, printed, exact, strict=True) if value < bound.lower]
@@ -152,6 +151,7 @@ def several_filters(
         noises.append((k, chosen, reached, needed.p, needed.certified))
         growth.append(chosen / needed.p)
         met.append(_figure(k, bits, chosen, delta, draws, request.seed) <= _TARGET)
+    kinds = ("simulated, sign corrected", "exact, that pair", "certified, all datasets")
     return Report(
         key="buffling/part-3",
         title="Several Bloom filters: simulated epsilon, certified epsilon, and the search for p",
@@ -175,12 +175,12 @@ def several_filters(
                 "Part III, estimate_flip_prob",
                 "A binary search with this figure finds the flip probability that the document's own figure needs.",
                 all(met),
-                f"At epsilon = {_TARGET:g} the p found meets the target by the document's definition, the quantiles, "
+                f"At epsilon = {_TARGET:g} the returned p meets the target, which the document defines by quantiles, "
                 f"for {_of(met)} numbers of filters.",
                 quote="this function searches for the needed flipping probability in the",
-                reason="For (epsilon, delta)-differential privacy this search has another target: it returns "
-                f"{number(min(growth), digits=3)} to {number(max(growth), digits=3)} times the p that suffices at this "
-                "target, and too small a p where the simulated epsilon is too low.",
+                reason="The document's target is not (epsilon, delta)-differential privacy. The search returns "
+                f"{number(min(growth), digits=3)} to {number(max(growth), digits=3)} times the p that is enough for "
+                "the latter, and too small a p where the simulated epsilon is too low.",
             ),
         ),
         settings=(
@@ -193,15 +193,7 @@ def several_filters(
                 key="figures",
                 title="Epsilon at given p",
                 caption="Simulated: quantiles of the privacy loss of the document's pair. Others need no simulation.",
-                columns=(
-                    "filters",
-                    "bits",
-                    "p",
-                    "delta",
-                    "simulated, sign corrected",
-                    "exact, that pair",
-                    "certified, all datasets",
-                ),
+                columns=("filters", "bits", "p", "delta", *kinds),
                 rows=tuple(figures),
             ),
             Table(

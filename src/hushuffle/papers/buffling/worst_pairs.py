@@ -54,11 +54,9 @@ def worst_pairs(
         request.tell("datasets", done / len(cases))
         pairs = list(every_pair(m, p, epsilon))
         worst = max(pairs, key=lambda pair: pair.delta)
-        published = max(
-            pair.delta
-            for pair in pairs  # in either direction
-            if set(pair.others) <= {0} and {pair.before, pair.after} == {0, _PUBLISHED}
-        )
+        # In either direction.
+        of_paper = [pair for pair in pairs if set(pair.others) <= {0} and {pair.before, pair.after} == {0, _PUBLISHED}]
+        published = max(pair.delta for pair in of_paper)
         if worst.delta == 0:
             continue
         columns = Protocol(randomizer=BitFlipping(width=2, p=p), shuffler=UniformShuffle(), n=m)

@@ -102,6 +102,7 @@ def strong_against_composition(request: Request) -> Report:
     protects = all(bound.upper < p for p, row in figures.items() if p < 1 for bound in row)
     useless = all(bound.upper == 1.0 for bound in figures[1.0])
     agree = f"{edge:.5f}" == "0.52111" and f"{middle:.5f}" == "0.52116"
+    listed = ", ".join(f"{p:g}" for p in truths)
     return Report(
         key="jurado2023/figure-3",
         title="Two values: the strong adversary",
@@ -120,9 +121,7 @@ def strong_against_composition(request: Request) -> Report:
                 "section V",
                 "The shuffle alone does not protect against the strong adversary.",
                 useless,
-                "With p = 1 the adversary is always right."
-                if useless
-                else "With p = 1 the adversary is not always right.",
+                f"With p = 1 the adversary is {'' if useless else 'not '}always right.",
                 quote="does not affect vulnerability—the adversary can guess the last person with perfect confidence",
             ),
             claim(
@@ -147,11 +146,7 @@ def strong_against_composition(request: Request) -> Report:
             "The variance of that count is 200 p(1 - p) for all values of these people. Only its shape differs, which "
             "matters when the variance is small.",
         ),
-        settings=(
-            ("people", "201"),
-            ("values", "2"),
-            ("probability of the truth p", ", ".join(f"{p:g}" for p in truths)),
-        ),
+        settings=(("people", "201"), ("values", "2"), ("probability of the truth p", listed)),
         tables=(
             Table(
                 key="composition",
@@ -184,18 +179,17 @@ def more_values(request: Request) -> Report:
         tables += [_grid(k, levels, (1, 2, 10, 50, 1000, 10**6)), _crossings(k, near)]
         alone = guessed(k, 1.0, 50).upper
         beaten = max(p for p in near if p >= alone or p == near[-1])
-        claims.append(
-            claim(
-                "Figure 4",
-                f"With {k} values, too, shuffling alone does more than noise alone.",
-                alone < 0.5 <= beaten,
-                f"With 50 people the success rate of the shuffle alone is {number(alone)} (1/k is {1 / k:g}), below "
-                f"0.5 of noise alone with p = 0.5. It is below {near[-1]:g}, with noise that hides almost all, only "
-                f"from {first_below(near[-1], k):,} people on.",
-                quote="shuffle alone is a highly effective sanitization mechanism, significantly outperforming",
-                repeats="jurado2023/figure-4" if claims else "",
-            )
+        comparison = claim(
+            "Figure 4",
+            f"With {k} values, too, shuffling alone does more than noise alone.",
+            alone < 0.5 <= beaten,
+            f"With 50 people the success rate of the shuffle alone is {number(alone)} (1/k is {1 / k:g}), below "
+            f"0.5 of noise alone with p = 0.5. It is below {near[-1]:g}, with noise that hides almost all, only "
+            f"from {first_below(near[-1], k):,} people on.",
+            quote="shuffle alone is a highly effective sanitization mechanism, significantly outperforming",
+            repeats="jurado2023/figure-4" if claims else "",
         )
+        claims.append(comparison)
     return Report(
         key="jurado2023/figure-4",
         title="Success of the uninformed adversary with noise and shuffling, for 5 and for 10 possible values",
@@ -221,11 +215,8 @@ def shuffle_alone(request: Request) -> Report:
     for place, k in enumerate(values):
         request.tell(f"{k} values", place / len(values))
         figures[k] = {n: guessed(k, 1.0, n) for n in {*within, *beyond}}
-    falling = all(
-        later.upper <= earlier.upper
-        for row in figures.values()
-        for (_, earlier), (_, later) in zip(sorted(row.items())[:-1], sorted(row.items())[1:], strict=True)
-    )
+    rates = [[row[n].upper for n in sorted(row)] for row in figures.values()]
+    falling = all(later <= earlier for row in rates for earlier, later in pairwise(row))
     columns = (10, 100, 1000, 10**4, 10**6)
     return Report(
         key="jurado2023/figure-5",

@@ -46,6 +46,11 @@ class Relation:
         repeats = "" if study == self.study else self.study
         return claim(self.where, sentence, holds, ours, quote=self.quote, repeats=repeats)
 
+    @property
+    def line(self) -> Line:
+        word = self.where.replace("osition", ".")
+        return Line(start=self.first, end=self.second, kind=_KINDS[self.how], word=word)
+
     def __str__(self) -> str:
         words = {"=": "=", "equivalent": "is equivalent to", "refined by": "is refined by"}
         return f"{self.first} {words[self.how]} {self.second}"
@@ -167,15 +172,7 @@ def relations(figure: int, _request: Request) -> Report:
                 title,
                 "Double lines: equal channels. Lines: equivalent channels. Arrows: the target leaks at most as much.",
                 {name: place for name, place in _PLACES.items() if name in names},
-                [
-                    Line(
-                        start=each.first,
-                        end=each.second,
-                        kind=_KINDS[each.how],
-                        word=each.where.replace("osition", "."),
-                    )
-                    for each in held
-                ],
+                [each.line for each in held],
             ),
         ),
         citations=(QIF.at(f"figure {figure}"),),
@@ -199,15 +196,18 @@ def introduction(_request: Request) -> Report:
     rows: list[tuple[Cell, ...]] = []
     figures = []
     for others in _OTHERS:
-        pair = (mechanism(others + 1, _INTRODUCTION, parity=False), mechanism(others + 1, _INTRODUCTION, parity=True))
+        n = others + 1
+        gain, prior = qif.single_target_gain(n, 2, target=n - 1), qif.uniform_prior(2**n)
+        pair = (mechanism(n, _INTRODUCTION, parity=False), mechanism(n, _INTRODUCTION, parity=True))
         epsilons = [_epsilon(channel) for channel in pair]
-        strong = [_strong(channel, others + 1) for channel in pair]
-        uninformed = [_uninformed(channel, others + 1) for channel in pair]
+        strong = [_strong(channel, n) for channel in pair]
+        uninformed = [Fraction(qif.posterior_vulnerability(channel, prior, gain)) for channel in pair]
         figures.append((epsilons, strong, uninformed))
-        rows.append((others + 1, *map(number, epsilons), *map(str, strong), *map(str, uninformed)))
+        rows.append((n, *map(number, epsilons), *map(str, strong), *map(str, uninformed)))
     p = _INTRODUCTION
     same = all(e[0] == e[1] == math.log(p / (1 - p)) and s == [p, p] for e, s, _ in figures)
     better = all(u == [p, Fraction(1, 2)] for _, _, u in figures)
+    columns = ("n", "epsilon, M", "epsilon, M'", "strong, M", "strong, M'", "uninformed, M", "uninformed, M'")
     return Report(
         key="jurado2023/section-1",
         title="Two mechanisms with equal privacy for the strong adversary, but not for the uninformed adversary",
@@ -240,15 +240,7 @@ def introduction(_request: Request) -> Report:
                 key="mechanisms",
                 title="M and M'",
                 caption="Exact, over every dataset of n bits. Success in guessing the last bit, with a uniform prior.",
-                columns=(
-                    "n",
-                    "epsilon, M",
-                    "epsilon, M'",
-                    "strong, M",
-                    "strong, M'",
-                    "uninformed, M",
-                    "uninformed, M'",
-                ),
+                columns=columns,
                 rows=tuple(rows),
             ),
         ),
@@ -289,11 +281,6 @@ def _strong(channel: Channel, n: int) -> Fraction:
         for others in itertools.product((0, 1), repeat=n - 1)
     )
     return max(Fraction(qif.posterior_vulnerability(channel, list(prior), gain)) for prior in priors)
-
-
-def _uninformed(channel: Channel, n: int) -> Fraction:
-    gain = qif.single_target_gain(n, 2, target=n - 1)
-    return Fraction(qif.posterior_vulnerability(channel, qif.uniform_prior(2**n), gain))
 
 
 TARGETS: Final = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -23,10 +24,6 @@ _SAME: Final = 0.15
 """Probabilities with a smaller relative difference count as essentially the same."""
 _DRAWN: Final = 300
 _INPUTS: Final = {"uniform": (5, 5, 5, 5), "skewed": (13, 4, 2, 1), "all at one target": (20, 0, 0, 0)}
-
-
-def every_output(request: Request) -> Report:
-    return output_study(request, inputs=_INPUTS, sigma=0.2, dummies=20)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +94,7 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
     worst = {name: float(pair.log_ratios.max()) for name, pair in pairs.items()}
     seldom_drawn = int(np.count_nonzero(main.first * RUNS < 10))
     levels = (0.5, 1.0, 1.5, 2.0)
+    columns = ("input", "largest log-ratio", *(f"above {x:g}" for x in levels), *(f"delta at {x:g}" for x in levels))
     certified = {e: traffic.scrambler_epsilon(targets, n, sigma, dummies, delta=e) for e in (1e-2, 1e-4, 1e-6)}
     rare = {name: pair.above(worst[name] * 2 / 3) for name, pair in pairs.items()}
     bodies = {level: [pair.above(level) for pair in pairs.values()] for level in levels[:2]}
@@ -155,19 +153,9 @@ def output_study(request: Request, *, inputs: Mapping[str, tuple[int, ...]], sig
                 title="Probability of outputs with a large log-ratio",
                 caption="Exact probability, under the first input, of a log-ratio above the level, and delta of the "
                 "pair.",
-                columns=(
-                    "input",
-                    "largest log-ratio",
-                    *(f"above {x:g}" for x in levels),
-                    *(f"delta at {x:g}" for x in levels),
-                ),
+                columns=columns,
                 rows=tuple(
-                    (
-                        name,
-                        float(pair.log_ratios.max()),
-                        *(pair.above(x) for x in levels),
-                        *(pair.delta(x) for x in levels),
-                    )
+                    (name, worst[name], *map(pair.above, levels), *map(pair.delta, levels))
                     for name, pair in pairs.items()
                 ),
             ),
@@ -194,8 +182,7 @@ def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
     def line(label: str, values: Floats) -> Series:
         return Series.through(label, x, values.tolist())
 
-    grid = np.linspace(0.0, max(float(pair.log_ratios.max()) for pair in pairs.values()), 80)[:-1]
-    at = tuple(grid.tolist())
+    at = np.linspace(0.0, max(float(pair.log_ratios.max()) for pair in pairs.values()), 80)[:-1].tolist()
     tails = {key: tuple(pair.above(level) for level in at) for key, pair in pairs.items()}
     return (
         Chart(
@@ -226,6 +213,8 @@ def _charts(pairs: dict[str, Pair], name: str) -> tuple[Chart, ...]:
         ),
     )
 
+
+every_output: Final = partial(output_study, inputs=_INPUTS, sigma=0.2, dummies=20)
 
 TARGETS: Final = (
     Target(

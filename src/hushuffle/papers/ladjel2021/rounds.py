@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
@@ -40,25 +40,16 @@ def iteration_study(
     load = {s: [(100, s, d) for d in dummies] for s in rates}
     node = {s: [(n, s, 50) for n in batches] for s in rates}
     figures: Figures = {}
+    common: dict[str, Any] = {"people": people, "centroids": TARGETS_OF, "iterations": rounds}
     cases = [case for line in (*load.values(), *node.values()) for case in line]
     for place, (n, s, d) in enumerate(cases):
         request.tell(f"n = {n}, sigma = {s:g}, d = {d}", place / len(cases))
-        plan = k_means(
-            people=people,
-            centroids=TARGETS_OF,
-            iterations=rounds,
-            variant="public-centroids",
-            sigma=s,
-            dummies=d,
-            batch=n,
-        )
+        plan = k_means(variant="public-centroids", sigma=s, dummies=d, batch=n, **common)
         total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
         simple = traffic.theorem_one(plan, delta=DELTA)
         seed = rounds * as_printed(plan.clusters[0].smallest, s, d, DELTA / rounds)
         figures[n, s, d] = (plan, total, simple, seed)
-    hidden = k_means(
-        people=people, centroids=TARGETS_OF, iterations=rounds, variant="hidden", sigma=0.9, dummies=50, batch=100
-    )
+    hidden = k_means(variant="hidden", sigma=0.9, dummies=50, batch=100, **common)
     gain = [figures[case][2].upper / figures[case][1].upper for case in cases]
     rows = [(*case, plan_costs(figures[case][0]).messages) for case in cases]
     return Report(
@@ -156,7 +147,7 @@ def _batches_matter(figures: Figures, node: Lines) -> Claim:
         "Figure 8f",
         "Larger batches help, less and less.",
         every([falling(line), flattening(sizes, line)]),
-        f"Sigma = {rate:g}, 50 dummies each: "
+        f"With sigma = {rate:g} and 50 dummies for each scrambler, epsilon is "
         + ", ".join(f"{number(value)} for n = {n}" for n, value in zip(sizes, line, strict=True))
         + ".",
         quote=LOAD_OF_A_NODE,

@@ -65,6 +65,7 @@ def generated_study(
         errors.setdefault((kind, sigma), []).append(counts)
         total = traffic.plan_guarantee(plan, delta=DELTA).epsilon
         rows.append((kind, size, sigma, sum(run.used) / (4 * size), sent, counts, averages, total))
+    measures = ("share used", "messages to compute nodes", "error of counts", "error of averages", "epsilon")
     smallest, largest = min(sizes), max(sizes)
     records = f"Generated records of {smallest:,} to {largest:,} people."
     first, last = (max(float(row[6]) for row in rows if row[1] == size) for size in (smallest, largest))
@@ -77,7 +78,7 @@ def generated_study(
                 "section IV-D",
                 "The cost formula gives the number of messages.",
                 agree,
-                "Messages counted are those of the formula, in every run." if agree else "Counted messages differ.",
+                "In every run the number of messages is that of the formula." if agree else "Counted messages differ.",
                 quote="the total volume of exchanged messages is",
                 data=records,
             ),
@@ -112,16 +113,7 @@ def generated_study(
                 key="runs",
                 title="One run each",
                 caption="Largest relative errors over all groups of the 4 grouping sets.",
-                columns=(
-                    "records",
-                    "people",
-                    "sigma",
-                    "share used",
-                    "messages to compute nodes",
-                    "error of counts",
-                    "error of averages",
-                    "epsilon",
-                ),
+                columns=("records", "people", "sigma", *measures),
                 rows=tuple(rows),
             ),
         ),
@@ -187,10 +179,8 @@ def digits_study(
             request.tell(f"start {draw + 1}, noise {scale:g}", (draw + (place + 4) / 8) / draws)
             run = run_k_means(plan, images, initial, noise=noises[scale], rng=reproducible(request.seed + draw))
             indices.setdefault(_private(scale), []).append(score(run.centroids))
-    guarantees = {
-        **{_public(s): traffic.plan_guarantee(plan, delta=DELTA).epsilon for s, plan in public.items()},
-        **{_private(scale): traffic.plan_guarantee(plan, delta=DELTA).epsilon for scale, plan in private.items()},
-    }
+    plans = {_public(s): plan for s, plan in public.items()} | {_private(each): plan for each, plan in private.items()}
+    guarantees = {name: traffic.plan_guarantee(plan, delta=DELTA).epsilon for name, plan in plans.items()}
     plain = indices["no sampling"]
     lost = max(abs(a - b) for s in rates for a, b in zip(plain, indices[_public(s)], strict=True))
     between = max(plain) - min(plain)
@@ -203,7 +193,8 @@ def digits_study(
                 "section V",
                 "Even sigma = 0.9 changes next to nothing in the result of K-means.",
                 lost < 0.005,
-                f"The Rand index moves by at most {number(lost)}; between starts it moves by {number(between)}.",
+                f"Sampling changes the Rand index by at most {number(lost)}; another start of K-means changes it by "
+                f"{number(between)}.",
                 quote="the proportion of correctly clustered tuples for high sampling rates (… =0.9 … is very close to "
                 "that obtained when we do not sample",
                 printed="0.9",

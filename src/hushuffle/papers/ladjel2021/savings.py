@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.model import Bound, Cell, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.ladjel2021 import traffic as scrambler
 from hushuffle.papers.ladjel2021.traffic import (
     BENNETT,
     BENNETT_STUDY,
@@ -20,12 +21,8 @@ from hushuffle.papers.ladjel2021.traffic import (
     SAMPLES,
     SOURCES,
     TARGETS_OF,
-    as_printed,
-    bennett,
-    certified,
     drawn,
     least,
-    meets,
 )
 from hushuffle.plans import Costs, cluster_costs, k_means, messages, sources_needed
 from hushuffle.questions.traffic import published
@@ -77,10 +74,10 @@ def needed(case: Callable[[int], tuple[int, float, int]], most: int, *, samples:
         return math.inf if smallest is None else smallest
 
     return Needed(
-        exact=first(lambda x: meets(*case(x), epsilon=WANTED)),
-        bennett=first(lambda x: bennett(*case(x)).upper <= WANTED),
+        exact=first(lambda x: scrambler.meets(*case(x), epsilon=WANTED)),
+        bennett=first(lambda x: scrambler.bennett(*case(x)).upper <= WANTED),
         hoeffding=first(four),
-        printed=first(lambda x: as_printed(*case(x)) <= WANTED),
+        printed=first(lambda x: scrambler.as_printed(*case(x)) <= WANTED),
         simulated=first(simulated),
     )
 
@@ -113,8 +110,8 @@ def savings_study(
         request.tell(f"sampling, n = {n}, d = {d}", 0.6 + 0.4 * place / len(others))
         by_rate[n, d] = find(partial(_sampling, n, d), _STEPS - 1)
     ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]
-    share = [_messages(*key, c.exact) / _messages(*key, c.bennett) for key, c in by_dummies.items()]
-    short = [(key, c) for key, c in by_dummies.items() if certified(*key, int(c.printed)).lower > WANTED]
+    share = [costs(*key, c.exact).messages / costs(*key, c.bennett).messages for key, c in by_dummies.items()]
+    short = [(key, c) for key, c in by_dummies.items() if scrambler.certified(*key, int(c.printed)).lower > WANTED]
     hoeffding, simulated = (_to_exact(by_dummies, method) for method in ("hoeffding", "simulated"))
     return Report(
         key="ladjel2021/table-1-savings",
@@ -156,8 +153,8 @@ def savings_study(
 def _worst(short: Sequence[tuple[tuple[int, float], Needed]]) -> str:
     if not short:
         return "none."
-    (n, sigma), cell = max(short, key=lambda item: certified(*item[0], int(item[1].printed)).lower)
-    there = certified(n, sigma, int(cell.printed))
+    (n, sigma), cell = max(short, key=lambda item: scrambler.certified(*item[0], int(item[1].printed)).lower)
+    there = scrambler.certified(n, sigma, int(cell.printed))
     return f"most at n = {n}, sigma = {sigma:g}, d = {cell.printed:,}, where epsilon is {there}."
 
 
@@ -170,46 +167,32 @@ def _rates_answer(cells: dict[tuple[int, int], Needed]) -> str:
     pairs = [(c.exact / _STEPS, c.bennett / _STEPS) for c in cells.values() if c.exact and math.isfinite(c.bennett)]
     if not pairs:
         return "Where dummies suffice no sampling is needed."
-    lost = [(a - b, a, b) for a, b in ((_used(exact), _used(other)) for exact, other in pairs)]
-    most = max(lost)
+    used = [[1 - sigma * (1 - 1 / TARGETS_OF) for sigma in pair] for pair in pairs]
+    most = max((exact - other, exact, other) for exact, other in used)
     return (
         f"Where sampling is needed, the exact sum needs less of it: at best {most[1]:.0%} of the tuples are used in "
         f"place of {most[2]:.0%}."
     )
 
 
-def _used(sigma: float) -> float:
-    return 1 - sigma * (1 - 1 / TARGETS_OF)
-
-
-def costs(n: int, sigma: float, dummies: int) -> Costs:
+def costs(n: int, sigma: float, dummies: float) -> Costs:
     sources = sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma))
-    sent = messages("send", sources=sources, targets=TARGETS_OF, sigma=sigma, reads=("p",), dummies=dummies, batch=n)
-    return cluster_costs(sent)
-
-
-def _messages(n: int, sigma: float, dummies: float) -> int:
-    return costs(n, sigma, int(dummies)).messages
+    size: dict[str, Any] = {"sources": sources, "targets": TARGETS_OF, "dummies": int(dummies), "batch": n}
+    return cluster_costs(messages("send", sigma=sigma, reads=("p",), **size))
 
 
 def _dummy_table(cells: dict[tuple[int, float], Needed]) -> Table:
     rows: list[tuple[Cell, ...]] = []
+    costed = ("epsilon at those", "messages, exact sum", "messages, Bennett corrected")
     for (n, sigma), cell in cells.items():
         counts = (int(getattr(cell, method)) for method in _METHODS)
-        sent = (_messages(n, sigma, dummies) for dummies in (cell.exact, cell.bennett))
-        rows.append((n, sigma, *counts, certified(n, sigma, int(cell.printed)), *sent))
+        sent = (costs(n, sigma, dummies).messages for dummies in (cell.exact, cell.bennett))
+        rows.append((n, sigma, *counts, scrambler.certified(n, sigma, int(cell.printed)), *sent))
     return Table(
         key="dummies",
         title="Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
         caption=f"20 targets. The first three methods are guarantees. Messages: total for {USED:,} used tuples.",
-        columns=(
-            "n",
-            "sigma",
-            *_METHODS.values(),
-            "epsilon at those",
-            "messages, exact sum",
-            "messages, Bennett corrected",
-        ),
+        columns=("n", "sigma", *_METHODS.values(), *costed),
         rows=tuple(rows),
     )
 
@@ -250,11 +233,11 @@ def ranges(request: Request) -> Report:
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
     rows: list[tuple[Cell, ...]] = []
+    figures: list[Bound] = []
     for n, sigma, d in corners:
         cost = costs(n, sigma, d)
-        figure = certified(n, sigma, d)
-        rows.append((n, sigma, d, figure, cost.scramblers, cost.messages, cost.busiest, _sources(sigma)))
-    figures = [row[3] for row in rows if isinstance(row[3], Bound)]
+        figures.append(scrambler.certified(n, sigma, d))
+        rows.append((n, sigma, d, figures[-1], cost.scramblers, cost.messages, cost.busiest, _sources(sigma)))
     outside = sum(figure.lower > 5 for figure in figures)
     hidden = k_means(people=USED, centroids=20, iterations=10, variant="hidden", sigma=0.9, dummies=50, batch=100)
     return Report(

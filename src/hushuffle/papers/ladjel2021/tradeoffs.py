@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -13,15 +13,8 @@ from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
 from hushuffle.papers.base import Request, Target, claim, every, falling, flattening
-from hushuffle.papers.ladjel2021.traffic import (
-    BENNETT,
-    BENNETT_STUDY,
-    TARGETS_OF,
-    as_printed,
-    bennett,
-    certified,
-    drawn,
-)
+from hushuffle.papers.ladjel2021 import traffic as scrambler
+from hushuffle.papers.ladjel2021.traffic import BENNETT, BENNETT_STUDY, TARGETS_OF, drawn
 from hushuffle.plans import Costs, GroupingQuery, GroupingSet, Plan, aggregate, cluster_costs, sources_needed
 
 USED: Final = 10_000
@@ -65,17 +58,17 @@ class Setting:
 
     @property
     def exact(self) -> Bound:
-        return certified(self.batch, self.sigma, self.dummies)
+        return scrambler.certified(self.batch, self.sigma, self.dummies)
 
     @property
     def formula(self) -> Bound:
         """Epsilon by Theorem 4 with Bennett's inequality, corrected: an upper bound."""
-        return bennett(self.batch, self.sigma, self.dummies)
+        return scrambler.bennett(self.batch, self.sigma, self.dummies)
 
     @property
     def printed(self) -> float:
         """Epsilon by Theorem 4 with Bennett's inequality, as printed: no bound."""
-        return as_printed(self.batch, self.sigma, self.dummies)
+        return scrambler.as_printed(self.batch, self.sigma, self.dummies)
 
 
 @lru_cache(maxsize=2048)
@@ -83,13 +76,8 @@ def grouped(setting: Setting, sets: int) -> Plan:
     """Return the plan of an aggregate over the first `sets` grouping sets, with 20 compute nodes each."""
     columns = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in "abcd"[:sets])
     query = GroupingQuery(grouping_sets=columns, partitions=TARGETS_OF)
-    return aggregate(
-        query,
-        people=setting.sources,
-        sigma=setting.sigma,
-        dummies=setting.dummies,
-        batch=min(setting.n, setting.sources),
-    )
+    people, batch = setting.sources, min(setting.n, setting.sources)
+    return aggregate(query, people=people, sigma=setting.sigma, dummies=setting.dummies, batch=batch)
 
 
 def aggregate_study(
@@ -154,12 +142,7 @@ def aggregate_study(
                     f"network-load-{size}",
                     f"Network load, n = {size} (figure 8a)",
                     "messages added by the protection, in all",
-                    [
-                        line
-                        for (n, s), settings in load.items()
-                        for line in _three(f"sigma = {s:g}", settings, lambda p: p.costs.messages - used)
-                        if n == size
-                    ],
+                    _by_sigma(load.items(), size, lambda p: p.costs.messages - used),
                 )
                 for size in (smallest, many)
             ),
@@ -168,12 +151,7 @@ def aggregate_study(
                     f"individual-load-{each:g}",
                     f"Load of a scrambler, d = {each:g} n (figure 8b)",
                     "channels of a scrambler",
-                    [
-                        line
-                        for (share, s), settings in node.items()
-                        for line in _three(f"sigma = {s:g}", settings, lambda p: p.costs.busiest)
-                        if share == each
-                    ],
+                    _by_sigma(node.items(), each, lambda p: p.costs.busiest),
                 )
                 for each in (0.5, 1.0)
             ),
@@ -221,6 +199,14 @@ def _three(name: str, settings: Sequence[Setting], x: Callable[[Setting], float]
     ]
 
 
+def _by_sigma(
+    lines: Iterable[tuple[tuple[float, float], Sequence[Setting]]], wanted: float, x: Callable[[Setting], float]
+) -> list[Series]:
+    """Return the lines of the `wanted` batch or share at each sampling rate."""
+    mine = [(s, settings) for (at, s), settings in lines if at == wanted]
+    return [line for s, settings in mine for line in _three(f"sigma = {s:g}", settings, x)]
+
+
 def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Chart:
     caption = "T = 20. Certified: the exact sum and a matching attack. Printed: Bennett's form, no bound."
     return Chart(
@@ -232,7 +218,7 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
     good = {key: next((p for p in line if p.exact.upper <= 1), None) for key, line in load.items()}
     by_formula = {key: next((p for p in line if p.formula.upper <= 1), None) for key, line in load.items()}
     sentences = [
-        f"n = {n}, sigma = {s:g}: {p.costs.messages:,} messages with {p.dummies} dummies"
+        f"for n = {n} and sigma = {s:g}, {p.costs.messages:,} messages with {p.dummies} dummies"
         + ("" if other is None else f" (corrected formula: {other.costs.messages:,})")
         for ((n, s), p), other in zip(good.items(), by_formula.values(), strict=True)
         if p is not None
@@ -241,7 +227,7 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
         "Figure 8a",
         "Epsilon <= 1 is possible at an acceptable load of the network.",
         bool(sentences),
-        f"The smallest tested number of dummies with epsilon <= 1: {'; '.join(sentences) or 'none'}.",
+        f"These tested settings have epsilon <= 1 with the fewest dummies: {'; '.join(sentences) or 'none'}.",
         quote="Configurations with good privacy … and acceptable network load can be achieved.",
         stand_in=OWN_SETTINGS,
     )
@@ -249,6 +235,7 @@ def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
 
 def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
     line = node[1.0, 0.2]
+    shown = line[0], line[min(3, len(line) - 1)], line[-1]
     finite = [[p for p in settings if math.isfinite(p.exact.upper)] for settings in node.values()]
     bent = [
         ([p.costs.busiest for p in points], [p.exact.upper for p in points]) for points in finite if len(points) > 2
@@ -259,12 +246,9 @@ def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
         "Figure 8b",
         "More load on each scrambler gives better privacy, less and less so.",
         holds,
-        "One dummy for each source, sigma = 0.2: "
-        + ", ".join(
-            f"{number(p.exact.upper)} with {p.costs.busiest} channels"
-            for p in (line[0], line[min(3, len(line) - 1)], line[-1])
-        )
-        + ". The total of messages stays the same.",
+        "With one dummy for each source and sigma = 0.2, epsilon is "
+        + ", ".join(f"{number(p.exact.upper)} with {p.costs.busiest} channels" for p in shown)
+        + ". The total number of messages is the same.",
         quote=LOAD_OF_A_NODE,
         stand_in=OWN_SETTINGS,
     )
@@ -277,16 +261,17 @@ def _consents_claim(consents: dict[tuple[int, int], list[Setting]]) -> Claim:
         ends = [setting.exact.upper for setting in line]
         held.append(falling(ends))
         parts.append(
-            f"n = {n}, {budget:,} messages: {number(ends[0])} with {line[0].sources:,} sources, "
+            f"for n = {n} and {budget:,} messages, {number(ends[0])} with {line[0].sources:,} sources, "
             f"{number(best.exact.upper)} with {best.sources:,}, {number(ends[-1])} with {line[-1].sources:,}"
         )
     return claim(
         "Figure 8c",
         "At a fixed network load it is better to ask more people than to add dummies.",
         every(held),
-        f"Epsilon: {'; '.join(parts)}.",
+        f"Epsilon is, {'; '.join(parts)}.",
         quote="We observe that it is more privacy efficient to increase … (users' consents) than to increase",
-        reason="At the larger n some sampling helps, more of it costs more than the dummies that it replaces."
+        reason="At the larger n a small sampling rate helps, but a larger one costs more than the dummies that it "
+        "replaces."
         if False in held
         else "",
         stand_in=OWN_SETTINGS,
@@ -300,19 +285,18 @@ def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
     }
     steps = list(zip(*ratios.values(), strict=True))
     line = next(iter(utility.values()))
+    holds = every(falling(step) for step in steps)
     return claim(
         "Figure 8d",
         "Sampling has a drastic effect, most with few dummies.",
-        every(falling(step) for step in steps),
+        holds,
         "From one sampling rate to the next ("
         + ", ".join(f"{setting.sigma:g}" for setting in line[1:])
         + ") epsilon is divided by "
         + "; by ".join(f"{', '.join(f'{r:.2f}' for r in found)} at d = {d}" for d, found in ratios.items())
         + ".",
         quote="sampling has a drastic effect on privacy, especially with fewer dummies",
-        reason=""
-        if every(falling(step) for step in steps)
-        else "The effect is drastic, but not at every rate larger with fewer dummies.",
+        reason="" if holds else "The effect is drastic, but at some rates it is not larger with fewer dummies.",
         stand_in=OWN_SETTINGS,
     )
 

@@ -12,30 +12,11 @@ from hushuffle.attacks.inference import ATTACK
 from hushuffle.model import Chart, Claim, Report
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.meehan2022 import runs
 from hushuffle.papers.meehan2022.cases import Case, adult, closest_friends, next_in_line, twitch
-from hushuffle.papers.meehan2022.runs import (
-    ALPHA,
-    LOCAL,
-    REPETITIONS,
-    TREES,
-    UNIFORM,
-    Score,
-    Step,
-    attack_chart,
-    ends,
-    learner_chart,
-    run,
-    settings,
-    stands,
-    step,
-    sweep_chart,
-    table,
-    way,
-)
+from hushuffle.papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, REPETITIONS, TREES, UNIFORM, Score, Step
 from hushuffle.questions import order
 
-PUBLISHED: Final = "as published"
-EXACT: Final = "exact"
 BY_SIZE: Final = "next in age"
 UNAVAILABLE: Final = (
     "The hospital records of the paper (PUDF) are not here; meehan2022/figure-4-hospitals has its panels (a) and (c) "
@@ -49,6 +30,7 @@ _LINES: Final = (
 _AT_LEAST: Final = 1.6
 """Factors of at least this value are rounded up to 1.7."""
 _FRIENDS: Final = (2, 3, 5, 10, 100, 5000)
+_SIZE: Final = "group size r"
 _YEARS: Final = (0, 1, 5)
 _AGES: Final = (3, 10, 30, 100, 300, 600)
 _ALPHAS: Final = (1e2, 1e3, 1e4, 1e5, 1e6)
@@ -65,16 +47,15 @@ def twitch_study(
     people: int | None = None,
 ) -> Report:
     case, close = twitch(request.folder("twitch_musae"), people=people)
-    sized = []
+    sized: list[Step] = []
     for size in sizes:
         groups = closest_friends(close, size)
         published, best = order.reference_order(groups, method="bfs"), order.reference_order(groups)
-        sized.append(step(size, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED))
-        sized.append(step(size, groups, best, alpha=ALPHA, basis="exact", label=EXACT))
+        sized += runs.both(size, groups, published, best)
     groups = closest_friends(close, 5)
     best = order.reference_order(groups)
-    weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
-    scores = _scores(case, (*sized, *weaker), repetitions, trees, request)
+    weaker = [runs.step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
+    scores = runs.scored(case, (*sized, *weaker), repetitions, trees, request)
     width = (math.isqrt(8 * sized[1].published + 1) - 1) // 2
     return Report(
         key="meehan2022/figure-4",
@@ -91,14 +72,14 @@ def twitch_study(
             UNAVAILABLE,
         ),
         settings=(
-            *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
+            *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "up to r people: oneself and the friends with most friends in common"),
             _LINES,
             ("public data of the learner", "16 spectral coordinates of the graph (the paper: rows of its matrix)"),
         ),
         tables=(
-            table("sizes", "At alpha = 4", case, "group size r", sized, scores),
-            table("alphas", "Groups of up to 5 at larger alpha", case, "alpha", weaker, scores),
+            runs.table("sizes", "At alpha = 4", case, _SIZE, sized, scores),
+            runs.table("alphas", "Groups of up to 5 at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=_charts(case, sized, weaker, scores),
         citations=(ATTACK.at("figure 4"),),
@@ -117,17 +98,17 @@ def adult_study(
     people: int | None = None,
 ) -> Report:
     case, age = adult(request.folder("adult"), people=people)
-    line = stands(age)
-    yearly = []
+    line = runs.stands(age)
+    yearly: list[Step] = []
     for radius in years:
         groups = order.radius_groups(age, radius)
-        published = order.reference_order(groups, method="bfs")
-        yearly.append(step(radius, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED))
-        yearly.append(step(radius, groups, line, alpha=ALPHA, basis="exact", label=EXACT))
-    sized = [step(size, next_in_line(age, size), line, alpha=ALPHA, basis="exact", label=BY_SIZE) for size in sizes]
+        yearly += runs.both(radius, groups, order.reference_order(groups, method="bfs"), line)
+    sized = [
+        runs.step(size, next_in_line(age, size), line, alpha=ALPHA, basis="exact", label=BY_SIZE) for size in sizes
+    ]
     groups = order.radius_groups(age, 1)
-    weaker = [step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
-    scores = _scores(case, (*yearly, *sized, *weaker), repetitions, trees, request)
+    weaker = [runs.step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
+    scores = runs.scored(case, (*yearly, *sized, *weaker), repetitions, trees, request)
     return Report(
         key="meehan2022/figure-8",
         title="Ages: inference attack and learnability",
@@ -141,18 +122,18 @@ def adult_study(
         ),
         answers=(alpha_verdict(weaker, scores),),
         settings=(
-            *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
+            *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "all people at most r years apart; or the r people nearest in age (on ties, earlier records)"),
             ("privileged", "marital status"),
             _LINES,
         ),
         tables=(
-            table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
-            table("sizes", "Groups of the r people nearest in age, alpha = 4", case, "group size r", sized, scores),
-            table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
+            runs.table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
+            runs.table("sizes", "Groups of the r people nearest in age, alpha = 4", case, _SIZE, sized, scores),
+            runs.table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=(
-            attack_chart("years", "Vulnerable people against r (years)", "r (years)", yearly, scores, x_log=False),
+            runs.attack_chart("years", "Vulnerable people against r (years)", "r (years)", yearly, scores, x_log=False),
             *_charts(case, sized, weaker, scores),
         ),
         citations=(ATTACK.at("figure 8"),),
@@ -160,34 +141,21 @@ def adult_study(
     )
 
 
-def _scores(case: Case, steps: Sequence[Step], repetitions: int, trees: int, request: Request) -> dict[str, Score]:
-    shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
-    return run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
-
-
 def _charts(
     case: Case, sized: Sequence[Step], weaker: Sequence[Step], scores: Mapping[str, Score]
 ) -> tuple[Chart, ...]:
-    return (
-        _rare(case, sized, scores),
-        *(
-            chart
-            for key, steps, x_label in (("", sized, "group size r"), ("-alpha", weaker, "alpha"))
-            for chart in (
-                attack_chart(f"attack{key}", f"Vulnerable people against {x_label}", x_label, steps, scores),
-                learner_chart(f"learnability{key}", f"Error of the learner against {x_label}", x_label, steps, scores),
-            )
-        ),
-    )
-
-
-def _rare(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Chart:
     rare = rarest(case)
     title = f"Vulnerable people among those {case.labels[rare]}, the rarer value"
     y_label = "share of them that is vulnerable"
-    return sweep_chart(
-        "attack-rare", title, "group size r", steps, scores, y_label=y_label, figure=lambda each: each.by_value[rare]
-    )
+    charts = [
+        runs.sweep_chart(
+            "attack-rare", title, _SIZE, sized, scores, y_label=y_label, figure=lambda each: each.by_value[rare]
+        )
+    ]
+    for key, steps, x in (("", sized, _SIZE), ("-alpha", weaker, "alpha")):
+        charts.append(runs.attack_chart(f"attack{key}", f"Vulnerable people against {x}", x, steps, scores))
+        charts.append(runs.learner_chart(f"learnability{key}", f"Error of the learner against {x}", x, steps, scores))
+    return tuple(charts)
 
 
 def rarest(case: Case) -> int:
@@ -216,7 +184,7 @@ def spans(
     first, last = chosen[0], chosen[-1]
     intervals = []
     for what, name, figure in (("rho", "The share of vulnerable people", "a"), ("error", "The learner's error", "c")):
-        ways = [way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in chosen]
+        ways = [runs.way(scores[each.label], scores, what="rho" if what == "rho" else "error") for each in chosen]
         rising = all(after >= before - _BACK for before, after in pairwise(ways))
         spans = (rising and ways[0] <= 0.5 and ways[-1] >= 0.9) if len(ways) > 1 else None
         start, end = (getattr(scores[name_of], what).mean for name_of in (LOCAL, UNIFORM))
@@ -225,9 +193,9 @@ def spans(
                 f"section 5.1, Figures 4 and 8{figure}",
                 f"{name} goes from that of no shuffle to that of the uniform one as groups grow ({basis}).",
                 spans,
-                f"From {getattr(scores[first.label], what)} at r = {first.x:g} ({_percent(ways[0])} of the way from no "
-                f"shuffle, {start:.3f}, to the uniform shuffle, {end:.3f}) to {getattr(scores[last.label], what)} at "
-                f"r = {last.x:g} ({_percent(ways[-1])}).",
+                f"The {'share' if what == 'rho' else what} goes from {getattr(scores[first.label], what)} at r = "
+                f"{first.x:g} ({_percent(ways[0])} of the way from no shuffle, {start:.3f}, to the uniform shuffle, "
+                f"{end:.3f}) to {getattr(scores[last.label], what)} at r = {last.x:g} ({_percent(ways[-1])}).",
                 quote=_SPANNED[what],
                 data=data,
                 stand_in=stand_in,
@@ -259,7 +227,8 @@ def _reduces(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> 
             "Groups within 1 year reduce the share of vulnerable people by a factor of 1.7, the learner's error as "
             "before.",
             same and factor >= _AT_LEAST,
-            f"The factor is {factor:.2f}; the learner's error is {within.error}, {local.error} without a shuffle.",
+            f"The factor is {factor:.2f}{', so the share rises' * (factor < 1)}. The learner's error is {within.error}"
+            f"{', but' if not same else ','} {local.error} without a shuffle.",
             quote="for Adult our scheme reduces … by 1.7X … at the same … as that of LDP",
             printed="1.7",
             data=_people(case),
@@ -274,15 +243,15 @@ def _percent(share: float) -> str:
 
 def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
     start, end = scores[LOCAL], scores[UNIFORM]
-    parts = ", ".join(
-        f"{before.mean:.3f} to {after.mean:.3f} of those {label}"
+    parts = ", and ".join(
+        f"from {before.mean:.3f} to {after.mean:.3f} of the people {label}"
         for label, before, after in zip(case.labels, start.by_value, end.by_value, strict=True)
     )
     return claim(
         "section 5.1, Figure 8a",
         "A uniform shuffle leaves fewer people vulnerable than none.",
         end.rho.mean < start.rho.mean,
-        f"Rho goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
+        f"The share of vulnerable people goes from {start.rho.mean:.3f} to {end.rho.mean:.3f}: {parts}.",
         quote="(minimum privacy) to uniform shuffle (maximum privacy)",
         reason="After a uniform shuffle the vote is a blind guess of the most frequent value, which is right for "
         "everybody who holds it.",
@@ -294,7 +263,8 @@ def _direction(case: Case, scores: Mapping[str, Score]) -> Claim:
 def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
     """Return a sentence on how close a larger alpha brings the learner's error to that without a shuffle."""
     ways = ", ".join(
-        f"{max(0.0, 1 - way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}" for each in steps
+        f"{max(0.0, 1 - runs.way(scores[each.label], scores, what='error')):.0%} at alpha = {each.x:g}"
+        for each in steps
     )
     return f"A larger alpha ({steps[0].basis}) moves the learner's error back to that of no shuffle by {ways}."
 
@@ -302,7 +272,7 @@ def alpha_verdict(steps: Sequence[Step], scores: Mapping[str, Score]) -> str:
 def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Claim:
     """Return the effect on the rarest value of the largest groups that cost the learner nothing (5 % of the range)."""
     rare = rarest(case)
-    free = [each for each in steps if way(scores[each.label], scores, what="error") <= 0.05]
+    free = [each for each in steps if runs.way(scores[each.label], scores, what="error") <= 0.05]
     place, sentence = "abstract", "The attack is weakened at little cost to the learner."
     quote = "can thwart specific inference attacks while retaining some meaningful data learnability"
     if not free:
@@ -315,8 +285,8 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cl
         sentence,
         after.mean < before.mean,
         f"With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
-        f"({scores[LOCAL].error} without a shuffle), and the vulnerable among those {case.labels[rare]} go from "
-        f"{before} to {after}.",
+        f"({scores[LOCAL].error} without a shuffle), and the share of vulnerable people among those "
+        f"{case.labels[rare]} goes from {before} to {after}.",
         quote=quote,
         data=_people(case),
         stand_in=_OWN_SIZES,

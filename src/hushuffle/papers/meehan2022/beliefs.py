@@ -164,7 +164,7 @@ def attack(classes: Sequence[int], theta: float, channel: Floats) -> Attack:
 
 
 def shift(theta: float, n: int, prior: float) -> float:
-    """Return the largest change of a log belief (nats) if two orders are possible: one of probability `prior`, and its reverse.
+    """Return the largest change of a log belief (nats) for two orders: one of probability `prior`, and its reverse.
 
     >>> round(shift(0.1, 3, 0.5), 4), round(shift(0.1, 3, 1e-9), 4)
     (0.1612, 0.3)

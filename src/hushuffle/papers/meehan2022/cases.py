@@ -51,7 +51,7 @@ def adult(folder: Path, *, people: int | None = None) -> tuple[Case, Floats]:
     case = Case(
         name="Adult",
         values=(frame["income"] == ">50K").to_numpy().astype(np.int64),
-        labels=("at most 50K", "above 50K"),
+        labels=("up to 50K", "above 50K"),
         near=order.radius_groups(age, 1),
         within="1 year of age",
         features=age[:, np.newaxis],

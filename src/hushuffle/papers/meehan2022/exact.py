@@ -15,26 +15,11 @@ from hushuffle.model import Chart, Claim, Report, Table
 from hushuffle.model.groups import Groups
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.meehan2022 import runs
 from hushuffle.papers.meehan2022.attack import UNAVAILABLE
 from hushuffle.papers.meehan2022.cases import Case, Floats, Integers, adult, closest_friends, next_in_line, syn, twitch
 from hushuffle.papers.meehan2022.data import coarse
-from hushuffle.papers.meehan2022.runs import (
-    ALPHA,
-    EPSILON,
-    LOCAL,
-    REPETITIONS,
-    TREES,
-    UNIFORM,
-    Measured,
-    Score,
-    Step,
-    band,
-    ends,
-    run,
-    settings,
-    stands,
-    step,
-)
+from hushuffle.papers.meehan2022.runs import ALPHA, EPSILON, LOCAL, REPETITIONS, TREES, UNIFORM, Measured, Score, Step
 from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 
@@ -56,8 +41,7 @@ def exact_study(
     answers = []
     for case, pairs in blocks:
         steps = [each for pair in pairs for each in pair]
-        shufflers = {**ends(), **{each.basis: each.shuffler for each in steps}}
-        scores = run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
+        scores = runs.scored(case, steps, repetitions, trees, request, by="basis")
         rows += [
             (case.name, end, "", "", "", "", str(scores[end].rho), "", str(scores[end].error), "")
             for end in (LOCAL, UNIFORM)
@@ -69,14 +53,14 @@ def exact_study(
             figures = str(ours.rho), str(theirs.rho), str(ours.error), str(theirs.error)
             rows.append((case.name, what, name, *sensitivities, *figures))
         answers.append(_answer(case, pairs, scores))
-    case = blocks[0][0]
+    case, results = blocks[0][0], ("rho, exact", "rho, published", "lambda, exact", "lambda, published")
     return Report(
         key="meehan2022/figure-4-exact",
         title="Exact sensitivity against the published bound",
         question="How much does the exact sensitivity improve privacy and learning at equal alpha?",
         answers=(*answers, UNAVAILABLE),
         settings=(
-            *settings(case, repetitions=repetitions, seed=request.seed, trees=trees)[1:],
+            *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees)[1:],
             ("r*", ", ".join(f"{case.name}: {case.within}" for case, _ in blocks)),
         ),
         tables=(
@@ -84,18 +68,7 @@ def exact_study(
                 key="exact",
                 title=f"At alpha = {ALPHA:g}: exact against published sensitivity",
                 caption="Both have the same groups, order and alpha. Mean ± one standard deviation.",
-                columns=(
-                    "data",
-                    "groups",
-                    "order",
-                    "exact",
-                    "published",
-                    "theta ratio",
-                    "rho, exact",
-                    "rho, published",
-                    "lambda, exact",
-                    "lambda, published",
-                ),
+                columns=("data", "groups", "order", "exact", "published", "theta ratio", *results),
                 rows=tuple(rows),
             ),
         ),
@@ -107,8 +80,8 @@ def exact_study(
 def _pair(grouping: Grouping, name: str) -> tuple[Step, Step]:
     what, groups, orders = grouping
     label = f"{what}|{name}"
-    exact = step(0, groups, orders[name], alpha=ALPHA, basis="exact", label=f"{label}|exact")
-    return exact, step(0, groups, orders[name], alpha=ALPHA, basis="published", label=f"{label}|published")
+    exact = runs.step(0, groups, orders[name], alpha=ALPHA, basis="exact", label=f"{label}|exact")
+    return exact, runs.step(0, groups, orders[name], alpha=ALPHA, basis="published", label=f"{label}|published")
 
 
 def _orders(groups: Groups, best: Integers) -> dict[str, Integers]:
@@ -117,7 +90,7 @@ def _orders(groups: Groups, best: Integers) -> dict[str, Integers]:
 
 def _ages(request: Request, people: int | None) -> tuple[Case, list[Grouping]]:
     case, age = adult(request.folder("adult"), people=people)
-    line = stands(age)
+    line = runs.stands(age)
     year, hundred = order.radius_groups(age, 1), next_in_line(age, 100)
     return case, [("within 1 year", year, _orders(year, line)), ("100 next in age", hundred, _orders(hundred, line))]
 
@@ -194,21 +167,19 @@ def syn_study(
     for radius in radii:
         groups = order.radius_groups(places, radius)
         own = order.reference_order(groups, places, method="bfs")
-        steps.append(step(radius, groups, own, alpha=ALPHA, basis="published", label=OWN_PUBLISHED))
-        steps.append(step(radius, groups, own, alpha=ALPHA, basis="exact", label=OWN_EXACT))
-        steps.append(step(radius, groups, common, alpha=ALPHA, basis="exact", label=COMMON))
-    shufflers = {**ends(), **{each.label: each.shuffler for each in steps}}
+        steps.append(runs.step(radius, groups, own, alpha=ALPHA, basis="published", label=OWN_PUBLISHED))
+        steps.append(runs.step(radius, groups, own, alpha=ALPHA, basis="exact", label=OWN_EXACT))
+        steps.append(runs.step(radius, groups, common, alpha=ALPHA, basis="exact", label=COMMON))
+    shufflers = {**runs.ends(), **{each.label: each.shuffler for each in steps}}
     accuracies = _accuracies(case, places, test, shufflers, repetitions, trees, request)
+    data = f"Generated: {people:,} people to train on, {people:,} to test on."
     return Report(
         key="meehan2022/figure-5",
         title="Granularity: which classes can be distinguished",
         question="Does the radius of the groups determine how finely people can be classified?",
         claims=(
-            _ends(accuracies, _crescents(people)),
-            *(
-                _granularity(steps, accuracies, basis, _crescents(people))
-                for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)
-            ),
+            _ends(accuracies, data),
+            *(_granularity(steps, accuracies, basis, data) for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)),
         ),
         settings=(
             ("people", f"{people:,} to train on, {people:,} to test on"),
@@ -253,10 +224,6 @@ def _accuracies(
 _STAND_IN: Final = "The paper shows a picture of its data, not their distribution: this study generated its own."
 
 
-def _crescents(people: int) -> str:
-    return f"Generated: {people:,} people to train on, {people:,} to test on."
-
-
 def _ends(accuracies: Accuracies, data: str) -> Claim:
     local, uniform = accuracies[LOCAL], accuracies[UNIFORM]
     right = local[8].mean >= _GOOD and all(uniform[ways].mean <= 1 / ways + 0.1 for ways in WAYS)
@@ -264,8 +231,8 @@ def _ends(accuracies: Accuracies, data: str) -> Claim:
         "section 5.1, Figure 5",
         "Without a shuffle all 8 classes can be distinguished, after a uniform shuffle none.",
         right,
-        f"Accuracy of 8 classes without a shuffle: {local[8]}; after a uniform one "
-        f"{', '.join(f'{uniform[ways]} of {ways} classes' for ways in WAYS)}.",
+        f"Without a shuffle the accuracy for 8 classes is {local[8]}. After a uniform shuffle it is {uniform[8]} for 8 "
+        f"classes, {uniform[4]} for 4 classes and {uniform[2]} for 2 classes.",
         quote="LDP allows 8-way classification while uniform shuffling allows none.",
         data=data,
         stand_in=_STAND_IN,
@@ -277,18 +244,16 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
     chosen = [each for each in steps if each.basis == basis]
     lines = {ways: [accuracies[each.label][ways].mean for each in chosen] for ways in WAYS}
     rising = any(after > before + _SLACK for line in lines.values() for before, after in pairwise(line))
-    crossed = any(
-        fine > coarser + _SLACK
-        for finer, ways in pairwise(WAYS)
-        for fine, coarser in zip(lines[finer], lines[ways], strict=True)
-    )
+    levels = [level for finer, ways in pairwise(WAYS) for level in zip(lines[finer], lines[ways], strict=True)]
+    crossed = any(fine > coarser + _SLACK for fine, coarser in levels)
     place, sentence = "section 5.1, Figure 5", f"The radius sets the granularity: r8 < r4 < r2 ({basis})."
     quote = "The granularity of classification can be tuned by our scheme"
     repeats = "" if basis == OWN_PUBLISHED else "meehan2022/figure-5"
     if rising or crossed:
-        figures = "; ".join(f"{ways} classes: {', '.join(f'{value:.3f}' for value in lines[ways])}" for ways in WAYS)
+        accuracy_of = {ways: ", ".join(f"{value:.3f}" for value in lines[ways]) for ways in WAYS}
+        figures = ", ".join(f"{'and ' * (ways == 2)}{accuracy_of[ways]} for {ways} classes" for ways in WAYS)
         radii = ", ".join(f"{each.x:g}" for each in chosen)
-        ours = f"Accuracy at r = {radii}: {figures}."
+        ours = f"The accuracy at r = {radii} is {figures}."
         why = "Accuracy does not fall with the radius, or coarse classes are distinguished worse than fine: no "
         why += "largest radius can be read off."
         return claim(place, sentence, None, ours, quote=quote, reason=why, data=data, repeats=repeats)
@@ -297,12 +262,12 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
         for ways in WAYS
     }
     tunable = reach[8] < reach[4] < reach[2]
-    radii = ", ".join(f"r{ways} = {reach[ways]:g}" for ways in WAYS)
     return claim(
         place,
         sentence,
         tunable,
-        f"The largest radius at which accuracy is at least {_GOOD:.0%}: {radii}.",
+        f"The largest radii at which the accuracy is at least {_GOOD:.0%} are r8 = {reach[8]:g}, r4 = {reach[4]:g} and "
+        f"r2 = {reach[2]:g}, for 8, 4 and 2 classes.",
         quote=quote,
         data=data,
         stand_in=_STAND_IN,
@@ -313,7 +278,7 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
 def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
     chosen = [each for each in steps if each.basis == basis]
     xs = [each.x for each in chosen]
-    lines = [band(f"{ways} classes", xs, [accuracies[each.label][ways] for each in chosen]) for ways in WAYS]
+    lines = [runs.band(f"{ways} classes", xs, [accuracies[each.label][ways] for each in chosen]) for ways in WAYS]
     between = "; ".join(f"{end}: {', '.join(str(accuracies[end][ways]) for ways in WAYS)}" for end in (LOCAL, UNIFORM))
     return Chart(
         key=f"accuracy-{(COMMON, OWN_EXACT, OWN_PUBLISHED).index(basis) + 1}",
@@ -327,18 +292,7 @@ def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
 
 
 def _table(steps: Sequence[Step], accuracies: Accuracies) -> Table:
-    rows = [(end, "", "", "", "", *(str(accuracies[end][ways]) for ways in WAYS)) for end in (LOCAL, UNIFORM)]
-    rows += [
-        (
-            f"order-private, {each.basis}",
-            f"{each.x:g}",
-            f"{each.exact:,}",
-            f"{each.published:,}",
-            f"{each.shuffler.theta:.3g}",
-            *(str(accuracies[each.label][ways]) for ways in WAYS),
-        )
-        for each in steps
-    ]
+    rows = runs.swept_rows(steps, lambda name: tuple(str(accuracies[name][ways]) for ways in WAYS))
     return Table(
         key="accuracies",
         title="Accuracy on new people",

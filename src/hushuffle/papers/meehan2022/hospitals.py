@@ -15,20 +15,10 @@ from hushuffle.attacks.inference import ATTACK
 from hushuffle.model import Report, Warned
 from hushuffle.model.report import software
 from hushuffle.papers.base import Request, Target, claim
-from hushuffle.papers.meehan2022.attack import EXACT, PUBLISHED, SPANS, alpha_verdict, spans
+from hushuffle.papers.meehan2022 import runs
+from hushuffle.papers.meehan2022.attack import SPANS, alpha_verdict, spans
 from hushuffle.papers.meehan2022.cases import Case
-from hushuffle.papers.meehan2022.runs import (
-    ALPHA,
-    LOCAL,
-    TREES,
-    attack_chart,
-    ends,
-    learner_chart,
-    run,
-    settings,
-    step,
-    table,
-)
+from hushuffle.papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, TREES
 from hushuffle.questions import order
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +41,10 @@ _ALIKE: Final = (6.0, 20.0)  # larger: means of towns, and of hospitals in a tow
 _LOG_AMOUNTS: Final = (9.2, 8.6, 9.0, 7.8)
 _SPREAD: Final = 0.5
 _PRINTED: Final = 2.7
-_STAND_IN: Final = "Generated hospitals: the paper's records are not here, and it gives neither r* nor its map."
+_STAND_IN: Final = (
+    "This study generated the hospitals: the paper's records are not available, and the paper gives neither r* nor "
+    "its map."
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,18 +99,15 @@ def hospital_study(
         features=generated.places,
         privileged=np.log(generated.amounts)[:, np.newaxis],
     )
-    steps = []
+    steps: list[runs.Step] = []
     for radius in radii:
         groups = order.radius_groups(generated.places, radius)
         published = order.reference_order(groups, method="bfs")
-        best = order.reference_order(groups, generated.places)
-        steps.append(step(radius, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED))
-        steps.append(step(radius, groups, best, alpha=ALPHA, basis="exact", label=EXACT))
+        steps += runs.both(radius, groups, published, order.reference_order(groups, generated.places))
     groups = order.radius_groups(generated.places, 0)
     best = order.reference_order(groups, generated.places)
-    weaker = [step(alpha, groups, best, alpha=alpha, basis="exact", label="one hospital") for alpha in alphas]
-    shufflers = {**ends(), **{each.label: each.shuffler for each in (*steps, *weaker)}}
-    scores = run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
+    weaker = [runs.step(alpha, groups, best, alpha=alpha, basis="exact", label="one hospital") for alpha in alphas]
+    scores = runs.scored(case, (*steps, *weaker), repetitions, trees, request)
     near = min((each for each in steps if each.basis == PUBLISHED), key=lambda each: abs(each.x - _ATTACK))
     factor = scores[LOCAL].rho.mean / max(scores[near.label].rho.mean, 1 / people)
     sizes = np.unique(generated.places, axis=0, return_counts=True)[1]
@@ -133,7 +123,8 @@ def hospital_study(
                 "section 5.1, Figure 4a",
                 "On PUDF the share of vulnerable people falls by a factor of 2.7 at r = r*.",
                 None,
-                f"It falls by a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated patients.",
+                f"The share falls by a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated "
+                "patients.",
                 quote="is reduced by 2.7X … at the attack distance threshold … for PUDF",
                 printed=f"{_PRINTED:g}",
                 reason=_STAND_IN,
@@ -146,33 +137,25 @@ def hospital_study(
             alpha_verdict(weaker, scores),
         ),
         settings=(
-            *settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
+            *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("data", "generated, none of it real: 40 towns on a square of 1,000 km, 120 hospitals"),
             ("groups", "patients of hospitals within r km"),
             ("privileged", "the amount paid"),
         ),
         tables=(
-            table("radii", "At alpha = 4", case, "r (km)", steps, scores),
-            table("alphas", "Groups of one hospital at larger alpha", case, "alpha", weaker, scores),
+            runs.table("radii", "At alpha = 4", case, "r (km)", steps, scores),
+            runs.table("alphas", "Groups of one hospital at larger alpha", case, "alpha", weaker, scores),
         ),
         charts=(
-            attack_chart(
+            runs.attack_chart(
                 "attack", "Vulnerable people against r, generated hospitals", "r (km)", steps, scores, x_log=False
             ),
-            learner_chart(
-                "learnability",
-                "Error of the learner against the radius r, generated hospitals",
-                "r (km)",
-                steps,
-                scores,
-                x_log=False,
-            ),
-            learner_chart(
-                "learnability-alpha",
-                "Error of the learner against alpha, groups of one hospital",
-                "alpha",
-                weaker,
-                scores,
+            *(
+                runs.learner_chart(key, f"Error of the learner against {what}", x_label, swept, scores, x_log=x_log)
+                for key, what, x_label, swept, x_log in (
+                    ("learnability", "the radius r, generated hospitals", "r (km)", steps, False),
+                    ("learnability-alpha", "alpha, groups of one hospital", "alpha", weaker, True),
+                )
             ),
         ),
         warnings=(

@@ -14,6 +14,7 @@ from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, Shuffler, UniformShuffle
 from hushuffle.model import Chart, Series, Table
 from hushuffle.model.groups import Groups
+from hushuffle.papers.base import Request
 from hushuffle.papers.meehan2022.cases import Case, Floats, Integers
 from hushuffle.questions import order
 from hushuffle.randomness import reproducible
@@ -26,6 +27,8 @@ REPETITIONS: Final = 10
 TREES: Final = 50
 LOCAL: Final = "no shuffle"
 UNIFORM: Final = "uniform shuffle"
+PUBLISHED: Final = "as published"
+EXACT: Final = "exact"
 Basis = Literal["exact", "published"]
 
 
@@ -54,6 +57,10 @@ class Score:
     error: Measured
     cleared: Measured
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return str(self.rho), *(f"{share.mean:.3f}" for share in self.by_value), str(self.error), str(self.cleared)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
@@ -77,6 +84,14 @@ def step(x: float, groups: Groups, reference: Integers, *, alpha: float, basis: 
     taken = exact if basis == "exact" else published
     shuffler = MallowsShuffle(reference=reference, theta=alpha / taken if taken else np.inf)
     return Step(x=x, basis=label or basis, exact=exact, published=published, shuffler=shuffler)
+
+
+def both(x: float, groups: Groups, published: Integers, best: Integers) -> list[Step]:
+    """Return two shuffles that guarantee `ALPHA`: by the `published` sensitivity, and by the exact one."""
+    return [
+        step(x, groups, published, alpha=ALPHA, basis="published", label=PUBLISHED),
+        step(x, groups, best, alpha=ALPHA, basis="exact", label=EXACT),
+    ]
 
 
 def run(
@@ -117,6 +132,14 @@ def run(
         )
         for name, rows in scores_by_shuffler.items()
     }
+
+
+def scored(
+    case: Case, steps: Sequence[Step], repetitions: int, trees: int, request: Request, *, by: str = "label"
+) -> dict[str, Score]:
+    """Return the results of no shuffle, of the uniform shuffle, and of each step, whose name is its attribute `by`."""
+    shufflers = {**ends(), **{getattr(each, by): each.shuffler for each in steps}}
+    return run(case, shufflers, repetitions=repetitions, seed=request.seed, trees=trees, tell=request.tell)
 
 
 def ends() -> dict[str, Shuffler]:
@@ -176,18 +199,7 @@ def learner_chart(
 
 
 def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step], scores: Mapping[str, Score]) -> Table:
-    rows = [(end, "", "", "", "", *_cells(scores[end])) for end in (LOCAL, UNIFORM)]
-    rows += [
-        (
-            f"order-private, {each.basis}",
-            f"{each.x:g}",
-            f"{each.exact:,}",
-            f"{each.published:,}",
-            f"{each.shuffler.theta:.3g}",
-            *_cells(scores[each.label]),
-        )
-        for each in steps
-    ]
+    rows = swept_rows(steps, lambda name: scores[name].cells)
     rho = [f"rho, {label}" for label in case.labels] if case.k == 2 else []
     columns = ("shuffle", x_label, "sensitivity", "published one", "theta", "rho", *rho, "lambda", "lambda, cleared")
     return Table(
@@ -199,8 +211,13 @@ def table(key: str, title: str, case: Case, x_label: str, steps: Sequence[Step],
     )
 
 
-def _cells(score: Score) -> tuple[str, ...]:
-    return str(score.rho), *(f"{share.mean:.3f}" for share in score.by_value), str(score.error), str(score.cleared)
+def swept_rows(steps: Sequence[Step], cells: Callable[[str], tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return a row for no shuffle, the uniform shuffle and each step; its last `cells` are those of its name."""
+    rows = [(end, "", "", "", "", *cells(end)) for end in (LOCAL, UNIFORM)]
+    for each in steps:
+        sensitivities = f"{each.exact:,}", f"{each.published:,}", f"{each.shuffler.theta:.3g}"
+        rows.append((f"order-private, {each.basis}", f"{each.x:g}", *sensitivities, *cells(each.label)))
+    return rows
 
 
 def way(score: Score, ends_of: Mapping[str, Score], *, what: Literal["rho", "error"]) -> float:

@@ -14,7 +14,7 @@ from hushuffle.attacks.detection import Detection, matrix_equal_error_rate
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Symmetric
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
+from hushuffle.model import Bound, Cell, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
 from hushuffle.papers.base import Request, claim
@@ -133,6 +133,7 @@ def _attempt(
     # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
     published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
     shares = np.unique(scene.reported.events, return_counts=True)[1] / n
+    bits = [pse.matrix_trend(one, (n // 2, n), resolution=_RESOLUTION).bits[-1] for one in scores]
     return Attempt(
         mechanism=name,
         epsilon=epsilon,
@@ -141,9 +142,7 @@ def _attempt(
         published=published.upper,
         exact=pie.alpha(protocol),
         here=information(law, shares),
-        divergence=float(
-            np.mean([pse.matrix_trend(one, (n // 2, n), resolution=_RESOLUTION).bits[-1] for one in scores])
-        ),
+        divergence=float(np.mean(bits)),
         interval=pse.from_matrix(scores[-1], resolution=_RESOLUTION),
         places=np.concatenate([linkage.ranks(one, rng=coins) for one in scores]),
         least=pie.bayes_error(protocol),
@@ -188,11 +187,14 @@ def detection(request: Request) -> Report:
         matched(f"check-ins, first {number} sent, likelihood", equal),
     ]
     curves: dict[str, Detection] = {}
-    rates: dict[str, Bound] = {}
+    rows: list[tuple[Cell, ...]] = []
     for done, source in enumerate(sources):
         request.tell(f"detection error tradeoff, {source.label}", done / len(sources))
-        curves[source.label] = source.detection()
-        rates[source.label] = matrix_equal_error_rate(source.scores, seed=request.seed)
+        curve = curves[source.label] = source.detection()
+        rejected = (curve.reject_at(allowed) for allowed in _ALLOWED)
+        interval = matrix_equal_error_rate(source.scores, seed=request.seed)
+        rows.append((source.label, source.n, *rejected, curve.equal_error, interval))
+    rejects = (f"false rejects at {allowed:g}" for allowed in _ALLOWED)
     equal_places = _listed(curves[f"check-ins, first {number} sent, likelihood"])
     return Report(
         key="murakami2021/figure-7",
@@ -212,23 +214,8 @@ def detection(request: Request) -> Report:
                 key="rates",
                 title="Error rates",
                 caption="Intervals by bootstrap over people.",
-                columns=(
-                    "what is matched",
-                    "people",
-                    *(f"false rejects at {allowed:g}" for allowed in _ALLOWED),
-                    "equal error rate",
-                    "interval",
-                ),
-                rows=tuple(
-                    (
-                        source.label,
-                        source.n,
-                        *(curves[source.label].reject_at(allowed) for allowed in _ALLOWED),
-                        curves[source.label].equal_error,
-                        rates[source.label],
-                    )
-                    for source in sources
-                ),
+                columns=("what is matched", "people", *rejects, "equal error rate", "interval"),
+                rows=tuple(rows),
             ),
         ),
         charts=(_curves(curves),),
@@ -246,29 +233,28 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
     def above(curve: Detection) -> list[float]:
         return [rate for rate in _WHOLE if curve.reject_at(rate) > face.reject_at(rate)]
 
-    def crossed(curve: Detection) -> str:
-        return "".join(f"; the trace has more false rejects from {rate:.2g} on" for rate in above(curve)[:1])
-
+    crossed = " The trace has more false rejects at false accept rates from {:.2g} on."
+    scored = (
+        ("with the paper's score", raw, ""),
+        ("with the likelihood per event", mean, "murakami2021/figure-7"),
+    )
     rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
-    heading = f"False reject rates at false accept rates of {rates}: "
-    faces = f"{heading}the face {_listed(face)}, the trace"
+    heading = f"At false accept rates of {rates} the"
     return (
         *(
             claim(
                 "section 5.2, Figure 7",
                 f"A trace is better recognized than a face, {how}.",
                 not above(curve),
-                f"{faces} {_listed(curve)}{crossed(curve)}.",
+                f"{heading} false reject rates are {_listed(face)} for the face, and {_listed(curve)} for the trace."
+                + "".join(map(crossed.format, above(curve)[:1])),
                 quote="LT provides smaller FAR and FRR than the face",
-                repeats="" if curve is raw else "murakami2021/figure-7",
-                reason=reason,
+                repeats=repeats,
+                reason="This score takes the length of the trace out." if curve is mean else "",
                 data=data,
                 stand_in=traces or others,
             )
-            for how, curve, reason in (
-                ("with the paper's score", raw, ""),
-                ("with the likelihood per event", mean, "This score takes the length of the trace out."),
-            )
+            for how, curve, repeats in scored
         ),
         claim(
             "section 5.2, Figure 7",
@@ -283,15 +269,15 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
                 "section 5.2",
                 f"A trace beats the best matcher of the Face Recognition Prize Challenge 2017, {how}.",
                 all(curve.reject_at(rate) <= other for rate, other in _AWARDED.items()),
-                f"{heading}{_listed(curve)}.",
+                f"{heading} trace has false reject rates of {_listed(curve)}.",
                 quote="has higher identifiability than the face matcher in [11] and the best face matcher in the "
                 "FRPC 2017",
                 printed="0.15 and 0.1 at 0.01 and 0.1",
-                repeats="" if curve is raw else "murakami2021/figure-7",
+                repeats=repeats,
                 data=data,
                 stand_in=traces,
             )
-            for how, curve in (("with the paper's score", raw), ("with the likelihood per event", mean))
+            for how, curve, repeats in scored
         ),
     )
 

@@ -207,6 +207,11 @@ def matrices(request: Request) -> list[Matcher]:
     return sorted([*own, *_nist(request, *missing)], key=lambda matcher: order.index(matcher.label))
 
 
+def everything(request: Request, *, long: bool = False) -> tuple[Events, Events, list[Matcher]]:
+    """Return the check-ins and the ratings, with `long` of people with long traces, and the matchers."""
+    return checkins(request, long=long), ratings(request, long=long), matrices(request)
+
+
 def _files(folder: Path, name: str) -> list[Path]:
     """Return the file of scores `name` with the first existing ending of `SUFFIXES`, as a list of at most one."""
     paths = [folder / f"{name.replace(' ', '-')}{suffix}" for suffix in SUFFIXES]

@@ -11,43 +11,22 @@ from hushuffle.model import Chart, Claim, Report, Series
 from hushuffle.model.citation import PIE
 from hushuffle.papers.base import Request, Target, claim, said
 from hushuffle.papers.murakami2021 import attempts as linkage_detection
+from hushuffle.papers.murakami2021 import datasets
 from hushuffle.papers.murakami2021 import noise as linkage_noise
-from hushuffle.papers.murakami2021.datasets import (
-    DATA,
-    ORIGINALS,
-    SCORED,
-    Events,
-    Matcher,
-    Used,
-    biometrics,
-    checkins,
-    matrices,
-    ratings,
-    settings,
-    stand_in,
-)
-from hushuffle.papers.murakami2021.sources import (
-    LIKELIHOOD,
-    PER_EVENT,
-    Measured,
-    Source,
-    below,
-    decided,
-    level,
-    matched,
-    measure,
-    table,
-    unsettled,
-)
+from hushuffle.papers.murakami2021 import sources as estimates
+from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, Events, Matcher, Used
+from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, Measured, Source, below, decided, matched
 
 _SENT: Final = (1, 2, 3, 4, 5)
 _THREE: Final = 3
+_RULES: Final = (LIKELIHOOD, PER_EVENT)
 _ALMOST: Final = 0.2
 """Numbers of bits with a smaller relative difference count as almost the same."""
 
 _FACE_FROM: Final = {"check-ins": 200, "ratings": 3}
 """According to the paper, traces with at least this number of known events are more identifying than the face."""
 _BITS: Final = "D(genuine || impostor), bits"
+_SOURCES: Final = "check-ins, ratings, faces and fingerprints"
 _PARTIAL: Final = (
     "The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 films or "
     "more."
@@ -56,10 +35,10 @@ _ESTIMATE: Final = "Points are the estimate for this number of people, settled o
 
 
 def maximum(request: Request) -> Report:
-    places, movies, scores = checkins(request), ratings(request), matrices(request)
-    sent = _firsts(places, movies)
-    sources = [*biometrics(scores), *_whole(places, movies), *sent]
-    by_label = {one.label: one for one in measure(sources, request)}
+    places, movies, scores = datasets.everything(request)
+    sent, whole = _all_known(places, movies)
+    sources = [*datasets.biometrics(scores), *whole, *sent]
+    by_label = {one.label: one for one in estimates.measure(sources, request)}
     finger = by_label["fingerprint"]
     lines = {name: [by_label[f"{name}, first {m}"] for m in _SENT] for name in ("check-ins", "ratings")}
     people = finger.trend.sizes[-1]
@@ -71,7 +50,7 @@ def maximum(request: Request) -> Report:
         y_label=_BITS,
         series=(
             *(Series.through(name, _SENT, [one.compared for one in line]) for name, line in lines.items()),
-            *(level(name, _SENT, by_label[name].compared) for name in ("face", "fingerprint")),
+            *(estimates.level(name, _SENT, by_label[name].compared) for name in ("face", "fingerprint")),
         ),
     )
     return Report(
@@ -80,35 +59,24 @@ def maximum(request: Request) -> Report:
         question="How identifying are unprotected traces, if the attacker was trained on the same events?",
         claims=_maximum_claims(by_label, lines, places, movies, scores),
         answers=_maximum_answers(by_label),
-        settings=settings(request, places=places, movies=movies, scores=scores),
-        tables=(table(list(by_label.values()), key="maximum", title="Maximum knowledge"),),
-        charts=(
-            chart,
-            _trends([*list(by_label.values())[:2], *(by_label[source.label] for source in _whole(places, movies))]),
-        ),
-        warnings=unsettled(list(by_label.values())),
+        settings=datasets.settings(request, places=places, movies=movies, scores=scores),
+        tables=(estimates.table(list(by_label.values()), key="maximum", title="Maximum knowledge"),),
+        charts=(chart, _trends([*list(by_label.values())[:2], *(by_label[source.label] for source in whole)])),
+        warnings=estimates.unsettled(list(by_label.values())),
         citations=(PIE.at("figure 5"),),
     )
 
 
-def _firsts(places: Events, movies: Events) -> list[Source]:
-    of_places = [linkage.scene(places.traces, knowledge="maximum", events=m) for m in _SENT]
-    of_movies = [linkage.scene(movies.traces, knowledge="maximum", split="none", events=m) for m in _SENT]
-    return [
-        matched(f"{name}, first {m}", scene)
-        for name, scenes in (("check-ins", of_places), ("ratings", of_movies))
-        for m, scene in zip(_SENT, scenes, strict=True)
-    ]
-
-
-def _whole(places: Events, movies: Events) -> list[Source]:
-    of_places = linkage.scene(places.traces, knowledge="maximum", events=None)
-    of_movies = linkage.scene(movies.traces, knowledge="maximum", split="none", events=None)
-    return [
-        matched(f"{name}, all, {how}", scene, per_event=how == PER_EVENT)
-        for name, scene in (("check-ins", of_places), ("ratings", of_movies))
-        for how in (LIKELIHOOD, PER_EVENT)
-    ]
+def _all_known(places: Events, movies: Events) -> tuple[list[Source], list[Source]]:
+    """Return the first events of the traces, and the whole traces, if the attacker knows all of them."""
+    first: list[Source] = []
+    whole: list[Source] = []
+    kinds: tuple[tuple[str, Events, linkage.Split], ...] = (("check-ins", places, "half"), ("ratings", movies, "none"))
+    for name, events, split in kinds:
+        scenes = {m: linkage.scene(events.traces, knowledge="maximum", split=split, events=m) for m in (*_SENT, None)}
+        first += [matched(f"{name}, first {m}", scenes[m]) for m in _SENT]
+        whole += [matched(f"{name}, all, {how}", scenes[None], per_event=how == PER_EVENT) for how in _RULES]
+    return first, whole
 
 
 def _maximum_claims(
@@ -118,59 +86,54 @@ def _maximum_claims(
     movies: Events,
     scores: Sequence[Matcher],
 ) -> tuple[Claim, ...]:
-    finger = by_label["fingerprint"].compared
+    fingerprint, finger = [by_label["fingerprint"]], by_label["fingerprint"].compared
     fingers = [one for one in scores if one.label == "fingerprint"]
     data = f"{places.n:,} people of {places.where}, {movies.n:,} people who rate."
     used: list[Used] = [places, movies, *scores]
-    to_places, to_all = stand_in([places, *fingers], used), stand_in([places, movies, *fingers], used)
-    whole = {name: by_label[f"{name}, all, {LIKELIHOOD}"].compared for name in lines}
+    to_places, to_all = datasets.stand_in([places, *fingers], used), datasets.stand_in([places, movies, *fingers], used)
+    whole = {name: by_label[f"{name}, all, {LIKELIHOOD}"] for name in lines}
     needed = {
         name: next((m for m, one in zip(_SENT, line, strict=True) if one.compared >= finger), None)
         for name, line in lines.items()
     }
     first, liked = needed["check-ins"], needed["ratings"]
     moving, people = sum(one.moving for one in by_label.values()), by_label["fingerprint"].trend.sizes[-1]
-    least = {name: _least(value) for name, value in needed.items()}
+    least = {name: value or "no tested number of" for name, value in needed.items()}
     return (
         decided(
             "Three places identify a person like a fingerprint.",
             first is not None and first <= _THREE,
             f"At {people:,} people D is {finger:.1f} bits for the fingerprint, and "
             f"{', '.join(f'{one.compared:.1f}' for one in lines['check-ins'][:3])} bits for the first one, two and "
-            f"three check-ins; {least['check-ins']} reach the fingerprint.",
+            f"three check-ins. With {least['check-ins']} check-ins D reaches that of the fingerprint.",
             quote="only three locations are enough to have almost the same identifiability as a fingerprint",
             printed="3",
             data=data,
             stand_in=to_places,
-            sure=below(lines["check-ins"][:_THREE], [by_label["fingerprint"]]),
+            sure=below(lines["check-ins"][:_THREE], fingerprint),
         ),
         decided(
             "Ratings need more events than places.",
             _later(first, liked),
-            f"{least['ratings'].capitalize()} reach the fingerprint "
-            f"({', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five).",
+            f"D is {', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five "
+            f"ratings. With {least['ratings']} ratings D reaches that of the fingerprint.",
             quote="(ratings need more events)",
             data=data,
             stand_in=to_all,
-            sure=below(lines["check-ins"], [by_label["fingerprint"]])
-            and below([by_label["fingerprint"]], lines["ratings"][-1:]),
+            sure=below(lines["check-ins"], fingerprint) and below(fingerprint, lines["ratings"][-1:]),
         ),
         decided(
             "Whole traces identify almost as much as a fingerprint, neither much less nor much more.",
-            all(abs(value - finger) <= _ALMOST * finger for value in whole.values()),
-            f"D is {whole['check-ins']:.1f} bits for check-ins and {whole['ratings']:.1f} for ratings, as estimated by "
-            f"nearest neighbours, {finger:.1f} for the fingerprint.",
+            all(abs(one.compared - finger) <= _ALMOST * finger for one in whole.values()),
+            f"D is {whole['check-ins'].compared:.1f} bits for check-ins and {whole['ratings'].compared:.1f} for "
+            f"ratings, as estimated by nearest neighbours, {finger:.1f} for the fingerprint.",
             quote="LT and RH have almost the same identifiability as the commercial fingerprint matcher",
             data=data,
             stand_in=to_all,
             reason="The result depends on the estimator. Merging scores into cells can only lower D; the estimate from "
-            f"these merged counts is for check-ins {said(by_label[f'check-ins, all, {LIKELIHOOD}'].counts, 3)} bits "
-            f"and for the fingerprint {said(by_label['fingerprint'].counts, 3)}.",
-            sure=any(
-                below([by_label[f"{name}, all, {LIKELIHOOD}"]], [by_label["fingerprint"]])
-                or below([by_label["fingerprint"]], [by_label[f"{name}, all, {LIKELIHOOD}"]])
-                for name in lines
-            ),
+            f"these merged counts is for check-ins {said(whole['check-ins'].counts, 3)} bits and for the fingerprint "
+            f"{said(by_label['fingerprint'].counts, 3)}.",
+            sure=any(below([one], fingerprint) or below(fingerprint, [one]) for one in whole.values()),
         ),
         claim(
             "section 5.1",
@@ -186,7 +149,7 @@ def _maximum_claims(
 
 
 def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
-    by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in (LIKELIHOOD, PER_EVENT)}
+    by_counts = {how: by_label[f"check-ins, all, {how}"].counts for how in _RULES}
     return (
         "Merging scores into cells can only lower D. The estimate from these merged counts is for whole traces of "
         f"check-ins {said(by_counts[LIKELIHOOD], 3)} bits with the paper's score, and "
@@ -194,10 +157,6 @@ def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
         f"{said(by_label['fingerprint'].counts, 3)} bits. With the paper's score the result depends on the estimator.",
         "Among these people PSE is at most log2 of their number, whatever D.",
     )
-
-
-def _least(needed: int | None) -> str:
-    return f"no number up to {_SENT[-1]} of them" if needed is None else f"{needed} of them"
 
 
 def _later(places: int | None, movies: int | None) -> bool:
@@ -217,21 +176,18 @@ def _trends(measured: Sequence[Measured]) -> Chart:
 
 
 def compared(request: Request) -> Report:
-    places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
+    places, movies, scores = datasets.everything(request, long=True)
     first = [
         matched(f"check-ins, first {m}, all known", linkage.scene(places.traces, knowledge="maximum", events=m))
         for m in (1, 3)
     ]
-    past = [
-        matched(
-            f"check-ins, all, {places.known[-1]} earlier ones known, {how}",
-            linkage.scene(places.traces, training=places.known[-1], events=None),
-            per_event=how == PER_EVENT,
-        )
-        for how in (LIKELIHOOD, PER_EVENT)
-    ]
+    scene = linkage.scene(places.traces, training=places.known[-1], events=None)
+    label = f"check-ins, all, {places.known[-1]} earlier ones known"
+    past = [matched(f"{label}, {how}", scene, per_event=how == PER_EVENT) for how in _RULES]
     liked = linkage.scene(movies.traces, knowledge="maximum", split="none", events=3)
-    measured = measure([*biometrics(scores), *first, matched("ratings, first 3, all known", liked), *past], request)
+    measured = estimates.measure(
+        [*datasets.biometrics(scores), *first, matched("ratings, first 3, all known", liked), *past], request
+    )
     order = sorted(measured, key=lambda one: -one.compared)
     people = measured[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
@@ -239,40 +195,41 @@ def compared(request: Request) -> Report:
         key="murakami2021/figure-5-sources",
         title="Identifiability across sources, in one unit",
         question="What identifies people most: their check-ins, ratings, faces or fingerprints?",
-        answers=(
-            f"At {people:,} people of each source, the most identifying first (bits): {listed}.",
-            *_ranked(measured),
-        ),
-        settings=settings(request, places=places, movies=movies, scores=scores),
-        tables=(table(order, key="sources", title="All sources"),),
+        answers=(f"At {people:,} people of each source, the most identifying first (bits): {listed}.", _ranked(order)),
+        settings=datasets.settings(request, places=places, movies=movies, scores=scores),
+        tables=(estimates.table(order, key="sources", title="All sources"),),
         charts=(_trends(order),),
-        warnings=unsettled(measured),
+        warnings=estimates.unsettled(measured),
         citations=(PIE.at("figures 5 and 6"),),
     )
 
 
-def _ranked(measured: Sequence[Measured]) -> tuple[str, ...]:
-    by_bits = [one.label for one in sorted(measured, key=lambda one: -one.compared)]
-    by_error = [one.label for one in sorted(measured, key=lambda one: one.equal_error)]
-    if by_bits == by_error:
-        return ("The equal error rates rank them in the same order.",)
-    listed = "; ".join(
-        f"{source.label} {source.equal_error:.3g}" for source in sorted(measured, key=lambda each: each.equal_error)
-    )
-    return (f"The equal error rates rank them differently, the least first: {listed}.",)
+def _ranked(order: Sequence[Measured]) -> str:
+    """Return whether the equal error rates rank the sources in this order, by decreasing bits, too."""
+    by_error = sorted(order, key=lambda one: one.equal_error)
+    if [one.label for one in by_error] == [one.label for one in order]:
+        return "The equal error rates rank them in the same order."
+    listed = "; ".join(f"{one.label} {one.equal_error:.3g}" for one in by_error)
+    return f"The equal error rates rank them differently, the least first: {listed}."
 
 
 def partial(request: Request) -> Report:
-    places, movies, scores = checkins(request, long=True), ratings(request, long=True), matrices(request)
+    places, movies, scores = datasets.everything(request, long=True)
     sweeps = {"check-ins": places, "ratings": movies}
-    sources = [
-        matched(f"{name}, {number} known, {how}", _sweep(name, events, number), per_event=how == PER_EVENT)
-        for name, events in sweeps.items()
-        for number in events.known
-        for how in (LIKELIHOOD, PER_EVENT)
-    ]
-    by_label = {one.label: one for one in measure([*biometrics(scores), *sources], request)}
+    sources: list[Source] = []
+    for name, events in sweeps.items():
+        split: linkage.Split = "half" if name == "check-ins" else "none"
+        for number in events.known:
+            scene = linkage.scene(events.traces, split=split, training=number, events=None)
+            label = f"{name}, {number} known"
+            sources += [matched(f"{label}, {how}", scene, per_event=how == PER_EVENT) for how in _RULES]
+    by_label = {one.label: one for one in estimates.measure([*datasets.biometrics(scores), *sources], request)}
     people = by_label["face"].trend.sizes[-1]
+    lines = {
+        (name, how): [by_label[f"{name}, {known} known, {how}"].compared for known in events.known]
+        for name, events in sweeps.items()
+        for how in _RULES
+    }
     charts = tuple(
         Chart(
             key=name,
@@ -281,15 +238,8 @@ def partial(request: Request) -> Report:
             x_label="events known of each person",
             y_label=_BITS,
             series=(
-                *(
-                    Series.through(
-                        how,
-                        events.known,
-                        [by_label[f"{name}, {known} known, {how}"].compared for known in events.known],
-                    )
-                    for how in (LIKELIHOOD, PER_EVENT)
-                ),
-                *(level(other, events.known, by_label[other].compared) for other in ("face", "fingerprint")),
+                *(Series.through(how, events.known, lines[name, how]) for how in _RULES),
+                *(estimates.level(other, events.known, by_label[other].compared) for other in ("face", "fingerprint")),
             ),
         )
         for name, events in sweeps.items()
@@ -300,48 +250,43 @@ def partial(request: Request) -> Report:
         question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
         claims=tuple(
             claim
-            for name, events in sweeps.items()
-            for how in (LIKELIHOOD, PER_EVENT)
-            for claim in _grows(by_label, name, events, how, (places, movies, *scores))
+            for name, how in lines
+            for claim in _grows(by_label, name, sweeps[name], how, (places, movies), scores)
         ),
         answers=(_score_matters(by_label, places.known[-1]),),
-        settings=settings(request, places=places, movies=movies, scores=scores),
-        tables=(table(list(by_label.values()), key="partial", title="Partial knowledge"),),
+        settings=datasets.settings(request, places=places, movies=movies, scores=scores),
+        tables=(estimates.table(list(by_label.values()), key="partial", title="Partial knowledge"),),
         charts=charts,
-        warnings=unsettled(list(by_label.values())),
+        warnings=estimates.unsettled(list(by_label.values())),
         citations=(PIE.at("figure 6"),),
     )
-
-
-def _sweep(name: str, events: Events, number: int) -> linkage.Scene:
-    return linkage.scene(events.traces, split="half" if name == "check-ins" else "none", training=number, events=None)
 
 
 _NOISE: Final = " A divergence is never negative: an estimate below 0 is the error of the estimator."
 
 
 def _grows(
-    by_label: dict[str, Measured], name: str, events: Events, how: str, used: Sequence[Used]
+    by_label: dict[str, Measured], name: str, events: Events, how: str, both: Sequence[Used], scores: Sequence[Matcher]
 ) -> tuple[Claim, Claim]:
     sizes = events.known
     steps = [by_label[f"{name}, {known} known, {how}"] for known in sizes]
     bits = [one.compared for one in steps]
-    faces = [one for one in used if isinstance(one, Matcher) and one.label == "face"]
+    used, faces = [*both, *scores], [one for one in scores if one.label == "face"]
     alone, beside = (
         " ".join(filter(None, (text, _PARTIAL * events.short)))
-        for text in (stand_in([events], used), stand_in([events, *faces], used))
+        for text in (datasets.stand_in([events], used), datasets.stand_in([events, *faces], used))
     )
     face = by_label["face"].compared
     growing = all(after > before for before, after in itertools.pairwise(bits))
     wanted = [value for known, value in zip(sizes, bits, strict=True) if known >= _FACE_FROM[name]] or bits[-1:]
-    passed = next((known for known, value in zip(sizes, bits, strict=True) if value >= face), None)
+    when = next((f"reach at {m} known events" for m, b in zip(sizes, bits, strict=True) if b >= face), "never reach")
     repeats = "" if how == LIKELIHOOD else "murakami2021/figure-6"
     where, data = f"{name.capitalize()}, {how}", f"The attacker knows {sizes[0]} to {sizes[-1]} events of each person."
     return (
         decided(
-            f"{where}: D grows with every step of what the attacker knows.",
+            f"{where}: D grows with every further event that the attacker knows.",
             growing,
-            f"{', '.join(f'{value:.1f}' for value in bits)} bits.{_NOISE if min(bits) < 0 else ''}",
+            f"D is {', '.join(f'{value:.1f}' for value in bits)} bits.{_NOISE if min(bits) < 0 else ''}",
             quote="In both LT and RH, the PSE increases with increase in the number of training events.",
             repeats=repeats,
             data=data,
@@ -350,9 +295,9 @@ def _grows(
             figure=6,
         ),
         decided(
-            f"{where}: it passes the face, from {_FACE_FROM[name]} known events on where so many are known.",
+            f"{where}: with {_FACE_FROM[name]} or more known events D exceeds that of the face.",
             min(wanted) >= face,
-            f"The face's D is {face:.1f} bits{', never reached.' if passed is None else f': at {passed} events.'}",
+            f"The face has D = {face:.1f} bits, which the {name} {when}.",
             quote="is larger than that of the face matcher in [61] when the number of training events is larger than "
             "or equal to 200",
             printed=str(_FACE_FROM[name]),
@@ -366,7 +311,7 @@ def _grows(
 
 
 def _score_matters(by_label: dict[str, Measured], most: int) -> str:
-    raw, mean = (by_label[f"check-ins, {most} known, {how}"] for how in (LIKELIHOOD, PER_EVENT))
+    raw, mean = (by_label[f"check-ins, {most} known, {how}"] for how in _RULES)
     return (
         "What the paper does not say: on traces of unequal length the likelihood is mostly a measure of length. With "
         f"{most} check-ins known its equal error rate is {raw.equal_error:.2f}, after division by the "
@@ -377,29 +322,13 @@ def _score_matters(by_label: dict[str, Measured], most: int) -> str:
 
 
 TARGETS: Final = (
-    Target(
-        name="murakami2021/figure-5",
-        title="identifiability without noise, everything known",
-        build=maximum,
-        data=DATA,
-        originals=ORIGINALS,
-        seconds=7,
-    ),
-    Target(
-        name="murakami2021/figure-5-sources",
-        title="identifiability of check-ins, ratings, faces and fingerprints in one chart",
-        build=compared,
-        data=DATA,
-        originals=ORIGINALS,
-        seconds=4,
-    ),
-    Target(
-        name="murakami2021/figure-6",
-        title="identifiability by what the attacker knows",
-        build=partial,
-        data=DATA,
-        originals=ORIGINALS,
-        seconds=7,
+    *(
+        Target(name=f"murakami2021/{place}", title=title, build=build, data=DATA, originals=ORIGINALS, seconds=seconds)
+        for place, title, build, seconds in (
+            ("figure-5", "identifiability without noise, everything known", maximum, 7),
+            ("figure-5-sources", f"identifiability of {_SOURCES} in one chart", compared, 4),
+            ("figure-6", "identifiability by what the attacker knows", partial, 7),
+        )
     ),
     Target(
         name="murakami2021/figure-7",

@@ -90,8 +90,7 @@ def published_pair_epsilon(*, filters: int, bits: int, p: float, delta: float) -
     0.8826 to 0.8827 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
-    law = published_pair_law(filters, bits, p)
-    return _with_sources(law.epsilon(level))
+    return _with_sources(published_pair_law(filters, bits, p).epsilon(level))
 
 
 def pair_epsilon(*, filters: int, bits: int, p: float, delta: float, target: tuple[int, int], others: int = 0) -> Bound:

@@ -73,21 +73,22 @@ def approximate(rounds: Protocol | Rounds, *, delta: float) -> Bound:
     parts = []
     for item, times in merged(rounds):
         if not isinstance(item, Protocol):
-            what = "not about several randomizers, imported distributions or several reports of a person"
-            unsupported(f"No approximation: it is about shuffled reports of one randomizer, {what}. {_HINT}")
+            what = "not several randomizers, imported distributions or several reports of a person"
+            unsupported(f"The approximation supports only shuffled reports of one randomizer, {what}. {_HINT}")
         parts.append((*_information(item), item, times))
     total = math.fsum(times * square for square, _, _, times in parts)
     largest = max(step for _, step, _, _ in parts)
     if not math.isfinite(total):
         unsupported(
-            f"The approximation does not apply: some report excludes a value, for any number of people. {_HINT}"
+            "The approximation does not apply: for any number of people, some report proves that its sender does not "
+            f"have a certain value. {_HINT}"
         )
     mu = math.sqrt(total)
     value = level_between(mu, level) if mu else 0.0
     if largest * max(value, mu) > WORST * total:
         unsupported(
-            f"No approximation: a single report moves the loss by up to {largest:.3g} nats, where the sum of all has "
-            f"a standard deviation of {mu:.3g}: too few reports are alike. {_HINT}"
+            f"The approximation is too inaccurate: a single report changes the privacy loss by up to {largest:.3g} "
+            f"nats, and the standard deviation of the total loss is {mu:.3g} nats. Too few reports are equal. {_HINT}"
         )
     pure = math.fsum(times * protocol.randomizer.local_epsilon for _, _, protocol, times in parts)
     value = min(value, pure)
@@ -98,7 +99,7 @@ def _information(protocol: Protocol) -> tuple[float, float]:
     """Return mu**2, and the largest change of the loss by a single report (nats)."""
     protocol = protocol.secret
     if protocol.reveals is not Reveals.MULTISET:
-        unsupported(f"No approximation: it is about shuffled reports; here {protocol.shuffler.describe()}. {_HINT}")
+        unsupported(f"The approximation supports only shuffled reports; here {protocol.shuffler.describe()}. {_HINT}")
     n, dummies = protocol.n, protocol.shuffler.dummies
     both = n * dummies / (n + dummies)
     best = 0.0, 0.0
@@ -122,7 +123,7 @@ def _information(protocol: Protocol) -> tuple[float, float]:
 
 
 def _laws(law: ReportLaw) -> tuple[ValueLaws, ...]:
-    """Return the report distributions of pairs, over classes with constant ratios also to other people's values."""
+    """Report distributions of pairs, over classes with constant ratios also to other people's values."""
     if law.symmetric is not None:
         return law.pairs()
     if law.bucket is not None:
@@ -135,7 +136,7 @@ def _laws(law: ReportLaw) -> tuple[ValueLaws, ...]:
 
 
 def _hashed(bucket: Symmetric) -> ValueLaws:
-    """Return the report distributions of a pair's two values and a third value, hashed independently."""
+    """Report distributions of a pair's two values and a third value, hashed independently."""
     g, truth, lie = bucket.k, float(bucket.truth), float(bucket.lie)
     rows, blanket = [np.array([[1.0 / g]] * 3)], [np.array([1.0 / g])]  # the pair shares a bucket
     for places, weight in (((0, 1, 2), (g - 2) / g), ((0, 1, 0), 1 / g), ((0, 1, 1), 1 / g)):

@@ -209,7 +209,7 @@ class _Search:
         self.spread = 0.0
 
     def at(self, spread: float) -> tuple[MatrixRandomizer, Bound, bool]:
-        """Return the best randomizer of this spread, its central epsilon, and whether the spread binds."""
+        """The best randomizer of this spread, its central epsilon, and whether the spread binds."""
         task = self.task
         mirror = task.wanted is not None
         programme = RowProgramme(spread=spread, ratio=self.ratio, wanted=task.wanted, costs=task.costs, mirror=mirror)
@@ -229,7 +229,7 @@ class _Search:
 
 
 def _reports(k: int, spread: float, ratio: float) -> Floats:
-    """Return reports that support sets of values, shape (k, reports): runs of values, and sets of a suitable size.
+    """Reports that support sets of values, shape (k, reports): runs of values, and sets of a suitable size.
 
     One of each pair of mirror images. Those for single values are the reports of k-ary randomized response with the
     spread or the ratio, so that it is among the mixtures.

@@ -56,7 +56,7 @@ def delta(protocol: Round, *, epsilon: float, reports_per_person: int = 1) -> Bo
     1.656e-04 (certified bracket)
     """
     level = _checks.non_negative("epsilon", epsilon)
-    return _curve(protocol, reports_per_person).delta(level)
+    return round_curve(protocol, reports_per_person).delta(level)
 
 
 def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1) -> Bound:
@@ -89,10 +89,10 @@ def epsilon(protocol: Round, *, delta: float, reports_per_person: int = 1) -> Bo
     0.2862 to 0.2866 nats (certified bracket)
     """
     level = _checks.probability("delta", delta, high_open=True)
-    return _curve(protocol, reports_per_person).epsilon(level)
+    return round_curve(protocol, reports_per_person).epsilon(level)
 
 
-def _curve(given: Round, reports: int) -> PrivacyCurve:
+def round_curve(given: Round, reports: int = 1) -> PrivacyCurve:
     if not isinstance(given, PrivacyCurve):
         return per_person(given, reports=reports)
     if reports != 1:
@@ -199,7 +199,7 @@ def _people(protocol: Protocol, histogram: Histogram, k: int) -> tuple[int, ...]
 
 
 def _alike(protocol: Protocol, people: tuple[int, ...], level: float) -> Bound:
-    """Return the bound if reports are unshuffled or are the values: it is the same for all datasets."""
+    """The bound if reports are unshuffled or are the values: it is the same for all datasets."""
     before = next(value for value, count in enumerate(people) if count)
     others = tuple(count - (value == before) for value, count in enumerate(people))
     witness = Witness(family=FAMILY, others=others, target=(before, (before + 1) % len(people)))

@@ -9,12 +9,11 @@ from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve, bracket, spread
 from hushuffle.curves.pairs import composition as laws
 from hushuffle.curves.pairs.composition import ComposedCurve
-from hushuffle.curves.search import privacy_curve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound, Progress, silent
-from hushuffle.questions.dp.central import Round
+from hushuffle.questions.dp.central import Round, round_curve
 
 T = TypeVar("T")
 
@@ -144,15 +143,10 @@ def _listed(values: Iterable[T], name: str) -> Iterable[T]:
 
 
 def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
-    """Return pairs of the privacy curve of a round and the number of times that it takes place.
-
-    Raises:
-        InvalidInputError: no rounds, too many, or times < 1.
-        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
-    """
+    """The privacy curve of each round, and the number of times that it takes place."""
     curves: list[tuple[PrivacyCurve, int]] = []
     for item, times in merged(rounds):
-        curve = item if isinstance(item, PrivacyCurve) else privacy_curve(item)
+        curve = round_curve(item)
         same = curve.laws if isinstance(curve, ComposedCurve) else [(curve, 1)]
         curves += [(law, times * each) for law, each in same]
     reports = sum(times for _, times in spread(curves))
@@ -163,27 +157,17 @@ def curves_of(rounds: Round | Rounds) -> list[tuple[PrivacyCurve, int]]:
 
 
 def curve_of(rounds: Round | Rounds) -> PrivacyCurve:
-    """Return the privacy curve of one protocol, or of the composition of all rounds.
-
-    Raises:
-        InvalidInputError: no rounds, or times < 1.
-        UnsupportedProtocolError: no analysis for a randomizer and shuffler.
-    """
+    """The privacy curve of one protocol, or of the composition of all rounds."""
     curves = curves_of(rounds)
     return curves[0][0] if sum(times for _, times in curves) == 1 else ComposedCurve(laws=curves)
 
 
 def merged(rounds: Round | Rounds) -> list[tuple[Round, int]]:
-    """Return a pair (round, number of times) for each different round; a round without a number counts once.
-
-    Raises:
-        InvalidInputError: no rounds, or times < 1.
-    """
+    """Each different round with its number of times; a round without a number counts once."""
     return _merge([rounds] if isinstance(rounds, ROUNDS) else rounds)
 
 
 def _merge(rounds: Rounds, *, name: str = "rounds") -> list[tuple[Round, int]]:
-    """Return pairs (round, number of times) with equal rounds merged."""
     merged: list[tuple[Round, int]] = []
     for item in _listed(rounds, name):
         protocol, count = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)

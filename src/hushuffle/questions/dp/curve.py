@@ -279,7 +279,7 @@ class Profile:
         return self._known[level]
 
     def _table(self) -> KnownCurve:
-        """Return the interpolated curve, after evaluating further points if there are too few."""
+        """The interpolated curve, after evaluating further points if there are too few."""
         for level in np.linspace(0.0, self._end, self._points).tolist():
             self._point(level)
         if self._curve.pure <= LARGEST:
@@ -291,7 +291,7 @@ class Profile:
         )
 
     def _crossing(self, level: float) -> Bound:
-        """Return interpolated bounds on epsilon, after evaluating one more point near each bound."""
+        """Interpolated bounds on epsilon, after evaluating one more point near each bound."""
         table, wanted, last = self._table(), math.sqrt(-math.log(level)), 0.0
         for ends in (table.upper, table.lower):
             deep = np.sqrt(-np.log(np.clip(ends, 1e-300, 1.0)))  # nearly a straight line
@@ -343,7 +343,7 @@ def profile(rounds: Round | Rounds, *, points: int = 32, least: float = 1e-9) ->
 
 
 def _array(name: str, values: npt.ArrayLike, check: Callable[[str, float], float]) -> Floats:
-    """Return `values` as an array, after checking the smallest and the largest number."""
+    """Checks only the smallest and the largest number."""
     try:
         raw = np.asarray(values)
     except ValueError:

@@ -61,7 +61,7 @@ def waves(
 def wave_question(
     protocol: Protocol, waves: int, *, instantaneous: Mechanism | None = None, changes: int = 0
 ) -> Question:
-    """Return the question that `waves` answers, after checks of its arguments."""
+    """The question that `waves` answers, after checks of its arguments."""
     _checks.of_type("protocol", protocol, Protocol)
     times = _checks.integer("waves", waves, low=1)
     changed = min(_checks.integer("changes", changes, low=0), times - 1)
@@ -112,5 +112,5 @@ def change_shows(protocol: Protocol) -> Bound:
 
 
 def _same(law: Symmetric) -> Fraction:
-    """Return the probability that independent reports of two different values are equal."""
+    """Probability that independent reports of two different values are equal."""
     return 2 * law.truth * law.lie + (law.k - 2) * law.lie**2

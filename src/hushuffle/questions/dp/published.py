@@ -44,7 +44,7 @@ _HOEFFDING: Final = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, corrected"))
 _BENNETT: Final = (BLANKET.at("section 5"), LADJEL.at("Theorem 4, refined and corrected"))
 
 Law = Callable[[float], float]
-"""A function that returns an upper bound on delta at an epsilon > 0."""
+"""An upper bound on delta at an epsilon > 0."""
 
 
 class _Published(TypingProtocol):
@@ -310,7 +310,7 @@ def _generic_law(protocol: Protocol, term: Callable[[float, float, Floats], Floa
 
 
 def _local(protocol: Protocol) -> float:
-    """Return epsilon_0 of a protocol, after checking that the published bounds apply to the protocol."""
+    """Return epsilon_0 after checking that the published bounds apply to the protocol."""
     if protocol.reveals is not Reveals.MULTISET:
         unsupported(f"Published bounds hold only for a uniform shuffle; here {protocol.shuffler.describe()}.")
     if math.isinf(protocol.randomizer.local_epsilon):

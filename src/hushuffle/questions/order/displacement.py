@@ -137,8 +137,7 @@ def mean_inversions(n: int, theta: float) -> float:
 
 
 def _exactly(law: Floats) -> Displacement:
-    mean = float(law @ np.arange(law.size))
-    return Displacement(mean=Bound.exact(mean, unit="places"), law=law)
+    return Displacement(mean=Bound.exact(float(law @ np.arange(law.size)), unit="places"), law=law)
 
 
 def _equally(n: int, theta: float) -> Floats:

@@ -125,8 +125,7 @@ def mixed_alpha(alphas: Iterable[float]) -> Bound:
     >>> print(hs.order.mixed_alpha([0.5, 0.25]))
     at most 0.5000 nats (upper bound)
     """
-    most = max(_alphas(alphas))
-    return Bound(lower=0.0, upper=most, kind="upper", unit="nats", sources=(MEEHAN.at("Lemma 2"),))
+    return Bound(lower=0.0, upper=max(_alphas(alphas)), kind="upper", unit="nats", sources=(MEEHAN.at("Lemma 2"),))
 
 
 def findings(alpha: float, *, epsilon: float, group: int, wanted: int) -> tuple[Finding, ...]:

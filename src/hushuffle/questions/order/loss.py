@@ -55,8 +55,7 @@ def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = 
     if n > MOST_PEOPLE:
         _checks.reject("reference", f"at most {MOST_PEOPLE} people", f"<{n} people>", "All n! orders are listed.")
     taus = np.array(list(itertools.permutations(range(n))), dtype=np.int64)
-    people = np.asarray(reference, dtype=np.int64)
-    orders = people[taus[:, rank]]
+    orders = np.asarray(reference, dtype=np.int64)[taus[:, rank]]
     weights = np.exp(-noise * _DISTANCE[distance](taus))
     return orders, weights / weights.sum()
 

@@ -33,7 +33,8 @@ from hushuffle.numerics.trials import clopper_pearson
 from hushuffle.randomness import Randomness, secure
 
 Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 MOST: Final = 20_000
 """Maximum number of people (log-factorials are accurate to 5e-11 up to this number)."""
@@ -96,10 +97,10 @@ def _failure_of_free(n: int, size: int, free: int, lost: int, logs: Floats) -> f
     return float(np.exp(where) @ tails)
 
 
-def _log_hypergeometric(x: Counts, n: int, good: int | Counts, draws: int | Counts, logs: Floats) -> Floats:
+def _log_hypergeometric(x: Integers, n: int, good: int | Integers, draws: int | Integers, logs: Floats) -> Floats:
     """Return ln P(x good ones among `draws` out of n, of which `good` are good)."""
 
-    def binomial(top: int | Counts, bottom: int | Counts) -> Floats:
+    def binomial(top: int | Integers, bottom: int | Integers) -> Floats:
         return logs[top] - logs[bottom] - logs[np.subtract(top, bottom)]
 
     return binomial(good, x) + binomial(np.subtract(n, good), np.subtract(draws, x)) - binomial(n, draws)
@@ -262,9 +263,7 @@ def _bracket(lower: float, upper: float) -> Bound:
     return Bound(lower=lower, upper=upper, kind="bracket", unit="probability", sources=(_SOURCE,))
 
 
-def _simulated(
-    shuffler: MallowsShuffle, groups: Groups, samples: int, rng: Randomness | None
-) -> list[npt.NDArray[np.int64]]:
+def _simulated(shuffler: MallowsShuffle, groups: Groups, samples: int, rng: Randomness | None) -> list[Integers]:
     """Return the number of preserved places of each group, shape (g,), for each of `samples` permutations."""
     n, source = groups.n, secure() if rng is None else rng
     rank = np.empty(n, dtype=np.int64)
@@ -280,18 +279,16 @@ def _simulated(
     return counts
 
 
-def _membership(
-    keys: npt.NDArray[np.int64], owners: npt.NDArray[np.int64], n: int, groups: int
-) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+def _membership(keys: Integers, owners: Integers, n: int, groups: int) -> Callable[[Integers], Flags]:
     """Return a test of whether items, one for each membership, belong to the group of that membership."""
     if groups * n <= _TABLE:
         table = np.zeros(groups * n, dtype=np.bool_)
         table[keys] = True
         return lambda items: table[owners * n + items]
 
-    def search(items: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def search(items: Integers) -> Flags:
         wanted = owners * n + items
-        member: npt.NDArray[np.bool_] = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] == wanted
+        member: Flags = keys[np.minimum(np.searchsorted(keys, wanted), keys.size - 1)] == wanted
         return member
 
     return search

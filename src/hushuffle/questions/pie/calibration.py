@@ -19,6 +19,7 @@ from hushuffle.mechanisms.randomizers import ReportLaw, Symmetric
 from hushuffle.model import Citation, number
 from hushuffle.model.citation import BRAUN, PIE, SHANNON
 from hushuffle.model.prior import Prior
+from hushuffle.model.solver import Parameter, solve, verdict
 from hushuffle.numerics.exact import WIDE, down, log2, to_decimal
 from hushuffle.numerics.roots import farthest
 from hushuffle.questions.pie.published import alpha_for_error, people_who_differ
@@ -107,9 +108,9 @@ def calibrate(protocol: Protocol, *, bayes_error: float) -> tuple[Route, ...]:
         size = response.k
         ways.insert(1, (theorem, PIE.at(theorem), lambda bits: _by_theta(bits, rows, size)))
     routes = [_route("exact Bayes error", BRAUN, protocol, wanted, _by_error(protocol, wanted))]
-    for name, source, solve in ways:
+    for name, source, largest in ways:
         try:
-            route = _route(f"{name} and Fano", source, protocol, wanted, solve(alpha_for_error(wanted, n)))
+            route = _route(f"{name} and Fano", source, protocol, wanted, largest(alpha_for_error(wanted, n)))
         except InvalidInputError:  # more than Fano can promise, or theta < 2**-64
             route = Route(name=f"{name} and Fano", source=source, bayes_error=wanted, epsilon=None, protocol=None)
         routes.append(route)
@@ -242,14 +243,12 @@ def largest_epsilon(protocol: Protocol, meets: Callable[[ReportLaw], bool], **wa
 
     if there(math.inf):
         return math.inf
-    low, high = _SMALLEST, _LARGEST
-    if not there(low):
+    noise = Parameter(name="epsilon", apply=float, easiest=_SMALLEST, hardest=_LARGEST, resolution=_CLOSE)
+    solution = solve(noise, verdict(there))
+    if solution is None:
         name, value = next(iter(wanted.items()))
         _checks.reject(name, "a promise that some noise keeps", value)
-    while high > math.nextafter(low, math.inf) and high - low > _CLOSE * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if there(middle) else (low, middle)
-    return low
+    return solution.value
 
 
 def _sizes(n: int, k: int, g: int | None) -> tuple[int, int, int]:

@@ -120,5 +120,4 @@ def _dealt(ordered: Floats, count: int, rng: np.random.Generator) -> list[Floats
     """Deal the scores at random into `count` ascending lists of sizes that differ by at most one."""
     lists = rng.permutation(np.arange(ordered.size, dtype=np.int64) % count).astype(np.uint8)
     dealt = ordered[np.argsort(lists, kind="stable")]
-    sizes = np.bincount(lists, minlength=count)
-    return np.split(dealt, np.cumsum(sizes)[:-1])
+    return np.split(dealt, np.cumsum(np.bincount(lists, minlength=count))[:-1])

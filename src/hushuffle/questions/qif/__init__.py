@@ -32,7 +32,7 @@ from hushuffle.questions.qif.gain import (
     tries_gain,
     uniform_prior,
 )
-from hushuffle.questions.qif.guessing import asymptotic_vulnerability, prior, vulnerability
+from hushuffle.questions.qif.guessing import asymptotic_vulnerability, prior, quick_vulnerability, vulnerability
 from hushuffle.questions.qif.iid import iid_prior_vulnerability, iid_vulnerability
 from hushuffle.questions.qif.leakage import (
     Hyper,
@@ -44,7 +44,6 @@ from hushuffle.questions.qif.leakage import (
     shannon_capacity,
     shannon_leakage,
 )
-from hushuffle.questions.qif.quick import quick_vulnerability
 from hushuffle.questions.qif.refinement import Refinement, Separation, equivalent, refines
 
 __all__ = [

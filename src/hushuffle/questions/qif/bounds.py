@@ -78,12 +78,16 @@ def guess_bound(protocol: Protocol, *, known: int, composition: bool) -> Bound:
 def _central(protocol: Protocol) -> float:
     """Return the minimum of (e**epsilon + (k - 1) delta(epsilon))/k over the values in `_TRIED`."""
     curve, k = privacy_curve(protocol).near(_NEGLIGIBLE, often=True), protocol.randomizer.inputs
-    best = 1.0
+    lower, floors = 1.0, []
     for epsilon in _TRIED:
-        if math.exp(epsilon) >= k * best:  # neither this level nor a larger one improves the bound
+        lower = curve.lower(epsilon)[0] if lower > _NEGLIGIBLE else 0.0
+        floors.append((math.exp(epsilon) + (k - 1) * lower, epsilon))
+    best = float(k)
+    for floor, epsilon in sorted(floors):
+        if floor >= best:  # no other level improves the bound
             break
-        best = min(best, (math.exp(epsilon) + (k - 1) * curve.upper(epsilon)) / k)
-    return best
+        best = min(best, math.exp(epsilon) + (k - 1) * curve.upper(epsilon))
+    return best / k
 
 
 def gain_vulnerability(protocol: Protocol, *, gain: Table, frequencies: Numbers) -> Bound:

@@ -63,12 +63,17 @@ def posterior_vulnerability(channel: Channel, prior: Numbers, gain: Table) -> Nu
     ...     hs.qif.single_target_gain(3, 2))
     Fraction(3, 4)
     """
+    together = joint(channel, prior)
+    return _number((_gains(gain, together.shape[0]) @ together).max(axis=0).sum())
+
+
+def joint(channel: Channel, prior: Numbers) -> npt.NDArray[Any]:
+    """Return the joint distribution of input and output, shape (inputs, outputs)."""
     _checks.of_type("channel", channel, Channel)
     weights = distribution(prior)
     if channel.matrix.shape[0] != weights.size:
         _checks.reject("prior", f"a distribution over {channel.matrix.shape[0]} inputs", f"<{weights.size} entries>")
-    joint = weights[:, None] * channel.matrix
-    return _number((_gains(gain, weights.size) @ joint).max(axis=0).sum())
+    return np.asarray(weights[:, None] * channel.matrix)
 
 
 def uniform_prior(inputs: int) -> npt.NDArray[Any]:

@@ -21,6 +21,7 @@ from hushuffle.questions.qif.gain import (
     Numbers,
     Table,
     distribution,
+    joint,
     posterior_vulnerability,
     prior_vulnerability,
 )
@@ -220,15 +221,11 @@ def hyper(prior: Numbers, channel: Channel) -> Hyper:
     >>> [str(weight) for weight in hs.qif.hyper(hs.qif.uniform_prior(8), hs.qif.shuffle(3, 2)).outer]
     ['1/8', '3/8', '3/8', '1/8']
     """
-    _checks.of_type("channel", channel, Channel)
-    weights = distribution(prior)
-    if channel.matrix.shape[0] != weights.size:
-        _checks.reject("prior", f"a distribution over {channel.matrix.shape[0]} inputs", f"<{weights.size} entries>")
-    joint = weights[:, None] * channel.matrix
-    exact = joint.dtype == object and all(not isinstance(entry, float) for entry in joint.flat)
-    joint = joint if exact else joint.astype(np.float64)
+    together = joint(channel, prior)
+    exact = together.dtype == object and all(not isinstance(entry, float) for entry in together.flat)
+    together = together if exact else together.astype(np.float64)
     merged: dict[tuple[Number, ...], npt.NDArray[Any]] = {}
-    for column in joint.T:
+    for column in together.T:
         weight = column.sum()
         if weight:
             inner = column / weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -15,6 +15,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Bound
+from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.plans import Cluster, Costs, cluster_costs, messages, sources_needed
 
 _MARGIN: Final = 3e-6
@@ -26,6 +27,8 @@ _TOLERANCE: Final = 0.02
 _LEAST_SAMPLING: Final = 1e-9
 _MOST_DUMMIES: Final = 10**8
 _MOST_FLOODED: Final = 1000
+_FIRST: Final = 64
+"""The search for dummies begins at this number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +244,9 @@ class _Task:
         excess = partial(self._excess, sources, sources // scramblers)
         if room < 0 or excess(room) > 0:
             return best
+        number = Parameter(name="dummies", apply=int, easiest=room, hardest=0, start=_FIRST, stride=2, whole=True)
+        fewest = solve(replace(number, resolution=0), Requirement(excess=excess))
+        assert fewest is not None  # `room` dummies meet the target
         return messages(
             "send",
             sources=sources,
@@ -248,7 +254,7 @@ class _Task:
             sigma=self._sigma(sources),
             reads=("people",),
             convention=self.convention,
-            dummies=smallest(excess, room),
+            dummies=int(fewest.value),
             batch=math.ceil(sources / scramblers),
         )
 
@@ -270,30 +276,3 @@ class _Task:
 
 def _several(count: int, name: str) -> str:
     return f"{count:,} {name}{'' if count == 1 else 's'}"
-
-
-def smallest(excess: Callable[[int], float], high: int) -> int:
-    """Return the smallest integer >= 0 at which the decreasing function `excess` is at most 0; `excess(high)` must be.
-
-    The search takes growing steps from 0, then alternates interpolation and bisection.
-
-    >>> smallest(lambda d: 100.5 - d, 1000)
-    101
-    """
-    left, above = 0, excess(0)
-    if above <= 0:
-        return 0
-    right = min(64, high)
-    while (below := excess(right)) > 0:
-        left, above, right = right, below, min(2 * right, high)
-    halve = False
-    while right - left > 1:
-        share = 0.5 if halve else above / (above - below)
-        middle = min(max(left + round(share * (right - left)), left + 1), right - 1)
-        value = excess(middle)
-        if value <= 0:
-            right, below = middle, value
-        else:
-            left, above = middle, value
-        halve = not halve
-    return right

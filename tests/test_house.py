@@ -10,9 +10,9 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
-    "files": 490,
-    "lines": 92_130,
-    "code lines": 61_741,
+    "files": 491,
+    "lines": 92_255,
+    "code lines": 61_838,
     "lines of the longest file": 508,
     "files over 400 lines": 8,
     "files under 40 code lines": 62,
@@ -21,8 +21,8 @@ LIMITS: Final[dict[str, int]] = {
     "flags of shufflers read outside their room": 164,
     "questions which kind of deployment it is": 219,
     "class names with several meanings": 59,
-    "private helpers used once": 996,
-    "lines of such helpers": 12_499,
+    "private helpers used once": 997,
+    "lines of such helpers": 12_528,
     "pages of documentation": 67,
     "words of documentation by hand": 59_826,
     "files walked by epsilon": 47,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,15 @@ randomizer = { kind = "randomized-response", epsilon = 1.0 }
 shuffler = { kind = "uniform" }
 targets = { delta = 1e-6 }
 """
+
+
+@pytest.fixture
+def assessed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    (tmp_path / "survey.toml").write_text(SURVEY)
+    assert main(["assess", str(tmp_path / "survey.toml"), "--out", str(tmp_path / "made")]) == Exit.DONE
+    capsys.readouterr()
+    document: dict[str, Any] = json.loads((tmp_path / "made" / "result.json").read_text())
+    return document
 
 
 def test_the_result_of_an_assessment_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,3 +86,64 @@ def test_without_flint_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "flint", None)
     assert main(["verify", str(tmp_path / "claim.json")]) == Exit.FAILED
     assert "hushuffle[verify]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ("epsilon = 1.0", "the randomizer"),
+        ("truth_probability", "the randomizer"),
+        ("k = 3", "the randomizer"),
+        ("n = 900", "the number of people"),
+        ('kind = "uniform"', "the shuffler"),
+        ("shuffler", "the shuffler"),
+        ("rounds", "the number of rounds"),
+        ("reports", "reports of one person"),
+        ("delta = 1e-06", "delta"),
+    ],
+)
+def test_the_specification_of_another_deployment_is_noticed(
+    other: str, name: str, assessed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dishonest service publishes the result of a good collection with the specification of the real one."""
+    text = assessed["specification"]
+    changes = {
+        "epsilon = 1.0": ("epsilon = 1.0", "epsilon = 5.0"),
+        "truth_probability": ("epsilon = 1.0", "truth_probability = 0.9"),
+        "k = 3": ("k = 3", "k = 4"),
+        "n = 900": ("n = 900", "n = 90"),
+        'kind = "uniform"': ('kind = "uniform"', 'kind = "scrambler"\ndummies = { kind = "geometric", mean = 9 }'),
+        "shuffler": ("[shuffler]", "[statement]"),
+        "rounds": ("[population]", "rounds = 40\n\n[population]"),
+        "reports": ("n = 900", "n = 900\nreports_per_person = 6"),
+        "delta = 1e-06": ("delta = 1e-06", "delta = 1e-07"),
+    }
+    assert changes[other][0] in text, text
+    (tmp_path / "result.json").write_text(json.dumps(assessed | {"specification": text.replace(*changes[other])}))
+    assert main(["verify", str(tmp_path / "result.json"), "--json"]) == Exit.MISSED
+    row = next(row for row in json.loads(capsys.readouterr().out) if row["question"] == "central-dp")
+    assert row["verdict"] == "contradicted"
+    assert name in row["reason"]
+
+
+def test_keys_of_a_certificate_beside_the_findings_change_nothing(
+    assessed: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = next(each for each in assessed["findings"] if each["certificate"])
+    finding["bound"] = finding["bound"] | {"upper": 0.001, "lower": 0.0}
+    (tmp_path / "result.json").write_text(json.dumps(assessed | finding["certificate"]))
+    assert main(["verify", str(tmp_path / "result.json")]) == Exit.MISSED
+    assert "certificate 0" not in capsys.readouterr().out
+
+
+def test_true_values_among_a_random_number_of_dummies_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    survey = SURVEY.replace("epsilon = 1.0", 'epsilon = "inf"').replace("1e-6", "1e-3")
+    survey = survey.replace('"uniform"', '"scrambler", dummies = { kind = "binomial", trials = 4000, p = 0.5 }')
+    (tmp_path / "survey.toml").write_text(survey)
+    assert main(["assess", str(tmp_path / "survey.toml"), "--out", str(tmp_path / "out")]) == Exit.DONE
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "out" / "result.json"), "--json"]) == Exit.DONE
+    rows = json.loads(capsys.readouterr().out)
+    assert next(row["verdict"] for row in rows if row["question"] == "central-dp") == "agrees"

@@ -139,7 +139,7 @@ def test_rounds_add_up() -> None:
 
 
 def test_several_numbers_of_a_person_in_one_sum_are_refused() -> None:
-    with pytest.raises(UnsupportedProtocolError, match="Use `coordinates`"):
+    with pytest.raises(UnsupportedProtocolError, match="use `coordinates`"):
         hs.dp.epsilon(made(), delta=1e-6, reports_per_person=2)
     assert hs.dp.epsilon(made(), delta=1e-6, reports_per_person=1).upper <= 1.5
     with pytest.raises(InvalidInputError, match="must be a Protocol"):

@@ -242,9 +242,14 @@ def test_a_result_with_another_figure_than_its_certificate_is_refuted() -> None:
     bound = {"lower": given["epsilon"][0], "upper": given["epsilon"][1], "unit": "nats", "kind": given["kind"]}
     finding = {"question": "central-dp", "bound": bound}
     whole: dict[str, Any] = {
-        "findings": [{**finding, "certificate": given}, {"question": "local-dp", "certificate": None}]
+        "findings": [{**finding, "certificate": given}, {"question": "local-dp", "certificate": None}],
+        "population": {"n": 10},
+        "specification": '[population]\nn = 10\nk = 3\n[randomizer]\nkind = "randomized-response"\nepsilon = 1.0\n'
+        '[shuffler]\nkind = "uniform"\n[targets]\ndelta = 1e-3\n',
     }
-    first, second = check_document(read(json.dumps(whole)))
+    bare = {"findings": whole["findings"]}
+    assert next(check_document(read(json.dumps(bare)))).verdict == CONTRADICTED
+    first, second, _ = check_document(read(json.dumps(whole)))  # and the target that the verdict lacks
     assert (first.verdict, second.verdict) == (AGREES, NOT_CHECKED)
     assert verdict_of([first, second]) == 0
     assert verdict_of([second]) == 1
@@ -252,7 +257,7 @@ def test_a_result_with_another_figure_than_its_certificate_is_refuted() -> None:
     rows = list(check_document(read(json.dumps(whole))))
     assert rows[0].verdict == CONTRADICTED
     assert verdict_of(rows) == 3
-    assert "contradicted: 1, not checked: 1" in written(rows)
+    assert "contradicted: 2, not checked: 1" in written(rows)
 
 
 def test_no_certificate_is_written_for_what_is_not_understood() -> None:

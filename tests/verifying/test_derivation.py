@@ -98,7 +98,7 @@ def test_each_rule_and_law_of_the_checker_is_used() -> None:
     assert checked == {name: pages[name] for name in checked}
 
 
-@pytest.mark.parametrize("name", set(CLAIMS) - {"order", "order of a matrix", "cap"})
+@pytest.mark.parametrize("name", sorted(set(CLAIMS) - {"order", "order of a matrix", "cap"}))
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_end_of_a_derived_release_that_is_two_per_cent_too_good_is_refuted(name: str, place: int) -> None:
     given = claimed(name)

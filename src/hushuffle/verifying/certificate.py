@@ -50,6 +50,9 @@ class Randomizer:
     def of(cls, given: Any) -> Randomizer:
         """Return the randomizer that an object describes; an error is raised as in `Certificate.of`."""
         k = _whole(given, "values", 2)
+        if k > MOST_REPORTS:
+            message = f"more than {MOST_REPORTS:,} values"
+            raise NotCheckedError(message)
         truth, rows = _law(given, k)
         if rows is None or given.get("dummy") is None:
             return cls(k, truth, rows, None)

@@ -202,6 +202,9 @@ class _Reports(_Senders):
         super().__init__(plain, rows, pairs)
         self.common, self.weight = common, sum(common, Fraction(0))
         alike = [part / self.weight for part in common] if self.weight else common
+        if plain.dummies and plain.randomizer.dummy is None and not self.weight:
+            message = "no distribution of dummies"
+            raise NotCheckedError(message)
         self.dummy = plain.randomizer.dummy or alike
 
     def below(self) -> Attempts:

@@ -110,7 +110,12 @@ def _mean(numbers: Sequence[int], masses: Sequence[Any], at: Callable[[int], End
             lost = math.fsum(gap for gap, *_ in gaps)
             decided = total <= effort.delta if above else total >= effort.delta
             hopeless = float(total) - lost > delta if above else float(total) + lost < delta
-            if decided or hopeless or not lost or len(values) > _MOST or time.process_time() > effort.until:
+            if (
+                (effort.decides and (decided or hopeless))
+                or lost <= 1e-10 * delta
+                or len(values) > _MOST
+                or time.process_time() > effort.until
+            ):
                 return total
             covered, places = 0.0, set[int]()
             for gap, left, right in sorted(gaps, reverse=True):
@@ -240,7 +245,8 @@ def replay(certificate: Certificate, leaf: Callable[[Plain], Ends]) -> Ends:
         WrongStepError: a step is wrong, missing or left over.
         NotCheckedError: the checker does not know a rule or law.
     """
-    return _Derivation(certificate, leaf).whole() if certificate.steps else leaf(certificate.plain)
+    derivation = _Derivation(certificate, leaf)
+    return derivation.whole() if certificate.steps else derivation.ends(certificate.plain)
 
 
 class _Derivation:
@@ -294,6 +300,12 @@ class _Derivation:
             return _mean(*_numbers(replace(own, p=2 * own.p / device.k)), _among)
         if not fits or name == _OWN or features - {"senders"}:
             self._wrong(f"{name!r} is no law of its release")
+        return self.ends(plain)
+
+    def ends(self, plain: Plain) -> Ends:
+        """Return bounds for a plain release; true values are subtracted, so all datasets have the same divergence."""
+        if plain.shuffled and plain.randomizer.truth == 1:
+            return _mean(*_numbers(Messages(plain.dummies, Fraction(2, plain.randomizer.k))), _among)
         return self.leaf(plain)
 
     def _counted(self, release: Release) -> Ends:
@@ -308,7 +320,7 @@ class _Derivation:
             return replace(release, messages=Messages(number, Fraction(1)) if number else None)
 
         self._step(fixed(number))
-        return _mean(numbers, masses, lambda number: self.leaf(self._plain(fixed(number))))
+        return _mean(numbers, masses, lambda number: self.ends(self._plain(fixed(number))))
 
     def _plain(self, release: Release) -> Plain:
         """Return a release as a plain one: its first group, with its smallest number of dummies."""

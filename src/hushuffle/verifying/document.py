@@ -13,6 +13,7 @@ from typing import Any
 
 from .certificate import MalformedError
 from .checks import CONTRADICTED, NOT_CHECKED, Row, check
+from .planned import draws, randomizes
 
 _NO_CERTIFICATE = "no certificate is written for this figure"
 _RULES = {"delta": "below", "people": "at least"}
@@ -31,6 +32,9 @@ _LARGEST = {"epsilon": 20.0, "local_epsilon": 20.0, "guessing": 0.99, "reidentif
 _VIEWS = {"none": "senders", "secure-aggregation": "sums", "mallows": "noisy order"}
 """What kinds of shufflers reveal; all others the multiset of reports."""
 
+_KINDS = {*_VIEWS, "uniform", "scrambler", "blanket-messages"}
+"""Kinds of shufflers whose releases the checker can compare."""
+
 _CHARTS = ("privacy-against-people", "privacy-against-noise")
 
 Source = tuple[Mapping[str, Any], Row]
@@ -43,7 +47,7 @@ def check_document(document: Any) -> Iterator[Row]:
     Raises:
         MalformedError: `document` is neither a result nor a list of certificates, or a certificate is malformed.
     """
-    if isinstance(document, Mapping) and "epsilon" in document:
+    if isinstance(document, Mapping) and "epsilon" in document and "findings" not in document:
         document = [document]
     if isinstance(document, list):
         for place, given in enumerate(document):
@@ -73,11 +77,16 @@ class _Result:
         except (tomllib.TOMLDecodeError, RecursionError):
             specification = None
         self.readable, self.limits = specification is not None, _mapping(_mapping(specification).get("targets"))
-        self.shuffler = _mapping(_mapping(specification).get("shuffler"))
-        population = _mapping(document.get("population"))
-        reports, most = (_number(population.get(key)) for key in ("n", "reports_per_person"))
-        senders = _number(population.get("people"))  # without an id column, there are at least n/most people
-        self.people = senders or (-(-reports // max(most or 1, 1)) if reports else None)
+        self.specification = _mapping(specification)
+        self.shuffler, self.population = (
+            _mapping(self.specification.get("shuffler")) or {"kind": "none"},
+            _mapping(document.get("population")),
+        )
+        self.reports, most, senders = (
+            _number(self.population.get(key)) for key in ("n", "reports_per_person", "people")
+        )
+        # Without a column that identifies people, there are at least n/most people.
+        self.people = senders or (-(-self.reports // max(most or 1, 1)) if self.reports else None)
 
     def finding(self, finding: Mapping[str, Any]) -> Row:
         """Return the row of a finding: its figure is that of its certificate, and the certificate is right."""
@@ -90,7 +99,7 @@ class _Result:
             raise MalformedError(message)
         elif not isinstance(bound, Mapping) or [bound.get("lower"), bound.get("upper")] != given.get("epsilon"):
             row = Row(question, CONTRADICTED, "the figure is not the one that its certificate is about")
-        elif (other := self._other(bound, given)) is not None:
+        elif (other := self._other(bound, given, question)) is not None:
             row = Row(question, CONTRADICTED, f"the certificate is not about this result: {other} differs")
         elif figure != bound or not rounds(finding.get("sentence"), bound):
             row = Row(question, CONTRADICTED, "the finding shows another figure than its bound")
@@ -99,23 +108,30 @@ class _Result:
         self.sources.append((_mapping(figure), row))
         return row
 
-    def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any], question: str) -> str | None:
         """Return the name of a field in which a result and its certificate differ; None if they agree."""
         if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
             return "the unit or the kind of the figure"
         first = next((step.get("release") for step in _mappings(given.get("steps"))), None)
         release = _plain(given) if given.get("version") == 1 else _mapping(first)
         people = sum(_number(group[0]) or 0.0 for group in _list(release.get("groups")) if _list(group))
-        if self.people is not None and self.people != people:
-            return "the number of people"
-        if not self.readable:
-            return "the specification, which is no TOML,"
+        planned = _mapping(self.specification.get("population"))
+        times = {
+            self.specification.get("rounds"),
+            *(part.get("reports_per_person") for part in (planned, self.population)),
+        }
+        together = question == "central-dp" and ("columns" in self.specification or not times <= {None, 1})
         parts = [release.get(key) for key in ("view", "honest", "messages")]
-        if self.shuffler and parts != self._shuffled(people, _mapping(parts[2])):
-            return "the shuffler, with its messages and honest people,"
-        if given.get("release") == "shuffled" and "delta" in self.limits:
-            return None if _number(self.limits["delta"]) == _number(given.get("delta")) else "delta"
-        return None
+        shuffled = self.shuffler.get("kind") in _KINDS and parts == self._shuffled(people, _mapping(parts[2]))
+        alike = {
+            "the specification, which is no TOML,": self.readable,
+            "the number of people": self.reports == people and planned.get("n") in (None, people),
+            "the number of rounds, of columns, or of reports of one person,": not together,
+            "the randomizer": randomizes(_mapping(self.specification.get("randomizer")), planned, given),
+            "the shuffler, with its messages and honest people,": shuffled,
+            "delta": _number(self.limits.get("delta")) == _number(given.get("delta")),
+        }
+        return next((name for name, same in alike.items() if not same), None)
 
     def _shuffled(self, people: float, sent: Mapping[str, Any]) -> list[Any]:
         """Return the view, the honest people and the messages that the specification implies, as a step writes them."""
@@ -127,7 +143,7 @@ class _Result:
                 trials, p = int(people) * int(numbers.get("trials", 1) or 0), str(Fraction(numbers.get("p") or 0))
                 messages = {"trials": trials, "p": p, "own": True, "table": []}
         elif isinstance(self.shuffler.get("dummies"), Mapping) and not sent.get("own"):
-            messages = dict(sent)  # a distribution
+            messages = dict(sent) if draws(_mapping(self.shuffler["dummies"]), sent) else {"table": None}
         elif dummies:
             messages = {"trials": dummies, "p": "1", "own": False, "table": []}
         return [_VIEWS.get(str(kind), "multiset"), None if honest == people else honest, messages or None]

@@ -132,7 +132,9 @@ def _width(trials: int, chance: float) -> float:
 
 def _cells(chances: Sequence[float], reports: int) -> float:
     """Return the approximate number of counts."""
-    return math.prod(_width(reports, chance) for chance in sorted(chances)[:-1]) / 2.0 ** max(len(chances) - 2, 0)
+    return math.prod(_width(reports, chance) for chance in sorted(chances)[:-1]) / 2.0 ** min(
+        max(len(chances) - 2, 0), 1000
+    )
 
 
 class FewAlike:

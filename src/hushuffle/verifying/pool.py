@@ -41,7 +41,7 @@ class Pool:
 
     def above(self, growth: Any, delta: float, *, fineness: float, spare: float) -> Any:
         """Return a ball with a number >= delta for all datasets; infinite if the expected pool size is below 1."""
-        others = self.people + self.dummies
+        others, delta = self.people + self.dummies, max(delta, 1e-300)
         weight = sum(self.common, Fraction(0))
         beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
         if not beta or beta * others < 1:

@@ -182,7 +182,7 @@ def test_a_round_without_noise_has_no_distribution(optimistic: bool) -> None:
 
 def test_what_needs_a_protocol_refuses_a_distribution() -> None:
     noisy = hs.dp.from_pld(library.from_gaussian_mechanism(1.0))
-    with pytest.raises(UnsupportedProtocolError, match="not about several randomizers, imported distributions"):
+    with pytest.raises(UnsupportedProtocolError, match="not several randomizers, imported distributions"):
         hs.dp.approximate([noisy], delta=1e-6)
 
 

@@ -236,7 +236,7 @@ def test_a_capped_scrambler_hides_no_less_than_one_without_a_cap() -> None:
 
 
 def test_sizes_beyond_the_tested_accuracy_are_refused() -> None:
-    with pytest.raises(NumericalError, match="use a smaller n"):
+    with pytest.raises(NumericalError, match="Use a smaller n"):
         hs.dp.epsilon(survey(2, 1.0, 10**12), delta=1e-6)
 
 

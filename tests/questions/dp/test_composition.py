@@ -272,7 +272,7 @@ class Opaque(PrivacyCurve):
 
 def test_a_law_without_known_datasets_still_has_a_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
     protocol = survey(2, 1.0, 100)
-    monkeypatch.setattr(composition, "privacy_curve", lambda p: Opaque(privacy_curve(p)))
+    monkeypatch.setattr(composition, "round_curve", lambda p: Opaque(privacy_curve(p)))
     bound = compose([(protocol, 4)], delta=1e-6)
     alone = hs.dp.epsilon(protocol, delta=1e-6)
     assert bound.lower == pytest.approx(alone.lower, rel=1e-7)

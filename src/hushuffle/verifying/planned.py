@@ -1,0 +1,89 @@
+"""Compare a certificate with the specification in its result: the randomizer, and the random number of dummies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .certificate import Randomizer
+
+_LOCAL = {
+    *("unary-encoding", "subset-selection", "hadamard-response", "local-hashing", "discrete-laplace", "square-wave"),
+    *("rounded-response", "randomized-response"),
+}
+"""Kinds of randomizers whose key `epsilon` is the local epsilon."""
+
+_CLOSE = 1e-6
+"""Largest relative difference of local epsilons, and of distributions of a number of dummies."""
+
+
+def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Return whether a certificate has the number of values, and the rows or local epsilon, that `stated` implies.
+
+    Randomizers of other kinds, and a matrix in another file, are not compared.
+    """
+    try:
+        labels, randomizer = population.get("categories"), Randomizer.of(given)
+        k = len(labels) if isinstance(labels, list | Mapping) else population.get("k")
+        if k not in (None, randomizer.k) or given.get("randomizers"):
+            return False
+        if isinstance(stated.get("matrix"), list):
+            rows, shown = ([[float(p) for p in row] for row in matrix] for matrix in (stated["matrix"], given["rows"]))
+            return len(rows) == len(shown) and all(
+                math.isclose(p, q, rel_tol=1e-9, abs_tol=1e-12)
+                for row, other in zip(rows, shown, strict=True)
+                for p, q in zip(row, other, strict=True)
+            )
+        if "truth_probability" in stated:
+            return randomizer.truth is not None and math.isclose(randomizer.truth, float(stated["truth_probability"]))
+        if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
+            return True
+        return math.isclose(_local(randomizer), float(stated["epsilon"]), rel_tol=_CLOSE)
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _local(randomizer: Randomizer) -> float:
+    """Return the local epsilon of a randomizer."""
+    if randomizer.rows is None:
+        assert randomizer.truth is not None
+        columns = [(randomizer.truth, (1 - randomizer.truth) / (randomizer.k - 1))]
+    else:
+        columns = [column for column in zip(*randomizer.rows, strict=True) if any(column)]
+    return max(math.log(max(column) / min(column)) if min(column) else math.inf for column in columns)
+
+
+def draws(stated: Mapping[str, Any], sent: Mapping[str, Any]) -> bool:
+    """Return whether the messages `sent` have the stated distribution of a number of dummies."""
+    try:
+        shown = {
+            int(number): int(part) / 2**64 for number, part in sent.get("table") or [[sent.get("trials", 0), 2**64]]
+        }
+        weights = _weights(stated, max(shown))
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        return False
+    return math.fsum(abs(weights.get(number, 0.0) - shown.get(number, 0.0)) for number in weights | shown) < _CLOSE
+
+
+def _weights(stated: Mapping[str, Any], most: int) -> dict[int, float]:
+    """Return the probabilities of the numbers of dummies up to `most`, or of all numbers."""
+    kind = stated["kind"]
+    if kind == "own":
+        return dict(zip(map(int, stated["numbers"]), map(float, stated["probabilities"]), strict=True))
+    if kind == "geometric":
+        ratio = stated["mean"] / (1 + stated["mean"])
+        return {number: (1 - ratio) * ratio**number for number in range(most + 1)}
+    if kind == "discrete-laplace":
+        center = int(stated["center"])
+        parts = [math.exp(-abs(number - center) / stated["scale"]) for number in range(2 * center + 1)]
+        total = math.fsum(parts)
+        return {number: part / total for number, part in enumerate(parts)}
+    trials, p = int(stated["trials"]), float(stated["p"])
+    top = math.lgamma(trials + 1) + trials * math.log1p(-p)
+    return {
+        number: math.exp(
+            top - math.lgamma(number + 1) - math.lgamma(trials - number + 1) + number * (math.log(p) - math.log1p(-p))
+        )
+        for number in range(min(trials, most) + 1)
+    }

@@ -147,3 +147,12 @@ def test_true_values_among_a_random_number_of_dummies_are_checked(
     assert main(["verify", str(tmp_path / "out" / "result.json"), "--json"]) == Exit.DONE
     rows = json.loads(capsys.readouterr().out)
     assert next(row["verdict"] for row in rows if row["question"] == "central-dp") == "agrees"
+
+
+def test_no_point_of_a_result_without_shuffler_is_contradicted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "survey.toml").write_text(SURVEY.replace('"uniform"', '"none"').replace("1e-6", "1e-3"))
+    assert main(["assess", str(tmp_path / "survey.toml"), "--out", str(tmp_path / "out")]) == Exit.DONE
+    capsys.readouterr()
+    assert main(["verify", str(tmp_path / "out" / "result.json")]) == Exit.DONE

@@ -231,6 +231,13 @@ def test_what_is_too_large_or_unknown_is_not_checked(key: str, value: object, wh
     assert why in row.reason
 
 
+def test_a_matrix_of_too_many_values_is_not_compared_for_hours() -> None:
+    given = claimed(hs.RandomizedResponse(k=3, epsilon=1.0), 9, 1e-2)
+    rows = [[0.5 + place / 4000, 0.5 - place / 4000] for place in range(600)]
+    row = answered(given | {"version": 1, "values": 600, "truth": None, "rows": rows})
+    assert (row.verdict, "to compare in pairs" in row.reason) == (NOT_CHECKED, True)
+
+
 def test_a_check_ends_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hushuffle.verifying.checks._SECONDS", 0.0)
     row = answered(claimed(hs.RandomizedResponse(k=2, epsilon=1.0), 50, 1e-6))

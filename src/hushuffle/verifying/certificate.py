@@ -24,6 +24,7 @@ _ENTRIES = 1 << 16
 _LONGEST = 64 * 2**20
 _DIGITS = 400
 _ROUNDING = Fraction(1, 10**9)
+_COMPARED = 5 * 10**7
 
 
 class MalformedError(ValueError):
@@ -327,6 +328,9 @@ def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, in
 
 def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]:
     """Return pairs of values; of several pairs that are equal up to renaming reports and values, only the first."""
+    if len(rows) ** 3 * len(common) > _COMPARED:
+        message = f"a matrix whose {len(rows):,} values take more than a minute to compare in pairs"
+        raise NotCheckedError(message)
     pairs: dict[Any, tuple[int, int]] = {}
     numbers: dict[Fraction, int] = {}
     named = [[numbers.setdefault(entry, len(numbers)) for entry in row] for row in (*rows, common)]

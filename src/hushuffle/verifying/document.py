@@ -200,7 +200,7 @@ class _Result:
         """Yield a row for each chart of the certified figure: its point of this deployment."""
         central = self._strongest(("central-dp",))
         for chart in _mappings(self.document.get("charts")):
-            series = _mappings(chart.get("series"))
+            series = [one for one in _mappings(chart.get("series")) if one.get("label") != "unshuffled"]
             if central is None or central[1].verdict == NOT_CHECKED or chart.get("key") not in _CHARTS or not series:
                 continue
             for x, lower, upper in zip(*(_list(series[0].get(key)) for key in ("x", "lower", "upper")), strict=False):

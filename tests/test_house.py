@@ -11,8 +11,8 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
     "files": 491,
-    "lines": 92_255,
-    "code lines": 61_838,
+    "lines": 92_259,
+    "code lines": 61_842,
     "lines of the longest file": 508,
     "files over 400 lines": 8,
     "files under 40 code lines": 62,
@@ -24,7 +24,7 @@ LIMITS: Final[dict[str, int]] = {
     "private helpers used once": 997,
     "lines of such helpers": 12_528,
     "pages of documentation": 67,
-    "words of documentation by hand": 59_826,
+    "words of documentation by hand": 59_857,
     "files walked by epsilon": 47,
     "files walked by assess": 96,
     "files walked by collect": 56,

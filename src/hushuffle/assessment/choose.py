@@ -204,7 +204,7 @@ def _refuse(first: Specification, file: str) -> None:
         unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=file)
     if isinstance(first.population, ReachPopulation) or first.population.grid is not None:
         hint = "hs.best_levels compares the mechanisms for numbers."
-        unfit("population.kind", "must be categories to compare mechanisms", "another", hint, where=file)
+        unfit("population.kind", "must be categories to compare mechanisms", "numbers", hint, where=file)
 
 
 def _refuse_hopeless(first: Specification, people: int, file: str) -> None:

@@ -129,7 +129,7 @@ def test_messages_of_a_person_that_are_missing_or_wrong_are_refused() -> None:
     protocol = hs.SplitAndMix(low=0, high=1, n=10, epsilon=1.0, delta=1e-3)
     messages = protocol.collect([1] * 10)
     for wrong, word in [
-        (messages[:, 1:], "Messages are missing"),
+        (messages[:, 1:], "Some messages are missing"),
         (messages - protocol.modulus, "residues from 0"),
         (messages + protocol.modulus, "residues from 0"),
         (messages.astype(float), "array of integers"),

@@ -22,7 +22,7 @@ def choice_report(choices: Choices) -> Report:
     >>> from hushuffle.assessment.choose import choose
     >>> wishes = {"population": {"n": 900, "k": 2}, "targets": {"delta": 1e-6, "standard_error": 0.03}}
     >>> choice_report(choose(wishes)).answers[0].partition(".")[0]
-    '8 deployments meet all targets, and 3 of them are Pareto-optimal'
+    '8 deployments meet all targets, and 5 of them are Pareto-optimal'
     """
     population = choices.population
     rounds = f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""

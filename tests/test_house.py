@@ -11,8 +11,8 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
     "files": 491,
-    "lines": 92_259,
-    "code lines": 61_842,
+    "lines": 92_258,
+    "code lines": 61_841,
     "lines of the longest file": 508,
     "files over 400 lines": 8,
     "files under 40 code lines": 62,
@@ -22,7 +22,7 @@ LIMITS: Final[dict[str, int]] = {
     "questions which kind of deployment it is": 219,
     "class names with several meanings": 59,
     "private helpers used once": 997,
-    "lines of such helpers": 12_528,
+    "lines of such helpers": 12_527,
     "pages of documentation": 67,
     "words of documentation by hand": 59_857,
     "files walked by epsilon": 47,

@@ -178,3 +178,18 @@ def test_the_sign_of_a_logarithm_is_that_of_the_difference() -> None:
     assert log_excess(0.3, 0.3) == 0 < log_excess(above, 0.3)
     assert [log_excess(value, 1.0) for value in (0.0, 1e-300, math.e, math.inf)] == [-50, -50, 1, 50]
     assert (log_excess(0.0, 0.0), log_excess(1e-9, 0.0)) == (-50, 50)
+
+
+def test_a_figure_that_no_value_meets_whatever_the_excess_says_has_no_solution() -> None:
+    hopeful = Requirement[int](
+        excess=lambda n: float(n - 9), figure=lambda n: Bound.exact(float(n), unit="nats"), limit=0.5
+    )
+    assert solve(whole(5, easiest=1, hardest=100), hopeful) is None
+
+
+def test_without_a_resolution_the_search_ends_at_neighbouring_floats() -> None:
+    side = Parameter(name="side", apply=float, easiest=1.0, hardest=2.0, resolution=0.0)
+    solution = solve(side, Requirement[float](excess=lambda x: x * x - 2))
+    assert solution is not None
+    assert solution.value**2 <= 2 < solution.beyond**2
+    assert solution.beyond - solution.value < 1e-14

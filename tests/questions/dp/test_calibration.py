@@ -394,3 +394,11 @@ def test_an_advantage_that_one_round_exceeds_names_the_target() -> None:
         InvalidInputError, match=r"`advantage` must be a target that one round meets.*a larger advantage"
     ):
         calibrate(protocol(2, 1.0, 100), parameter="rounds", advantage=1e-9)
+
+
+def test_rounds_may_vary_for_a_target_that_is_not_a_pair_of_epsilon_and_delta() -> None:
+    local = hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=0.1), shuffler=hs.NoShuffle(), n=1)
+    found = hs.dp.calibrate(local, parameter="rounds", gdp_mu=0.3)
+    assert (found.value, found.beyond) == (8, 9)
+    assert found.bound is not None
+    assert found.bound.upper <= 0.3

@@ -84,9 +84,8 @@ def _central(protocol: Protocol) -> float:
         floors.append((math.exp(epsilon) + (k - 1) * lower, epsilon))
     best = float(k)
     for floor, epsilon in sorted(floors):
-        if floor >= best:  # no other level improves the bound
-            break
-        best = min(best, math.exp(epsilon) + (k - 1) * curve.upper(epsilon))
+        if floor < best:  # otherwise the level cannot improve the bound
+            best = min(best, math.exp(epsilon) + (k - 1) * curve.upper(epsilon))
     return best / k
 
 

@@ -11,8 +11,8 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
     "files": 491,
-    "lines": 92_258,
-    "code lines": 61_841,
+    "lines": 92_252,
+    "code lines": 61_835,
     "lines of the longest file": 508,
     "files over 400 lines": 8,
     "files under 40 code lines": 62,
@@ -24,7 +24,7 @@ LIMITS: Final[dict[str, int]] = {
     "private helpers used once": 997,
     "lines of such helpers": 12_527,
     "pages of documentation": 67,
-    "words of documentation by hand": 59_857,
+    "words of documentation by hand": 59_855,
     "files walked by epsilon": 47,
     "files walked by assess": 96,
     "files walked by collect": 56,

@@ -93,6 +93,7 @@ def test_without_flint_the_extra_is_named(
     [
         ("epsilon = 1.0", "the randomizer"),
         ("truth_probability", "the randomizer"),
+        ("both", "the randomizer"),
         ("k = 3", "the randomizer"),
         ("n = 900", "the number of people"),
         ('kind = "uniform"', "the shuffler"),
@@ -110,6 +111,7 @@ def test_the_specification_of_another_deployment_is_noticed(
     changes = {
         "epsilon = 1.0": ("epsilon = 1.0", "epsilon = 5.0"),
         "truth_probability": ("epsilon = 1.0", "truth_probability = 0.9"),
+        "both": ("epsilon = 1.0", "epsilon = 5.0\ntruth_probability = 0.5761168847658291"),
         "k = 3": ("k = 3", "k = 4"),
         "n = 900": ("n = 900", "n = 90"),
         'kind = "uniform"': ('kind = "uniform"', 'kind = "scrambler"\ndummies = { kind = "geometric", mean = 9 }'),

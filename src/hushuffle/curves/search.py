@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -234,23 +236,28 @@ def trail(question: Question) -> str:
     >>> trail(Question.of(hs.Protocol(randomizer=response, shuffler=hs.UniformShuffle(), n=9), 2))
     'a batch for each report (composition.md, Theorem 8), k-ary randomized response, shuffled (blanket.md, Theorem 1)'
     """
-    waiting, names = [question], list[str]()
-    while waiting:
-        question = waiting.pop()
-        for answer in steps(question):
-            names.append(f"{answer.name} ({answer.page})")
-            waiting += answer.relation(question)[1][::-1]
-    return ", ".join(dict.fromkeys(names))
+    return ", ".join(dict.fromkeys(f"{step.name} ({step.page})" for step, _ in derivation(question)))
+
+
+def derivation(question: Question) -> Iterator[tuple[Law | Rule, Question]]:
+    """Yield each rule and law with the question that it answers, a rule before the questions to which it leads."""
+    for step in steps(question):
+        yield step, question
+        for part in step.relation(question)[1]:
+            yield from derivation(part)
 
 
 def solve(question: Question) -> PrivacyCurve:
     """The curve of the first step, or the best bounds of partial steps."""
-    curves = [step.curve(question, solve) for step in steps(question)]
-    if len(curves) == 1:
-        return curves[0]
-    best = [curve.envelope() for curve in curves]
-    above, below = chain.from_iterable(each.above for each in best), chain.from_iterable(each.below for each in best)
-    return Envelope(above=tuple(above), below=tuple(below), slack=max(each.slack for each in best))
+    first, *further = steps(question)
+    if not further:
+        return first.curve(question, solve)
+    once = cache(solve)  # several theorems may lead to the same question
+    best = [step.curve(question, once).envelope() for step in (first, *further)]
+    above = {id(curve): curve for curve in chain.from_iterable(each.above for each in best)}
+    below = {id(curve): curve for curve in chain.from_iterable(each.below for each in best)}
+    slack = max(each.slack for each in best)
+    return Envelope(above=tuple(above.values()), below=tuple(below.values()), slack=slack)
 
 
 def steps(question: Question) -> tuple[Law | Rule, ...]:

@@ -78,13 +78,9 @@ class _Result:
             specification = None
         self.readable, self.limits = specification is not None, _mapping(_mapping(specification).get("targets"))
         self.specification = _mapping(specification)
-        self.shuffler, self.population = (
-            _mapping(self.specification.get("shuffler")) or {"kind": "none"},
-            _mapping(document.get("population")),
-        )
-        self.reports, most, senders = (
-            _number(self.population.get(key)) for key in ("n", "reports_per_person", "people")
-        )
+        self.shuffler = _mapping(self.specification.get("shuffler")) or {"kind": "none"}
+        self.population = population = _mapping(document.get("population"))
+        self.reports, most, senders = (_number(population.get(key)) for key in ("n", "reports_per_person", "people"))
         # Without a column that identifies people, there are at least n/most people.
         self.people = senders or (-(-self.reports // max(most or 1, 1)) if self.reports else None)
 

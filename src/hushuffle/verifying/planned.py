@@ -35,7 +35,7 @@ def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: 
                 for row, other in zip(rows, shown, strict=True)
                 for p, q in zip(row, other, strict=True)
             )
-        if "truth_probability" in stated:
+        if "truth_probability" in stated and "epsilon" not in stated:
             return randomizer.truth is not None and math.isclose(randomizer.truth, float(stated["truth_probability"]))
         if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
             return True

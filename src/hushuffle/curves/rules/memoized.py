@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -110,17 +110,17 @@ def _above_one_round(question: Question, above: Question) -> Between:
     below, again = replace(question, rounds=1, memory=None), _memory(question).again
     if again is None:
         return Between(above=above, below=below)
-    both = MatrixRandomizer(channel=question.device.channel().cascade(again.channel()))
-    return Between(above=above, below=_with_device(below, both), slack=_ROUNDED)
+    return Between(above=above, below=_with_device(below, _both(question.device, again)), slack=_ROUNDED)
+
+
+@lru_cache(maxsize=16)
+def _both(first: Mechanism, again: Mechanism) -> MatrixRandomizer:
+    return MatrixRandomizer(channel=first.channel().cascade(again.channel()))
 
 
 def _memory(question: Question) -> Memory:
     assert question.memory is not None
     return question.memory
-
-
-def _permanent(question: Question) -> Between:
-    return _above_one_round(question, replace(question, rounds=1, memory=None))
 
 
 def _fresh(question: Question) -> Between:
@@ -166,7 +166,7 @@ PERMANENT: Final = Rule(
     beside=_BESIDE,
     partial=True,
     applies=_steady,
-    reduce=_permanent,
+    reduce=lambda question: _above_one_round(question, replace(question, rounds=1, memory=None)),
 )
 
 FRESH: Final = Rule(

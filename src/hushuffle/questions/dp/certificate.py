@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, Final, NoReturn
 
 from hushuffle import _checks
 from hushuffle.curves.laws.flipped_columns import ROOMY
 from hushuffle.curves.laws.pooled import MOST
-from hushuffle.curves.question import Question, Step
-from hushuffle.curves.search import solve, steps
+from hushuffle.curves.question import Question
+from hushuffle.curves.search import derivation, solve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -89,9 +89,11 @@ def certified(protocol: Protocol | MixedProtocol, bound: Bound, *, delta: float)
         _refuse("an infinite epsilon: there is nothing to compute again")
     if bound.witness is None:
         _refuse("a bracket without named datasets")
-    derivation = list(_derived(Question.of(protocol)))
-    (_, claimed), (_, last) = derivation[0], derivation[-1]
-    for _, question in derivation:
+    proof = list(derivation(Question.of(protocol)))
+    (_, claimed), (_, last) = proof[0], proof[-1]
+    for step, question in proof:
+        if step.name not in REPLAYED:
+            _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
         if question.release.view is Reveals.CAPPED_MULTISET:
             uncapped = question.about(view=Reveals.MULTISET)
             if bound.upper < solve(uncapped).epsilon(delta).upper:
@@ -113,20 +115,9 @@ def certified(protocol: Protocol | MixedProtocol, bound: Bound, *, delta: float)
         target=bound.witness.target,
         randomizers=tuple(others),
         steps=tuple(
-            {"name": step.name, "page": step.page, "release": _release(question, devices)}
-            for step, question in derivation
+            {"name": step.name, "page": step.page, "release": _release(question, devices)} for step, question in proof
         ),
     )
-
-
-def _derived(question: Question) -> Iterator[tuple[Step, Question]]:
-    """Yield each rule and law with the question that it answers, a rule before the questions to which it leads."""
-    for step in steps(question):
-        if step.name not in REPLAYED:
-            _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
-        yield step, question
-        for part in step.relation(question)[1]:
-            yield from _derived(part)
 
 
 def _check_crowd(question: Question) -> None:

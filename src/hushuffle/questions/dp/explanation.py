@@ -33,8 +33,8 @@ class Explanation:
         name: the rule, or the law if there are no further `parts`.
         statement: the theorem in one sentence.
         page: page and number of its proof in docs/theory.
-        relation: how the epsilon of the release compares with the parts: "=", "<=", "mean", "rounds", "between" (the
-            first part is an upper bound, the second one a lower bound), "largest", or "" for a law.
+        relation: how the epsilon of the release compares with the parts: "=", "<=", "<= 12 times:", "mean:", "between:"
+            (the first part is an upper bound, the second one a lower bound), "largest:", or "" for a law.
         epsilon: the bracket of epsilon at the requested delta; None if none was requested.
         parts: the steps for the simpler releases.
         beside: further theorems about the same release; of all bounds, the smallest upper and largest lower one count.

@@ -117,13 +117,72 @@ def test_a_bad_option_is_named(capsys: pytest.CaptureFixture[str], given: list[s
     assert said.count("\n") == 1
 
 
-def test_several_columns_have_no_batch_of_their_own(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+COLUMNS = """
+population = { n = 500 }
+shuffler = { kind = "uniform" }
+targets = { delta = 1e-6, epsilon = 0.9 }
+[[columns]]
+name = "one"
+categories = ["a", "b"]
+randomizer = { kind = "randomized-response", epsilon = 1.0 }
+[[columns]]
+name = "two"
+categories = ["a", "b", "c"]
+randomizer = { kind = "subset-selection", epsilon = 1.5, w = 1 }
+"""
+
+
+def test_the_batch_of_several_columns_keeps_their_guarantee_together(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = tmp_path / "columns.toml"
-    shared = ('population = { data = "people.csv" }', 'shuffler = { kind = "uniform" }', "targets = { delta = 1e-6 }")
-    alike = ('categories = ["a", "b"]', 'randomizer = { kind = "randomized-response", epsilon = 1.0 }')
-    columns = [line for name in ("one", "two") for line in ("[[columns]]", f'column = "{name}"', *alike)]
-    file.write_text("\n".join([*shared, *columns]))
-    assert "a specification of one column" in refused(capsys, str(file))
+    file.write_text(COLUMNS)
+    document = json.loads(answered(capsys, str(file), "--json"))
+    size = document["min_batch_size"]
+    assert list(document["parameters"]["columns"]) == ["one", "two"]
+    assert document["parameters"]["columns"]["two"]["values"] == 3
+
+    def central(n: int) -> hs.Bound:
+        one, two = hs.RandomizedResponse(k=2, epsilon=1.0), hs.SubsetSelection(k=3, epsilon=1.5, w=1)
+        rounds = [hs.Protocol(randomizer=each, shuffler=hs.UniformShuffle(), n=n) for each in (one, two)]
+        return hs.dp.compose(rounds, delta=1e-6)
+
+    assert central(size).upper <= 0.9 * (1 + 1e-6)
+    assert central(size - 1).upper > 0.9 * (1 - 1e-6)
+    words = " ".join(answered(capsys, str(file)).split())
+    assert words.startswith("2 columns together (one, two); a shuffler releases")
+    assert "--dap needs a specification of one column" in refused(capsys, str(file), "--dap")
+    file.write_text(COLUMNS.replace("0.9", "1e-9"))
+    assert "targets.epsilon: must be a value that some number of people achieves" in refused(capsys, str(file))
+
+
+def test_the_batch_of_a_sum_is_that_of_its_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "sum.toml"
+    population = 'population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }\n'
+    file.write_text(f"{population}sum = {{ epsilon = 1.0, delta = 1e-9, honest = 0.8 }}\n")
+    assert "targets.standard_error: must be given, got nothing." in refused(capsys, str(file))
+    file.write_text(file.read_text() + "targets = { standard_error = 0.5 }\n")
+    document = json.loads(answered(capsys, str(file), "--json"))
+
+    def error(n: int) -> float:
+        whole = hs.SplitAndMix(low=0, high=100, levels=101, n=n, epsilon=1.0, delta=1e-9, honest=0.8)
+        return whole.standard_error() / n
+
+    size = document["min_batch_size"]
+    assert error(size) <= 0.5 < error(size - 1)
+    assert document["certificate"]["central_epsilon"]["upper"] == pytest.approx(1.0, rel=1e-6)
+    assert "does not depend on the number of people" in " ".join(answered(capsys, str(file)).split())
+
+
+def test_a_study_of_reach_has_no_batch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "reach.toml"
+    file.write_text(
+        "population = { people = 100, audiences = { tv = 30, web = 20 }, bits = 100 }\n"
+        'randomizer = { kind = "bit-flipping", p = 0.25 }\nshuffler = { kind = "uniform" }\n'
+        "targets = { delta = 1e-3, epsilon = 1.0 }\n"
+    )
+    assert main(["minimum-batch", str(file)]) == Exit.USAGE
+    assert "must be people with one value each for minimum-batch" in capsys.readouterr().err
 
 
 def test_the_task_in_the_terms_of_dap(capsys: pytest.CaptureFixture[str]) -> None:

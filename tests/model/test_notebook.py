@@ -119,7 +119,7 @@ def test_a_deployment_is_assessed_from_its_file_as_from_what_was_read(tmp_path: 
 def test_several_columns_are_assessed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "hushuffle.assessment.deployment.assess_columns",
+        "hushuffle.assessment.columns.assess_columns",
         lambda collection, *, base_folder, progress: asked.append((collection.several, base_folder, progress)),
     )
     hs.assess(EXAMPLES / "collect-columns.toml")

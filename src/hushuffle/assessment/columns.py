@@ -25,7 +25,7 @@ from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, with_local_epsilon
 from hushuffle.report.formatting import attained
-from hushuffle.specification import Collection, ReachPopulation, Specification, build_adversaries, build_protocol
+from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import ONE_RECORD, total_warnings
 
@@ -167,7 +167,7 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
             for warned in concerns
         ),
         utility=utility,
-        words=described(protocol, None if isinstance(population, ReachPopulation) else population.grid),
+        words=described(protocol, population.grid),
     )
 
 

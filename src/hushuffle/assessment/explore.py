@@ -170,7 +170,7 @@ def _rounded(value: float) -> int:
 
 
 def _values(specification: Specification, people: People, own: Protocol) -> Axis:
-    if not isinstance(specification.population, ReachPopulation) and specification.population.grid is not None:
+    if specification.population.grid is not None:
         reason = "The specification fixes the number of levels."
         return Axis(key="k", title="Values", stops=(people.k,), ordered=False, reason=reason)
     if takes_long(own, Exposure.of(specification)):

@@ -89,6 +89,21 @@ def calibrate_sum(specification: SumSpecification, *, base_folder: Path = Path()
     )
 
 
+def fewest_people(specification: SumSpecification, start: int, wanted: float) -> int | None:
+    """Return the fewest people with whom the mean of a sum as written has this standard error; None if above 10**9.
+
+    With more people the error is smaller. The search begins at `start`.
+    """
+    grid, epsilon = specification.asked.grid, specification.sum.epsilon
+    assert grid is not None  # ensured by the validation of the specification
+    noise = _Noise(width=grid.high - grid.low, honest=specification.sum.honest)
+    found = solve(
+        number_of_people(start, lambda n: max(n, 2)),
+        Requirement(excess=lambda n: log_excess(noise.error(epsilon, grid.levels, n), wanted)),
+    )
+    return None if found is None else max(int(found.value), 2)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Noise:
     """Computes the error of a sum without the tables of noise."""

@@ -33,7 +33,8 @@ class Point:
     """One deployment of a calibration: its settings by name, its central epsilon (nats), and its standard error.
 
     `central` covers everything that one person sends, at the target's delta. `standard_error` is that of an estimated
-    share, at the worst true share, or of the mean of a sum. `settings` are those that the calibration chooses.
+    share, at the worst true share, of the mean of a sum, or of the reach of all publishers (relative). `settings` are
+    those that the calibration chooses.
     """
 
     settings: Mapping[str, Any]
@@ -52,16 +53,16 @@ class Choice(Proposal):
     """The result of the calibration of a deployment: what its targets allow.
 
     `kind` says what was chosen: the local epsilon ("noise"), the number of additional messages, the levels and noise of
-    a sum, or the common factor of all local epsilons of several columns. `written` is the deployment in the file (None:
-    several columns). `private` is the most accurate deployment that meets the privacy targets; `binding` is the target
-    that limits it. `accurate` is the most private deployment that meets the accuracy target. Both are None without
-    their target; `accurate` is also None if nothing tried meets it. `people` is the number of people needed for privacy
-    and accuracy (None: the present number suffices, or no number up to 10**9 does). `reports` counts all reports of one
-    person, and `columns` are the columns of `private`. `targets` and `warnings` are those of `proposed`, for which
-    `specification` is the file (of a sum).
+    a sum, the common factor of all local epsilons of several columns, or the flip probability of filters. `written` is
+    the deployment in the file (None: several columns). `private` is the most accurate deployment that meets the privacy
+    targets; `binding` is the target that limits it. `accurate` is the most private deployment that meets the accuracy
+    target. Both are None without their target; `accurate` is also None if nothing tried meets it. `people` is the
+    number of people needed for privacy and accuracy (None: the present number suffices, or no number up to 10**9 does).
+    `reports` counts all reports of one person, and `columns` are the columns of `private`. `targets` and `warnings` are
+    those of `proposed`, for which `specification` is the file (of a sum).
     """
 
-    kind: Literal["noise", "messages", "sum", "columns"]
+    kind: Literal["noise", "messages", "sum", "columns", "reach"]
     title: str
     population: Population
     deployment: str = ""

@@ -13,7 +13,7 @@ from hushuffle.assessment.trials import worst_error
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Utility, Warned, number
 from hushuffle.questions.dp.central import LARGE_EPSILON
-from hushuffle.specification import People, ReachPopulation, Specification
+from hushuffle.specification import People, Specification
 from hushuffle.specification.population import AnyPopulation
 from hushuffle.specification.warnings import accuracy_warnings, label_warnings, privacy_warnings, row_warnings
 
@@ -103,7 +103,7 @@ def unknown_privacy(specification: Specification) -> Iterator[Warned]:
 
 def _about_groups(people: People, specification: Specification) -> Iterator[Warned]:
     population, counts = specification.population, people.population.counts
-    if not isinstance(population, ReachPopulation) and population.grid is not None:
+    if population.grid is not None:
         return  # a level with few people does not harm the estimate of a mean
     small = [] if counts is None else [count for count in counts if count < SMALL_GROUP]
     if small:

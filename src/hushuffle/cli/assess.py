@@ -45,7 +45,7 @@ def assess(
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.specification.sums import load_deployment  # noqa: PLC0415
 
-    deployment = load_deployment(specification)
+    parsed = load_deployment(specification)
     folder = Path("hushuffle-out") / specification.stem if out is None else out
     written = folder / "specification.toml"
     if written.exists() and written.samefile(specification):
@@ -54,6 +54,6 @@ def assess(
     from hushuffle.assessment.deployment import assess as run  # noqa: PLC0415
 
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        report = run(deployment, base_folder=specification.parent, progress=tell)
+        report = run(parsed, base_folder=specification.parent, progress=tell)
     deliver(report, folder, json=json)
     return judged(report.targets, strict=strict)

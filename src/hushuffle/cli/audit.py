@@ -114,19 +114,9 @@ def _deployment(
         return audit_plan(
             load_plan(path), base_folder=path.parent, trials=trials, confidence=confidence, rng=rng, progress=tell
         )
-    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
+    from hushuffle.assessment.deployment import opened  # noqa: PLC0415
 
-    collection = load_deployment(path)
-    options: dict[str, Any] = {"delta": delta, "trials": trials, "confidence": confidence, "rng": rng, "progress": tell}
-    if isinstance(collection, SumSpecification):
-        from hushuffle.attacks.sum_audit import audit_sum  # noqa: PLC0415
-
-        return audit_sum(collection, base_folder=path.parent, **options)
-    if collection.several:
-        misused("audit needs a specification of one column. Write a separate specification for each column.")
-    from hushuffle.attacks.audit_specification import audit_specification  # noqa: PLC0415
-
-    return audit_specification(collection.columns[""], base_folder=path.parent, **options)
+    return opened(path).audit(delta=delta, trials=trials, confidence=confidence, rng=rng, progress=tell)
 
 
 def _pair(values: str | None) -> tuple[str, str]:

@@ -17,7 +17,6 @@ from hushuffle.cli.delivery import judged, verdicts
 
 if TYPE_CHECKING:
     from hushuffle.assessment.targets import Choice, Point
-    from hushuffle.model import Progress
 
 _Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
@@ -37,6 +36,10 @@ _POINTS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "accurate": ("most_private_for_accuracy", "most private within the accuracy"),
     },
     "columns": {},
+    "reach": {
+        "private": ("fewest_flips_for_privacy", "fewest flips for the privacy"),
+        "accurate": ("most_flips_for_accuracy", "most flips for the accuracy"),
+    },
 }
 """For each kind of calibration: the JSON key, and the words in the table, of the deployments that it proposes."""
 
@@ -48,6 +51,7 @@ _HEADS: Final = {
         ("", "epsilon", "the mean", "levels", "of each", "each"),
     ),
     "columns": (("column", "local", "central", "standard"), ("", "epsilon", "epsilon", "error")),
+    "reach": (("", "flip", "central", "error of"), ("", "share", "epsilon", "the reach")),
 }
 _CLOSING: Final = {
     "noise": "Central epsilon (nats) is certified for every dataset. The standard error is the error of an estimated "
@@ -56,7 +60,11 @@ _CLOSING: Final = {
     "estimated share. The answers were not read.",
     "sum": "The central epsilon (in nats) is certified for all numbers. The error is the standard error if all people "
     "answer, for the numbers with the largest rounding error. The numbers were not read.",
+    "reach": "Central epsilon (nats) is certified for all audiences. The error is the relative standard error of the "
+    "reach of all publishers together, for these audiences.",
 }
+_CHOSEN: Final = {"messages": "messages", "reach": "p"}
+"""The setting in the first column of the table, where it is not the local epsilon."""
 _SHOWN: Final = {"noise": ("epsilon", "standard_error"), "messages": ("epsilon",)}
 """The targets that the table already shows."""
 
@@ -74,42 +82,24 @@ def calibrate(
     privacy targets, and the smallest that meets targets.standard_error. If no
     noise meets all targets, prints how many people are needed. For [[columns]],
     multiplies all local epsilons by one factor. For blanket messages, finds their
-    smallest rate. For a [sum], finds levels, noise and messages. Writes no file.
+    smallest rate; for a [sum], levels, noise and messages; for a study of reach,
+    the flip probability. Writes no file.
 
     Args:
         specification: the TOML file of the deployment, with targets.epsilon.
         json: print only JSON to standard output.
         strict: end with exit code 3 if the proposal misses a target.
     """
+    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
+    from hushuffle.assessment.deployment import opened  # noqa: PLC0415
+
+    deployment = opened(specification)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
-        choice = _calibrated(specification, tell)
+        choice = deployment.calibrate(tell)
     text = json_text.dumps(_document(choice), indent=2, allow_nan=False) if json else "\n".join(_lines(choice))
     sys.stdout.write(f"{text}\n")
     warn({"": choice.warnings})
     return judged(choice.targets, strict=strict)
-
-
-def _calibrated(file: Path, tell: Progress | None) -> Choice:
-    # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics.
-    from hushuffle.specification.sums import SumSpecification, load_deployment  # noqa: PLC0415
-
-    collection, folder = load_deployment(file), file.parent
-    if isinstance(collection, SumSpecification):
-        from hushuffle.assessment.sum_calibration import calibrate_sum  # noqa: PLC0415
-
-        return calibrate_sum(collection, base_folder=folder)
-    if collection.several:
-        from hushuffle.assessment.columns import calibrate_columns  # noqa: PLC0415
-
-        return calibrate_columns(collection, base_folder=folder, progress=tell)
-    from hushuffle.assessment.calibrate import calibrate as run  # noqa: PLC0415
-    from hushuffle.assessment.calibrate import calibrate_messages  # noqa: PLC0415
-    from hushuffle.assessment.messages import has_messages_to_choose  # noqa: PLC0415
-
-    column = collection.columns[""]
-    if has_messages_to_choose(column):
-        return calibrate_messages(column, base_folder=folder)
-    return run(column, base_folder=folder, progress=tell)
 
 
 def _document(choice: Choice) -> dict[str, Any]:
@@ -157,7 +147,7 @@ def _lines(choice: Choice) -> Iterator[str]:
     rows = [(str(point.settings["name"])[:_NAME], point, False) for point in choice.columns]
     for name, (_, words) in _POINTS[choice.kind].items():
         if (point := getattr(choice, name)) is not None:
-            rows.append((words, point, name == "accurate" or choice.kind == "messages"))
+            rows.append((words, point, (name == "private") == (choice.kind in _CHOSEN)))
     yield from (_row(cells) for cells in _HEADS[choice.kind])
     yield from (_row((words, *_cells(choice.kind, point, up=up))) for words, point, up in rows)
     if choice.written is not None:
@@ -179,7 +169,7 @@ def _wanted(choice: Choice) -> Iterator[str]:
         rounds = f" in all {choice.rounds:,} rounds" if choice.columns and choice.rounds > 1 else ""
         yield f"central epsilon{of}{rounds} at most {choice.epsilon:g} at delta = {choice.delta:g}"
     if choice.standard_error is not None and choice.kind != "messages":
-        what = "the mean" if choice.kind == "sum" else "a share"
+        what = {"sum": "the mean", "reach": "the reach"}.get(choice.kind, "a share")
         yield f"standard error of {what} at most {choice.standard_error:g}"
 
 
@@ -195,7 +185,7 @@ def _cells(kind: str, point: Point, *, up: bool | None) -> tuple[str, ...]:
     if kind == "sum":
         protocol, central = point.protocol, number(point.central.upper, up=True)
         return central, error, f"{protocol.levels:,}", str(protocol.messages), str(protocol.bits_per_person)
-    chosen = point.settings["messages"] if kind == "messages" else point.local_epsilon
+    chosen = point.settings[_CHOSEN.get(kind, "local_epsilon")]
     if up is None and kind != "messages":
         chosen = float(f"{chosen:.9g}")
     return number(chosen, up=up), str(point.central).rpartition(" (")[0].removesuffix(" nats"), error
@@ -215,6 +205,8 @@ def _sentences(choice: Choice) -> Iterator[str]:
             f"The local epsilons of all columns can be multiplied by at most {factor}: {proposed.central} for all of "
             "them."
         )
+    elif choice.kind == "reach":
+        yield f"Proposed: randomizer.p = {proposed.settings['p']!r}."
     elif choice.kind == "sum":
         yield _verdict_on_sum(choice)
         protocol = proposed.protocol

@@ -30,7 +30,7 @@ def compare(
     With --out, also writes study.html and study.json.
 
     Args:
-        specifications: two TOML files or more, each a deployment of one column, or a [sum].
+        specifications: two TOML files or more, each a deployment as for assess.
         out: folder to write into (default: nothing is written).
         json: print only study.json, no summary, to standard output.
         strict: end with exit code 3 if a deployment misses a target.

@@ -14,8 +14,8 @@ from hushuffle.cli.console import Exit, UsageError, misused, progress, width
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from hushuffle.assessment.minimum_batch import Batch
     from hushuffle.mechanisms.protocol import Protocol
-    from hushuffle.questions.dp import Calibration
 
 _Deployment = Parameter(group=Group("Instead of a specification", sort_key=2))
 SCHEMA_VERSION = 1
@@ -67,31 +67,33 @@ def minimum_batch(
         misused(f"minimum-batch needs a specification, or all of the options {', '.join(options)}.")
     if specification is not None and (reports_per_person, rounds) != (1, 1):
         misused("--reports-per-person and --rounds are for use without a specification, which has own keys.")
-    from hushuffle.questions import dp  # noqa: PLC0415 - a mistake in the options shows before
-
-    if specification is not None:
-        protocol, target = _of_file(specification)
-    else:
-        assert k is not None
-        assert local_epsilon is not None
-        protocol = _of_options(k, local_epsilon, mechanism, release)
-        target = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
-    if dap:
-        _check_dap(protocol, of_file=specification is not None)
     json = json or dap
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         if tell is not None:
             tell("looking for the smallest batch", 0.0)
-        try:
-            calibration = dp.calibrate(protocol, parameter="n", **target)
-        except InvalidInputError as error:
-            if specification is not None:
-                from hushuffle.specification._base import unfit  # noqa: PLC0415 - only when needed
+        if specification is not None:
+            from hushuffle.assessment.deployment import opened  # noqa: PLC0415 - a mistake in the options shows before
 
-                rule = "must be a value that some number of people achieves"
-                unfit("targets.epsilon", rule, f"{target['epsilon']:g}", error.problem.hint)
-            raise UsageError(str(error)) from None
-    sys.stdout.write(_as_json(calibration, target, dap=dap) if json else _text(calibration, target))
+            batch = opened(specification).smallest_batch()
+        else:
+            from hushuffle.assessment.minimum_batch import of_protocol  # noqa: PLC0415
+
+            assert k is not None
+            assert local_epsilon is not None
+            assert epsilon is not None
+            assert delta is not None
+            protocol = _of_options(k, local_epsilon, mechanism, release)
+            if dap:
+                _check_dap(protocol, of_file=False)
+            try:
+                batch = of_protocol(
+                    protocol, epsilon=epsilon, delta=delta, reports_per_person=reports_per_person, rounds=rounds
+                )
+            except InvalidInputError as error:
+                raise UsageError(str(error)) from None
+    if dap and specification is not None:
+        _check_dap(batch.protocol, of_file=True)
+    sys.stdout.write(_as_json(batch, dap=dap) if json else _text(batch))
     return Exit.DONE
 
 
@@ -116,33 +118,12 @@ def _of_options(k: int, local_epsilon: float, mechanism: str, release: str) -> P
     return Protocol(randomizer=randomizer, shuffler=shuffler, n=10_000)
 
 
-def _of_file(path: Path) -> tuple[Protocol, dict[str, Any]]:
-    from hushuffle.assessment.exposure import Exposure  # noqa: PLC0415 - only when needed
-    from hushuffle.specification import build_protocol  # noqa: PLC0415
-    from hushuffle.specification._base import unfit  # noqa: PLC0415
-    from hushuffle.specification.reading import load_collection  # noqa: PLC0415
-
-    collection = load_collection(path)
-    if collection.several:
-        misused("minimum-batch needs a specification of one column. Write a separate specification for each column.")
-    specification = collection.columns[""]
-    targets, exposure = specification.targets, Exposure.of(specification)
-    if targets.epsilon is None:
-        unfit("targets.epsilon", "must be given", "nothing", "Set the largest acceptable epsilon, for example 0.5.")
-    people = specification.population.read(path.parent)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    return protocol, {
-        "epsilon": targets.epsilon,
-        "delta": targets.delta,
-        "reports_per_person": exposure.reports,
-        "rounds": exposure.composed,
-    }
-
-
-def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
+def _check_dap(protocol: Protocol | None, *, of_file: bool) -> None:
     from hushuffle.assessment.dap import refusal  # noqa: PLC0415 - only when needed
     from hushuffle.specification._base import unfit  # noqa: PLC0415
 
+    if protocol is None:
+        misused("--dap needs a specification of one column: a DAP task has one measurement.")
     why = refusal(protocol)
     if why is None:
         return
@@ -152,44 +133,25 @@ def _check_dap(protocol: Protocol, *, of_file: bool) -> None:
     misused(f"--dap goes with --release sums: {hint}")
 
 
-def _text(calibration: Calibration, target: dict[str, Any]) -> str:
-    several = f", at most {target['reports_per_person']:,} per person" if target["reports_per_person"] > 1 else ""
-    together = f" of {target['rounds']:,} batches with the same people together" if target["rounds"] > 1 else ""
-    randomizer, shuffler = calibration.protocol.randomizer.describe(), calibration.protocol.shuffler.describe()
-    parts = [
-        f"{randomizer[0].upper()}{randomizer[1:]}; {shuffler}.",
-        f"Smallest batch: {calibration.value:,.0f} reports{several}.",
-        f"With this number of reports or more, central epsilon{together} is at most {target['epsilon']:g} at delta = "
-        f"{target['delta']:g}, whatever the answers are: {calibration.bound}.",
-    ]
-    if calibration.beyond_bound is not None:
-        parts.append(f"With {calibration.beyond:,.0f}: {calibration.beyond_bound}.")
-    return "".join(textwrap.fill(part, width=width()) + "\n" for part in parts)
+def _text(batch: Batch) -> str:
+    return "".join(textwrap.fill(sentence, width=width()) + "\n" for sentence in batch.sentences)
 
 
-def _as_json(calibration: Calibration, target: dict[str, Any], *, dap: bool) -> str:
+def _as_json(batch: Batch, *, dap: bool) -> str:
     from hushuffle.assessment.dap import task  # noqa: PLC0415 - only when needed
-    from hushuffle.mechanisms.shufflers import Reveals  # noqa: PLC0415 - only when needed
-    from hushuffle.model import json_number  # noqa: PLC0415
 
-    bound, protocol = calibration.bound, calibration.protocol
     document: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "min_batch_size": int(calibration.value),
-        "parameters": {
-            "values": protocol.randomizer.inputs,
-            "local_epsilon": json_number(protocol.randomizer.local_epsilon),
-            **target,
-            "randomizer": protocol.randomizer.describe(),
-            "release": "sums" if protocol.shuffler.reveals is Reveals.SUMS else "shuffled reports",
-        },
+        "min_batch_size": batch.size,
+        "parameters": dict(batch.parameters),
         "certificate": {
-            "central_epsilon": bound.as_dict(),
-            "delta": calibration.delta,
+            "central_epsilon": batch.bound.as_dict(),
+            "delta": batch.target["delta"],
             "relation": "replace one person's values",
             "holds_for": "this batch size and every larger one, for all answers",
         },
     }
     if dap:
-        document["dap"] = task(protocol, batch=int(calibration.value), asked=target)
+        assert batch.protocol is not None
+        document["dap"] = task(batch.protocol, batch=batch.size, asked=batch.target)
     return json_text.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -27,7 +27,7 @@ from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffle
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
 from hushuffle.report.formatting import plural
-from hushuffle.specification import ReachPopulation, Specification, parse
+from hushuffle.specification import Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
 
 _BEYOND: Final = 8.0
@@ -79,8 +79,7 @@ class Tally:
     @property
     def grid(self) -> NumberGrid | None:
         """Return None if answers are categories."""
-        population = self.specification.population
-        return None if isinstance(population, ReachPopulation) else population.grid
+        return self.specification.population.grid
 
     def numbers(self) -> NumberEstimate | None:
         """The mean of all people's numbers, with its interval; the result is None if answers are categories."""

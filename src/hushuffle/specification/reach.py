@@ -45,6 +45,7 @@ class ReachPopulation(WithoutFiles, Section):
     """Publishers with audiences, and the number of bits and hash functions of their Bloom filters."""
 
     most: ClassVar[int] = 1
+    grid: ClassVar[None] = None
     bits: Annotated[int, Field(ge=100, le=2**31 - 1)]
     """Bits of each filter."""
     hashes: Annotated[int, Field(ge=1, le=100)] = 1

@@ -146,6 +146,11 @@ def relative_error(figures: tuple[Figure, ...]) -> float | None:
     return None if figures[0].refused else figures[0].predicted / figures[0].truth
 
 
+def predicted_error(audiences: Audiences, design: Design) -> float | None:
+    """The relative error of total reach without a run of the study."""
+    return relative_error((_planned(questions(design.names)[0], audiences.people, design),))
+
+
 def verdict(figures: tuple[Figure, ...], target: float | None) -> str:
     """A sentence on whether the accuracy target is met ("" without a target)."""
     if target is None:

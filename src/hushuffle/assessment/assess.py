@@ -9,13 +9,11 @@ from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.memoised import change, kept_or_fresh
 from hushuffle.assessment.messages import adds_dummies, dummy_table, message_table, sends_more
-from hushuffle.assessment.numbers import described, number_table
 from hushuffle.assessment.order.report import OrderReport, order_report
 from hushuffle.assessment.reach.study import assess_reach
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import targets
-from hushuffle.estimation.numbers import mean_error
 from hushuffle.model import Bound, Progress, Report, silent
 from hushuffle.model.report import software
 from hushuffle.randomness import reproducible, secure
@@ -96,9 +94,8 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
         ),
     )
-    grid, mean = specification.population.grid, None
-    if grid is not None:
-        mean = questions.ask("mean", "The mean of the numbers", lambda: mean_error(protocol, grid=grid))
+    answer = specification.population.answer
+    mean = questions.ask("mean", "The mean of the numbers", lambda: answer.error(protocol))
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )
@@ -107,7 +104,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     tell("done", 1.0)
     return Report(
         title=specification.title or "Assessment of a shuffled collection",
-        question=described(protocol, grid, error=mean, reports_per_person=exposure.reports),
+        question=f"{protocol.describe(reports_per_person=exposure.reports)} {answer.words(mean)}".rstrip(),
         population=people.population,
         targets=targets(
             specification,
@@ -136,7 +133,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
             *comparison,
             *((message_table(protocol),) if sends_more(protocol) else ()),
             *((dummy_table(protocol, delta=specification.targets.delta),) if adds_dummies(protocol) else ()),
-            *(() if mean is None or grid is None else (number_table(mean, grid),)),
+            *(() if mean is None else answer.tables(mean)),
         ),
         maps=order.maps,
         unanswered=tuple(questions.unanswered),

@@ -13,16 +13,17 @@ from hushuffle._checks import unsupported
 from hushuffle.assessment import findings, trials, warnings
 from hushuffle.assessment.exposure import Exposure, factor
 from hushuffle.assessment.findings import SHUFFLER, Questions
-from hushuffle.assessment.numbers import described
 from hushuffle.assessment.scenarios import scenarios
 from hushuffle.assessment.statement import statement
 from hushuffle.assessment.targets import Choice, Point, targets
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.model import Bound, Finding, Population, Progress, Report, Table, Unanswered, Utility, Warned, silent
 from hushuffle.model.report import software
 from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
+from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, with_local_epsilon
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
@@ -77,7 +78,7 @@ def assess_columns(collection: Collection, *, base_folder: Path = Path(), progre
     tell("all columns together", len(columns) / (len(columns) + 1))
     questions, whole, protocols = Questions(), collection.whole, [column.protocol for column in columns]
     together = [
-        questions.ask("central-dp", _ALL, lambda: _central(collection, all_central(collection, protocols))),
+        questions.ask("central-dp", _ALL, lambda: _certified(collection, protocols)),
         questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols)),
     ]
     adversaries, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
@@ -167,7 +168,7 @@ def _assessed(name: str, specification: Specification, base_folder: Path) -> _Co
             for warned in concerns
         ),
         utility=utility,
-        words=described(protocol, population.grid),
+        words=f"{protocol.describe()} {population.answer.words(None)}".rstrip(),
     )
 
 
@@ -197,6 +198,15 @@ def guarantees(collection: Collection, protocols: list[Protocol], *, central: Bo
     """Return findings on all columns together: behind the shuffler (if `central` is given), and without shuffler."""
     with_it = () if central is None else (_central(collection, central),)
     return (*with_it, _local(collection, protocols))
+
+
+def _certified(collection: Collection, protocols: list[Protocol]) -> Finding:
+    bound = all_central(collection, protocols)
+    finding, rounds = _central(collection, bound), [(protocol, collection.rounds) for protocol in protocols]
+    try:
+        return replace(finding, certificate=of_rounds(rounds, bound, delta=collection.delta))
+    except UnsupportedProtocolError:
+        return finding
 
 
 def _central(collection: Collection, bound: Bound) -> Finding:

@@ -28,7 +28,8 @@ _ASKED: Final = (
     ("guessing", "guessing an answer"),
     ("re-identification", "naming a sender"),
 )
-_OF_NUMBERS: Final = ("numbers", "standard error of the mean", "standard error of the sum")
+_PLACED: Final = ("mechanism", "shuffler", "delta", "rounds", "reports", *_LAST)
+"""The facts whose rows have a fixed place; others follow the figures."""
 
 
 def compare(files: Sequence[str | os.PathLike[str]], *, progress: Progress | None = None) -> tuple[Compared, ...]:
@@ -124,7 +125,7 @@ def _gives(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
         yield facts("reports")
     for question, words in _ASKED:
         yield words, [one.figures.get(question, NO_FIGURE) for one in compared]
-    beside = [row for one in compared for row in one.facts if row in _OF_NUMBERS or row.startswith("central epsilon")]
+    beside = [row for one in compared for row in one.facts if row not in _PLACED]
     yield from map(facts, sorted(set(beside)))
     for row in _LAST:
         yield facts(row)

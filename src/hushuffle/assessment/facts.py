@@ -13,8 +13,8 @@ from hushuffle.assessment.columns import assess_columns
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
-from hushuffle.mechanisms.shufflers.base import Reveals
-from hushuffle.model import Bound, Cell, NumberGrid, Report
+from hushuffle.mechanisms.shufflers import Reveals, UniformShuffle
+from hushuffle.model import Bound, Cell, Report
 from hushuffle.specification import Collection, Specification, build_protocol
 from hushuffle.specification.sums import SumSpecification
 
@@ -56,17 +56,13 @@ def of_column(name: str, specification: Specification, folder: Path, colluders: 
     facts, population = _shared(specification, report, colluders), report.population
     assert population is not None
     k = len(population.labels)
-    bits, messages = specification.randomizer.build(k).layout.bits, 1.0
-    if specification.shuffler.reveals is not Reveals.NOISY_ORDER:
-        messages = 1 + build_protocol(specification, n=population.n, k=k).shuffler.own_messages
+    # Neither what a person sends nor the errors depend on the order of release.
+    ordered = specification.shuffler.reveals is Reveals.NOISY_ORDER
+    protocol = build_protocol(specification, n=population.n, k=k, shuffler=UniformShuffle() if ordered else None)
+    bits, messages = protocol.randomizer.layout.bits, 1 + protocol.shuffler.own_messages
     facts |= _sent(bits, messages, times=specification.population.most * (specification.rounds or 1))
-    of_mean = next((one for one in report.tables if one.key == "mean-of-numbers"), None)
-    if specification.population.grid is not None:
-        facts["numbers"] = _numbers(specification.population.grid)
-    if of_mean is not None:
-        mean_error = of_mean.rows[0][1]
-        assert isinstance(mean_error, float)
-        facts |= _errors(mean_error, population.n)
+    answer, refused = specification.population.answer, any(row.question == "mean" for row in report.unanswered)
+    facts |= answer.facts(None if refused else answer.error(protocol), population.n)
     return Compared(name=name, plain=specification.plain(), report=report, facts=facts, k=k)
 
 
@@ -95,21 +91,19 @@ def of_columns(name: str, collection: Collection, folder: Path, colluders: int) 
 def of_sum(name: str, specification: SumSpecification, folder: Path, colluders: int) -> Compared:
     report = assess_sum(specification, base_folder=folder)
     assert report.population is not None
-    protocol, grid = specification.build(report.population.n), specification.asked.grid
-    assert grid is not None  # ensured by the validation of the specification
+    protocol = specification.build(report.population.n)
     facts: dict[str, Cell] = {
         "mechanism": "sum by several messages",
         "shuffler": "uniform",
         "delta": f"{specification.delta:g}",
-        "numbers": _numbers(grid),
         **_rounds(specification.times, Exposure(rounds=specification.times)),
-        **_errors(protocol.standard_error() / protocol.n, protocol.n),
+        **specification.asked.answer.facts(protocol.standard_error() / protocol.n, protocol.n),
         **_sent(protocol.bits_per_message, protocol.messages, times=specification.times),
     }
     if colluders:
         spared = colluders <= protocol.n - protocol.needed
         facts[COLLUDING.format(colluders)] = report.findings[0].bound if spared else "no guarantee"
-    return Compared(name=name, plain=specification.plain(), report=report, facts=facts, k=grid.levels)
+    return Compared(name=name, plain=specification.plain(), report=report, facts=facts, k=protocol.grid.levels)
 
 
 def _unrun(specification: Specification, colluders: int) -> Specification:
@@ -151,10 +145,6 @@ def _rounds(rounds: int, exposure: Exposure) -> dict[str, Cell]:
     return {"rounds": f"{rounds:,}", "reports": reports}
 
 
-def _numbers(grid: NumberGrid) -> str:
-    return f"{grid.low:g} to {grid.high:g}, {grid.levels:,} levels"
-
-
 def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
     """What a person sends in all rounds together: `times` reports, their messages and bits."""
     return {
@@ -162,13 +152,4 @@ def _sent(bits: float, messages: float, *, times: int) -> dict[str, Cell]:
         "reports of each person": f"{times:,}",
         "messages of each person": f"{times * messages:.4g}",
         "bits of each person": f"{times * bits * messages:.4g}",
-    }
-
-
-def _errors(of_mean: float, n: int) -> dict[str, Cell]:
-    """Standard errors of the mean and the sum, in the unit of the numbers."""
-    errors = {"mean": of_mean, "sum": of_mean * n}
-    return {
-        f"standard error of the {name}": Bound(lower=0.0, upper=error, kind="upper", unit="")
-        for name, error in errors.items()
     }

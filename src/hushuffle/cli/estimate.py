@@ -6,30 +6,28 @@ import math
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, color, master_of, misused, progress, warn, width
-from hushuffle.errors import InvalidInputError, UnsupportedProtocolError
+from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     import polars as pl
 
+    from hushuffle.answers.base import Estimated
     from hushuffle.collection.estimate import Count, Tally
     from hushuffle.estimation import HeavyHitters, PoisoningGain
-    from hushuffle.estimation.numbers import NumberEstimate
     from hushuffle.model import Estimate
 
 _Flag = Parameter(negative=(), show_default=False)
 _Values = Parameter(group=Group("Values and shares", sort_key=2))
 _Elsewhere = Parameter(group=Group("Counting elsewhere", sort_key=3))
 _SHOWN = 20
-_ROUNDING: Final = 2
-"""Both bounds of an interval for a quantile are levels: it is at least this number of levels wide."""
 _CHARTS = (".svg", ".html")
 
 
@@ -111,8 +109,9 @@ def estimate(
     }
     significant = {name: _significant(every_value[name], shown[name], made.n) for name, made in estimates.items()}
     tables = significant if heavy_hitters else every_value
+    answers = {name: _estimated(tally, confidence) for name, tally in tallies.items()}
     facts: dict[str, Any] = {
-        name: _facts(tally, confidence, shown[name], at_once=heavy_hitters, simplex=projected.get(name))
+        name: _facts(tally, confidence, shown[name], answers[name], at_once=heavy_hitters, simplex=projected.get(name))
         for name, tally in tallies.items()
     }
     several = "" not in tables
@@ -125,7 +124,7 @@ def estimate(
     if json:
         _print_json(tables, facts)
     else:
-        _print(every_value if every else significant, facts, every=every)
+        _print(every_value if every else significant, facts, answers, every=every)
     warn({name: tally.warnings(confidence=confidence) for name, tally in tallies.items()})
     if several:
         from hushuffle.specification.warnings import total_warnings  # noqa: PLC0415 - only when needed
@@ -189,8 +188,22 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     return Exit.DONE
 
 
+def _estimated(tally: Tally, confidence: float) -> Estimated | None:
+    from hushuffle.answers.base import Fakes  # noqa: PLC0415 - only when needed
+
+    most, gain = tally.specification.population.most, tally.poisoning()
+    reports = gain.fakes * min(most, tally.manifest.people)
+    return tally.estimated(confidence=confidence, fakes=Fakes(reports=reports, words=_who(gain, most)))
+
+
 def _facts(
-    tally: Tally, confidence: float, shown: HeavyHitters, *, at_once: bool, simplex: Estimate | None
+    tally: Tally,
+    confidence: float,
+    shown: HeavyHitters,
+    estimated: Estimated | None,
+    *,
+    at_once: bool,
+    simplex: Estimate | None,
 ) -> dict[str, Any]:
     most = tally.specification.population.most
     facts: dict[str, Any] = {
@@ -216,14 +229,8 @@ def _facts(
     }
     if most > 1:
         facts["meaning"] = f"people, people_low and people_high count reports: up to {most:,} per person."
-    if tally.grid is not None:
-        try:
-            numbers = tally.numbers()
-            assert numbers is not None
-            fakes = _moved(numbers, gain.fakes, each=min(most, numbers.n), who=_who(gain, most))
-            facts["numbers"] = {**numbers.facts(confidence), "fake_users": fakes}
-        except UnsupportedProtocolError as error:
-            facts["numbers"] = {"unanswered": str(error)}
+    if estimated is not None:
+        facts[tally.answer.estimated_as] = dict(estimated.facts)
     if simplex is not None:
         zeros = simplex.frequencies == 0
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
@@ -234,22 +241,6 @@ def _facts(
 def _who(gain: PoisoningGain, most: int) -> str:
     each = "" if most == 1 else f", with {most:,} reports each,"
     return f"{gain.fakes:,} Sybil client{'' if gain.fakes == 1 else 's'} (1 in 100){each}"
-
-
-def _moved(estimated: NumberEstimate, fakes: int, *, each: int, who: str) -> dict[str, Any]:
-    """Maximal poisoning gain of Sybil clients for the mean of numbers."""
-    from hushuffle.model import number  # noqa: PLC0415 - only when needed
-
-    lowered, raised = estimated.moved(fakes * each)
-    honest = fakes * each / estimated.n * (estimated.grid.high - estimated.grid.low)
-    up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
-    words = f"If {who} took part, they could move the mean up by at most {up} or down by at most {down}"
-    return {
-        "raised": raised,
-        "lowered": lowered,
-        "following_the_protocol": honest,
-        "in_words": f"{words} ({following} if they follow the protocol).",
-    }
 
 
 def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
@@ -292,13 +283,19 @@ def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str
     sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))
 
 
-def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]], *, every: bool) -> None:
+def _print(
+    tables: Mapping[str, pl.DataFrame],
+    facts: Mapping[str, dict[str, Any]],
+    estimated: Mapping[str, Estimated | None],
+    *,
+    every: bool,
+) -> None:
     for position, (name, table) in enumerate(tables.items()):
         sys.stdout.write("\n" * bool(position) + (f"{name}: " if name else ""))
         dummies, sampled = facts[name]["dummies"], facts[name].get("sampled_messages")
         more = f"{dummies:,} dummies" if sampled is None else f"{sampled:,} messages: sampled reports and dummies"
         sys.stdout.write(f"{facts[name]['people']:,} {facts[name]['unit']}, {more}.\n\n")
-        _print_numbers(facts[name])
+        _print_answer(estimated[name], facts[name]["confidence"])
         if every:
             _print_rows(
                 table.sort("frequency", descending=True),
@@ -312,53 +309,19 @@ def _print(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any
             _print_rows(table.head(_SHOWN), facts[name], "all at once", notes)
 
 
-def _print_numbers(facts: dict[str, Any]) -> None:
+def _print_answer(estimated: Estimated | None, confidence: float) -> None:
     from hushuffle.report.summary import item, printed  # noqa: PLC0415 - only when needed
     from hushuffle.report.summary import table as grid  # noqa: PLC0415
 
-    if "numbers" not in facts:
-        return
-    numbers, percent = facts["numbers"], f"{100 * facts['confidence']:g}%"
-    if "unanswered" in numbers:
-        sys.stdout.write(printed([item(numbers["unanswered"])], width(), color=color()) + "\n")
+    if estimated is None:
         return
     shown = grid(expand=False)
-    for name in ("", "Estimate", f"{percent} interval"):
+    for name in ("", "Estimate", f"{100 * confidence:g}% interval"):
         shown.add_column(name, justify="right" if name else "left")
-    shown.add_row("Mean", f"{numbers['mean']:.4g}", f"{numbers['low']:.4g} to {numbers['high']:.4g}")
-    for quantile in numbers["quantiles"]:
-        at = "Median" if quantile["share"] == 0.5 else f"{100 * quantile['share']:g}% are at most"
-        shown.add_row(at, f"{quantile['value']:.4g}", f"{quantile['low']:.4g} to {quantile['high']:.4g}")
-    meaning = item(
-        f"Standard error of the mean: {numbers['standard_error']:.3g}. Each interval has this confidence separately, "
-        "for numbers clipped to the bounds. The table shows the shares of the levels after rounding."
-    )
-    fakes = item(numbers["fake_users"]["in_words"])
-    widths = [item(sentence) for sentence in _widths(numbers)]
-    sys.stdout.write(printed([shown, fakes, meaning, *widths], width(), color=color()) + "\n")
-
-
-def _widths(numbers: dict[str, Any]) -> Iterator[str]:
-    """Sentences on why the widest interval of a quantile is wide, and on what makes it narrower."""
-    levels, quantiles = numbers["levels"], numbers["quantiles"]
-    inside = [one for one in quantiles if levels[0] < one["low"] and one["high"] < levels[-1]]
-    if not inside:
-        return
-    step = levels[1] - levels[0]
-    widest = max(inside, key=lambda one: float(one["high"] - one["low"]))
-    wide = round((widest["high"] - widest["low"]) / step)
-    noise = max(wide - _ROUNDING, 0)
-    of = f"The widest of these intervals of a quantile spans {wide:,} steps of {step:.4g} between levels"
-    if not noise:
-        yield (
-            f"{of}: all of them come from rounding, and none from noise. More levels (population.levels) narrow the "
-            "interval; more people do not."
-        )
-        return
-    yield (
-        f"{of}: {_ROUNDING} steps come from rounding and {noise:,} from noise. More people or a larger local epsilon "
-        "reduce the noise. More levels make steps smaller, and increase the noise of each level."
-    )
+    for row in estimated.rows:
+        shown.add_row(*row)
+    parts = [*([shown] if estimated.rows else []), *(item(sentence) for sentence in estimated.notes)]
+    sys.stdout.write(printed(parts, width(), color=color()) + "\n")
 
 
 def _of_others(rows: pl.DataFrame, facts: dict[str, Any]) -> Iterator[str]:

@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle._checks import fail
+from hushuffle.answers.base import Answer, Estimated, Fakes
 from hushuffle.collection.engines.spark import count_reports
 from hushuffle.collection.engines.spark_session import plainly, started
 from hushuffle.collection.released import Manifest, columns_in, read_counts, read_manifest, read_reports
 from hushuffle.collection.request import MANIFEST, REPORTS, SUMS, part_of
-from hushuffle.errors import DataError, SpecificationError
+from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
 from hushuffle.estimation import HeavyHitters, PoisoningGain, estimate, heavy_hitters, poisoning_gain
-from hushuffle.estimation.numbers import NumberEstimate, estimate_numbers
 from hushuffle.estimation.poisoning import usual_fakes
 from hushuffle.estimation.readout import frequency_variance, readout
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Scrambler, SecureAggregation, Shuffler
 from hushuffle.mechanisms.shufflers.base import Reveals
-from hushuffle.model import Estimate, Histogram, NumberGrid, Progress, Warned, silent
+from hushuffle.model import Estimate, Histogram, Progress, Warned, silent
 from hushuffle.report.formatting import plural
 from hushuffle.specification import Specification, parse
 from hushuffle.specification.warnings import deployment_warnings
@@ -77,13 +77,16 @@ class Tally:
         return estimate(self.counts, protocol=self.protocol)
 
     @property
-    def grid(self) -> NumberGrid | None:
-        """Return None if answers are categories."""
-        return self.specification.population.grid
+    def answer(self) -> Answer:
+        """The kind of the answers."""
+        return self.specification.population.answer
 
-    def numbers(self) -> NumberEstimate | None:
-        """The mean of all people's numbers, with its interval; the result is None if answers are categories."""
-        return None if self.grid is None else estimate_numbers(self.counts, protocol=self.protocol, grid=self.grid)
+    def estimated(self, *, confidence: float, fakes: Fakes) -> Estimated | None:
+        """What the answers' kind estimates besides shares, or why it cannot; None: nothing."""
+        try:
+            return self.answer.estimated(self.counts, protocol=self.protocol, confidence=confidence, fakes=fakes)
+        except UnsupportedProtocolError as refusal:
+            return Estimated(facts={"unanswered": str(refusal)}, notes=(str(refusal),))
 
     def told_from_noise(self, estimated: Estimate, *, confidence: float) -> HeavyHitters:
         """With probability at least `confidence`, every value in the result has at least one person."""

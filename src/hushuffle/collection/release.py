@@ -301,10 +301,8 @@ def _manifest(
 ) -> Manifest:
     """Return the public facts about the collection: no files, no ids, no order of people."""
     plain, answers = specification.plain(), selection.answers
-    grid = answers.coding.grid
     categories: dict[str, Any] = {"categories": list(answers.labels)} if answers.labels else {"k": answers.k}
-    if grid is not None:
-        categories = {"kind": "number", "low": grid.low, "high": grid.high, "levels": grid.levels}
+    categories = specification.population.answer.written or categories
     randomizer = specification.randomizer.settled(protocol.randomizer)
     tables = {key: plain[key] for key in _SHARED if key in plain}
     if more:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar
@@ -24,10 +26,10 @@ from pydantic_core import PydanticCustomError
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.settings import LARGEST_EPSILON, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
-from hushuffle.tables.conditions import parse_condition
 from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
-from hushuffle.tables.labels import as_label
+from hushuffle.tables.labels import as_label, parse_condition
 
+_Kind = TypeVar("_Kind")
 _Value = TypeVar("_Value")
 
 
@@ -101,6 +103,18 @@ class File(Section):
     def effective(self) -> str:
         """Return the specification as TOML text with all defaults written out."""
         return tomli_w.dumps(self.plain())
+
+
+def declared_in(package: Any, base: type[_Kind]) -> Iterator[type[_Kind]]:
+    """Yield each subclass of `base` that a module of a package defines, after loading all of its modules."""
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    waiting: list[type[_Kind]] = [base]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith(package.__name__):
+            yield kind
 
 
 def table_in(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, Union
 
@@ -13,7 +11,17 @@ from hushuffle.mechanisms import adversaries, randomizers, shufflers
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.settings import Table
 from hushuffle.mechanisms.shufflers.dummy_law import LARGEST
-from hushuffle.specification._base import Epsilon, Name, Probability, Section, ShufflerSection, checked, either, refuse
+from hushuffle.specification._base import (
+    Epsilon,
+    Name,
+    Probability,
+    Section,
+    ShufflerSection,
+    checked,
+    declared_in,
+    either,
+    refuse,
+)
 from hushuffle.specification.order import MallowsShuffle, Order
 
 PLANNED = {"adversaries": ("traffic",)}
@@ -108,15 +116,8 @@ def _section(mechanism: type[Any], base: type[Any], types: Mapping[str, Any]) ->
 
 def _found(package: Any, base: type[Any], section: type[Any], types: Mapping[str, Any]) -> dict[str, type[Any]]:
     """Return the section class of every class of a package that a specification can name, by its `kind`."""
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
-    waiting: list[type[Any]] = [base]
-    sections: dict[str, type[Any]] = {}
-    while waiting:
-        mechanism = waiting.pop()
-        waiting += mechanism.__subclasses__()
-        if mechanism.table is not None and mechanism.__module__.startswith(package.__name__):
-            sections[mechanism.table.kind] = _section(mechanism, section, types)
+    declared = [mechanism for mechanism in declared_in(package, base) if mechanism.table is not None]
+    sections = {_table(mechanism).kind: _section(mechanism, section, types) for mechanism in declared}
     return dict(sorted(sections.items()))
 
 

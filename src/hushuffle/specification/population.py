@@ -36,7 +36,7 @@ from hushuffle.specification._base import (
     refuse,
     unfit,
 )
-from hushuffle.specification.numbers import Numeric
+from hushuffle.specification.answers import AnswerKeys
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.tables.csv_form import UTF8, CsvForm
 from hushuffle.tables.labels import FROM_DATA, Bins, Edge, Tidying
@@ -172,7 +172,7 @@ AnyEdge = Annotated[Any, PlainValidator(_edge), WithJsonSchema(_EDGE_SCHEMA)]
 _check_bins = partial(checked, check=lambda edges: Bins(edges=edges))
 
 
-class DataPopulation(Numeric):
+class DataPopulation(AnswerKeys):
     """People whose answers are one column of a data set."""
 
     model_config = ConfigDict(
@@ -241,8 +241,8 @@ class DataPopulation(Numeric):
 
     @property
     def _meant(self) -> Categories:
-        if self.grid is not None:
-            return self.grid
+        if (coded := self.answer.coded) is not None:
+            return coded
         if self.bins is not None:
             return Bins(edges=self.bins)
         if self.categories_file is not None:
@@ -288,7 +288,7 @@ class DataPopulation(Numeric):
         return Answered(column=self.column, answers=answers, form=self.form, person=self.whose, most=self.most)
 
 
-class CountedPopulation(WithoutFiles, Numeric):
+class CountedPopulation(WithoutFiles, AnswerKeys):
     """A number of people without answers: a survey that is being planned."""
 
     model_config = ConfigDict(
@@ -316,7 +316,7 @@ class CountedPopulation(WithoutFiles, Numeric):
         if self.categories_file is not None:
             _refuse_labels_file(self.categories_file)
         labels = Domain.of_size(self.k).labels if self.categories is None and self.k else self.categories
-        labels = labels if self.grid is None else self.grid.labels
+        labels = self.answer.labels or labels
         assert labels is not None
         return People(population=Population(n=self.n, labels=labels, source="no data", reports_per_person=self.most))
 
@@ -328,7 +328,7 @@ class CountedPopulation(WithoutFiles, Numeric):
         if self.most > 1:
             hint = "Write [population] with data, column, categories and person: the column that identifies people."
             unfit("population.reports_per_person", "needs population.person for a collection", f"{self.most}", hint)
-        categories = self.grid or (self.categories if self.k is None else self.k)
+        categories = self.answer.coded or (self.categories if self.k is None else self.k)
         assert categories is not None
         from hushuffle.tables.categories import Answers  # noqa: PLC0415 - a mistake in the file shows without Polars
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pydantic import ConfigDict, Field
 
 from hushuffle._checks import fail
+from hushuffle.answers.base import SHARES, Answer
 from hushuffle.errors import InvalidInputError, Problem, UnsupportedProtocolError
 from hushuffle.files.secret_keys import key_in_environment, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, per_bit
@@ -46,6 +47,7 @@ class ReachPopulation(WithoutFiles, Section):
 
     most: ClassVar[int] = 1
     grid: ClassVar[None] = None
+    answer: ClassVar[Answer] = SHARES
     bits: Annotated[int, Field(ge=100, le=2**31 - 1)]
     """Bits of each filter."""
     hashes: Annotated[int, Field(ge=1, le=100)] = 1

@@ -17,6 +17,7 @@ from hushuffle import _checks
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import cause
 from hushuffle.specification._base import File, table_in, unfit
+from hushuffle.specification.answers import ANSWER_KEYS
 from hushuffle.specification.kinds import AnyShuffler
 from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.specification.rules import with_files
@@ -142,7 +143,7 @@ _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "tar
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
 _SHARED: Final = ("data", "n", "encoding", "separator", "person")
 _OF_COLUMNS: Final = (
-    *("column", "categories", "categories_file", "k", "bins", "kind", "low", "high", "levels", "trim", "casefold"),
+    *("column", "categories", "categories_file", "k", "bins", *ANSWER_KEYS, "trim", "casefold"),
     *("otherwise", "missing", "allow_categories_from_data", "name", "randomizer"),
 )
 _ELSEWHERE: Final = {

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from hushuffle.errors import DataError, InvalidInputError, Problem
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.specification._base import table_in, tables_in
+from hushuffle.specification.answers import ANSWERS, answer_in, answer_problems
 from hushuffle.specification.kinds import RANDOMIZERS, SHUFFLERS
-from hushuffle.specification.numbers import grid_of, number_problems
 from hushuffle.specification.order import order_problems, with_order_adversaries
 from hushuffle.specification.population import NO_COLUMN, bin_labels
 from hushuffle.specification.reach import about_reach, reach_problems
@@ -100,7 +100,7 @@ def _sums(kind: str, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any],
 
 
 def _population(population: Mapping[str, Any]) -> Iterator[Problem]:
-    yield from number_problems(population)
+    yield from answer_problems(population)
     named = any(key in population for key in ("categories", "categories_file", "kind"))
     if "data" not in population and "n" in population and ("k" in population) == named:
         given = "both" if "k" in population else "neither"
@@ -177,9 +177,15 @@ def _memoised(raw: Mapping[str, Any], population: Mapping[str, Any]) -> Iterator
     elif changes is not None and changes >= rounds:
         hint = "Between the rounds, a value can change at most rounds - 1 times."
         yield Problem(key="changes", rule=f"must be below rounds = {rounds}", value=f"{changes}", hint=hint)
-    if population.get("kind") == "number":
+    answer = answer_in(population)
+    if answer is not None and answer.grid is not None:
         hint = "Numbers rarely stay the same. Use bins instead: then people memoize one report per bin."
-        yield Problem(key="population.kind", rule="must be left out with memoised reports", value='"number"', hint=hint)
+        yield Problem(
+            key="population.kind",
+            rule="must be left out with memoised reports",
+            value=f'"{population["kind"]}"',
+            hint=hint,
+        )
     most = _integer(population, "reports_per_person")
     if most is not None and most > 1:
         hint = "Two equal answers of a person would repeat one report."
@@ -224,9 +230,9 @@ def _targets(raw: Mapping[str, Any]) -> Iterator[Problem]:
 def _size(population: Mapping[str, Any]) -> int | None:
     """Return the number of categories; None if it depends on the data."""
     listed = _listed(population)
-    if population.get("kind") == "number":
-        grid = grid_of(population)
-        return None if grid is None else grid.levels
+    if population.get("kind") in ANSWERS:
+        answer = answer_in(population)
+        return None if answer is None or answer.labels is None else len(answer.labels)
     if listed is None:
         size = _integer(population, "k")
         return None if size is None or size < 2 else size

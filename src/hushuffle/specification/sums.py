@@ -12,7 +12,7 @@ from hushuffle.errors import InvalidInputError, Problem
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, unfit
-from hushuffle.specification.numbers import number_problems
+from hushuffle.specification.answers import answer_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
 from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
@@ -91,7 +91,7 @@ class SumSpecification(File):
             value = "nothing" if "kind" not in population else str(population["kind"])
             yield Problem(key="population.kind", rule='must be "number"', value=value, hint=hint)
             return
-        yield from number_problems(population)
+        yield from answer_problems(population)
         for key in ("person", "reports_per_person"):
             if key in population and population[key] not in (NO_COLUMN, ASKED):
                 hint = "Each person gives one number. Add up the numbers of a person first."

@@ -1,0 +1,121 @@
+"""The keys of kinds of answers in [population] and [[columns]], declared by the classes in `hushuffle.answers`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import Field, create_model
+
+from hushuffle import answers
+from hushuffle.answers.base import SHARES, Answer
+from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.mechanisms.settings import Table
+from hushuffle.model import NumberGrid
+from hushuffle.specification._base import Section, declared_in
+
+_OF_CATEGORIES: Final = ("otherwise", "trim", "casefold", "allow_categories_from_data")
+_TYPES: Final[dict[str, Any]] = {"number": float, "integer": int}
+
+ANSWERS: Final[dict[str, type[Answer]]] = {
+    keys.kind: kind for kind in declared_in(answers, Answer) if (keys := kind.keys) is not None
+}
+"""The class of each kind of answer with keys, by its `kind`."""
+
+ANSWER_KEYS: Final = ("kind", *dict.fromkeys(key for kind in ANSWERS.values() for key in (kind.keys or Table).settings))
+"""All keys of kinds of answers."""
+
+
+class _Keys(Section):
+    kind: str | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The kind of the answers."""
+        kind = ANSWERS.get(self.kind or "")
+        return SHARES if kind is None else kind.from_settings(_settings(kind, self.__dict__))
+
+    @property
+    def grid(self) -> NumberGrid | None:
+        """The levels to which numbers are rounded; None where answers are categories."""
+        return self.answer.grid
+
+
+def _settings(kind: type[Answer], table: Mapping[str, Any]) -> dict[str, Any]:
+    assert kind.keys is not None
+    return {name: table[name] for name in kind.keys.settings}
+
+
+def _model() -> type[_Keys]:
+    tables = [kind.keys for kind in ANSWERS.values() if kind.keys is not None]
+    about = " ".join(table.about for table in tables)
+    fields: dict[str, Any] = {"kind": (Literal[tuple(ANSWERS)] | None, Field(default=None, description=about))}
+    for table in tables:
+        for name, setting in table.settings.items():
+            limits: dict[str, Any] = dict(setting.limits)
+            limited = Annotated[_TYPES[setting.type], Field(**limits)] if limits else _TYPES[setting.type]
+            fields[name] = (limited | None, Field(default=None, description=setting.about))
+    return create_model("AnswerKeys", __base__=_Keys, **fields)
+
+
+if TYPE_CHECKING:
+    AnswerKeys = _Keys
+else:
+    AnswerKeys = _model()
+
+
+def answer_in(population: Mapping[str, Any]) -> Answer | None:
+    """Return the kind of answer that a table describes; None if it has no such keys, or if they are invalid.
+
+    >>> answer_in({"kind": "number", "low": 0, "high": 10, "levels": 3})
+    Numbers(low=0, high=10, levels=3)
+    """
+    answer = _made(population)
+    return answer if isinstance(answer, Answer) else None
+
+
+def _made(population: Mapping[str, Any]) -> Answer | InvalidInputError | None:
+    """Return the answer, the error, or None if a key is missing or has the wrong type (reported elsewhere)."""
+    kind = ANSWERS.get(str(population.get("kind")))
+    if kind is None or kind.keys is None:
+        return None
+    settings = {name: population[name] for name in kind.keys.settings if name in population}
+    infinite = [value for value in settings.values() if isinstance(value, float) and not math.isfinite(value)]
+    if not infinite and kind.keys.given(population) is None:
+        return None
+    try:
+        return kind.from_settings(settings)
+    except InvalidInputError as error:
+        return error
+
+
+def answer_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the problems with keys of kinds of answers; what is public must be in the file."""
+    kind = population.get("kind")
+    chosen = ANSWERS.get(str(kind))
+    own = () if chosen is None or chosen.keys is None else tuple(chosen.keys.settings)
+    for name, other in ANSWERS.items():
+        assert other.keys is not None
+        for key in (key for key in other.keys.settings if key in population and key not in own):
+            hint = f"For example {other.keys.example}."
+            yield Problem(
+                key=f"population.{key}", rule=f'must go with kind = "{name}"', value=f"{population[key]}", hint=hint
+            )
+    if chosen is None or chosen.keys is None:
+        return
+    for key in (key for key in own if key not in population):
+        hint = chosen.hints.get(key, f"For example {chosen.keys.example}.")
+        yield Problem(key=f"population.{key}", rule=f'must be given for kind = "{kind}"', value="nothing", hint=hint)
+    made = _made(population)
+    if isinstance(made, InvalidInputError):
+        key = made.problem.key
+        yield replace(made.problem, key=f"population.{key}", value=f"{population[key]}")
+    for key in (key for key in _OF_CATEGORIES if population.get(key)):
+        rule = f'must be left out for kind = "{kind}"'
+        yield Problem(key=f"population.{key}", rule=rule, value=f"{population[key]}", hint="It is about categories.")
+    missing = population.get("missing", "refuse")
+    if isinstance(missing, str) and missing not in ("refuse", "drop"):
+        rule, hint = f'must be "refuse" or "drop" for kind = "{kind}"', "There is no category for missing numbers."
+        yield Problem(key="population.missing", rule=rule, value=f'"{missing}"', hint=hint)

@@ -21,8 +21,7 @@ from hushuffle.cli.console import Exit
 from hushuffle.network.phones.meter import LABELS, METRICS
 from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.queries.specification import PlanSpecification
-from hushuffle.specification.specification import json_schema, schema_of
-from hushuffle.specification.sums import sum_schema
+from hushuffle.specification.schema import column_schema, schema_of, sum_schema
 
 HERE = Path(__file__).parent
 Schema = Mapping[str, Any]
@@ -101,8 +100,7 @@ with code 3 unless all pass.
 
 A file with `[sum]` describes the [sum and mean of a number](../how-to/numbers.md#sums-by-several-messages). It has
 `title`, `rounds`, `[population]` with `kind = "number"`, `[sum]`, `[targets]` and `[statement]`, and nothing else.
-`hushuffle schema --sum` prints its [JSON schema](../sum.schema.json). `assess`, `audit`, `calibrate`, `compare`,
-`collect` (without batches) and `estimate` accept it.
+The [table of kinds](support.md#kinds-of-deployment) lists the commands that accept it.
 
 <!-- keys sum Sum -->
 
@@ -368,7 +366,7 @@ class Lists:
 
 def specification() -> str:
     """Return the page of specifications."""
-    return _filled(_SPECIFICATION, json_schema(), sum_schema())
+    return _filled(_SPECIFICATION, column_schema(), sum_schema())
 
 
 def plan_specification() -> str:

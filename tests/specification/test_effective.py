@@ -114,7 +114,23 @@ def test_the_published_schema_is_current() -> None:
 def test_the_schema_has_no_null_and_says_what_everything_is() -> None:
     schema = json_schema()
     assert '"null"' not in json.dumps(schema)
-    assert "default" not in schema["properties"]["title"]
+    assert "default" not in schema["$defs"]["Specification"]["properties"]["title"]
     for table in (schema, *schema["$defs"].values()):
         assert table["description"]
         assert all("description" in value or "const" in value for value in table["properties"].values())
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("examples/*.toml")), ids=lambda file: file.stem)
+def test_the_schema_takes_every_example_and_names_what_is_wrong(file: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    if "schema ../docs/specification" not in file.read_text(encoding="utf-8"):
+        pytest.skip("another kind of file")
+    checker = jsonschema.Draft202012Validator(json_schema())
+    checker.validate(tables)
+    for section in tables:
+        assert not checker.is_valid({**tables, section: 7.5}), section
+    assert not checker.is_valid({**tables, "colunms": []})
+    for place in ("columns", "sum"):
+        if place in tables:
+            assert not checker.is_valid({key: value for key, value in tables.items() if key != place}), place

@@ -235,7 +235,7 @@ def test_files(tmp_path: Path) -> None:
 
 def test_a_file_of_several_columns_is_for_collect() -> None:
     (problem,) = problems("[[columns]]\ncolumn = 'a'\n")
-    assert problem.startswith("columns: must be left out here, got several columns. A file with [[columns]] is for hu")
+    assert problem.startswith("columns: must be left out here, got several columns. This takes a file of one column")
 
 
 def test_integers_of_thousands_of_digits_are_refused_in_words() -> None:

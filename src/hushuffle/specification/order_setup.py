@@ -101,7 +101,7 @@ def arrangement(section: ShufflerSection, source: Source, given: Callable[[], In
 
     Source: docs/theory/order.md, Theorem 5.
     """
-    from hushuffle.tables.public_columns import load_numbers  # noqa: PLC0415 - Polars is for those who have files
+    from hushuffle.tables.published import load_numbers  # noqa: PLC0415 - Polars is for those who have files
 
     wanted = cast("asked.MallowsShuffle", section)
     metric, columns = wanted.groups.metric or "euclidean", wanted.groups.columns
@@ -141,7 +141,7 @@ def coins(seed: int | str) -> Randomness:
 
 def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric: Metric, *, only_codes: bool) -> Groups:
     """Return the groups that the specification describes; with `only_codes` labels are numbered and never shown."""
-    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
+    from hushuffle.tables import published as tables  # noqa: PLC0415 - Polars is for those who have files
 
     try:
         if groups.column is not None:
@@ -161,7 +161,7 @@ def _groups(groups: asked.Groups, source: Source, places: Floats | None, metric:
 
 
 def _edges(groups: asked.Groups, source: Source) -> npt.NDArray[np.int64]:
-    from hushuffle.tables import public_columns as tables  # noqa: PLC0415 - Polars is for those who have files
+    from hushuffle.tables import published as tables  # noqa: PLC0415 - Polars is for those who have files
 
     people, names = source.people, None
     assert groups.edges is not None

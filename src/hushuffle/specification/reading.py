@@ -49,12 +49,12 @@ def read_text(path: str | Path) -> str:
 
 def parse(text: str, *, file: str = _UNNAMED, base_folder: Path = Path()) -> Specification:
     """Return the specification in TOML `text`; file names in the text are relative to `base_folder`."""
-    hint = "A file with [[columns]] is for hushuffle assess, calibrate and collect. Else write one file per column."
+    hint = "This takes a file of one column: write one file per column."
     refuse_other_kind(text, "columns", "several columns", hint, file=file)
     refuse_other_kind(
         text, "query", "the plan of a query", "A file with a plan is for hushuffle plan and audit.", file=file
     )
-    hint = "A file with [sum] is for hushuffle assess, audit, calibrate, compare and collect."
+    hint = "This takes a file of shares or of numbers, with [randomizer] and [shuffler]."
     refuse_other_kind(text, "sum", "a sum by several messages", hint, file=file)
     prepare = partial(with_files, base_folder=base_folder)
     return parsed(text, Specification, file=file, words=COLLECTION, prepare=prepare)
@@ -141,7 +141,8 @@ def _in_order(problems: Sequence[Problem], sections: Sequence[str]) -> Iterator[
 
 _SECTIONS: Final = ("title", "rounds", "population", "columns", "shuffler", "targets", "statement")
 _NAME: Final = re.compile(r"\w[\w-]{0,99}")
-_SHARED: Final = ("data", "n", "encoding", "separator", "person")
+SHARED: Final = ("data", "n", "encoding", "separator", "person")
+"""The keys of [population] that all [[columns]] share."""
 _OF_COLUMNS: Final = (
     *("column", "categories", "categories_file", "k", "bins", *ANSWER_KEYS, "trim", "casefold"),
     *("otherwise", "missing", "allow_categories_from_data", "name", "randomizer"),
@@ -153,13 +154,13 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("memoised", "changes"), "Memoized reports need one file per column."),
 }
 _OF_PERSONS: Final = ("person", "reports_per_person")
-_BESIDES: Final = ("name", "randomizer", *_SHARED, *_OF_PERSONS)
+_BESIDES: Final = ("name", "randomizer", *SHARED, *_OF_PERSONS)
 _ONE_ROW: Final = (
     "Several columns need one row per person. If a person has several rows, write one file per column. If each row is "
     f'a different person, set person = "{NO_COLUMN}" in [population].'
 )
 _NOT_OF_COLUMNS: Final = {
-    **dict.fromkeys(_SHARED, "It belongs to [population]."),
+    **dict.fromkeys(SHARED, "It belongs to [population]."),
     **dict.fromkeys(_OF_PERSONS, _ONE_ROW),
     **dict.fromkeys(("population", "shuffler", "targets"), "Move it to the top of the file, above all tables."),
 }
@@ -225,13 +226,13 @@ class Collection:
             return self.whole.effective()
         shared = ("title", "rounds", "shuffler", "targets", "statement")
         tables: dict[str, Any] = {key: whole[key] for key in shared if key in whole}
-        tables["population"] = {key: whole["population"][key] for key in _SHARED if key in whole["population"]}
+        tables["population"] = {key: whole["population"][key] for key in SHARED if key in whole["population"]}
         tables["columns"] = [_column(name, one.plain()) for name, one in self.columns.items()]
         return tomli_w.dumps(tables)
 
 
 def _column(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
-    answers = {key: value for key, value in plain["population"].items() if key not in _SHARED}
+    answers = {key: value for key, value in plain["population"].items() if key not in SHARED}
     return {"name": name, **answers, "randomizer": plain["randomizer"]}
 
 
@@ -297,8 +298,8 @@ def _top(raw: Mapping[str, Any]) -> Iterator[Problem]:
         if "data" in population and "n" in population:
             yield Problem(key="population.n", rule="must be left out beside data", value=shown(population["n"]))
         named = population.get("person") not in (NO_COLUMN, ASKED)
-        for key in (key for key in population if key not in _SHARED or (key == "person" and named)):
-            allowed = _ONE_ROW if key in _OF_PERSONS else f"Allowed keys: {', '.join(_SHARED)}."
+        for key in (key for key in population if key not in SHARED or (key == "person" and named)):
+            allowed = _ONE_ROW if key in _OF_PERSONS else f"Allowed keys: {', '.join(SHARED)}."
             hint = "It belongs to each of [[columns]]." if key in _OF_COLUMNS else allowed
             yield Problem(key=f"population.{key}", rule="is not a key here", value=shown(population[key]), hint=hint)
     if _keeps_order(raw):
@@ -353,7 +354,7 @@ def _counted(raw: Mapping[str, Any]) -> bool:
 
 def _alone(raw: Mapping[str, Any], column: Mapping[str, Any]) -> str:
     population = table_in(raw, "population")
-    shared = {key: population[key] for key in _SHARED if key in population}
+    shared = {key: population[key] for key in SHARED if key in population}
     answers = {key: value for key, value in column.items() if key not in _BESIDES}
     tables = {key: raw[key] for key in ("title", "rounds", "shuffler", "targets", "statement") if key in raw}
     if _counted(raw):
@@ -373,7 +374,7 @@ def _placed(problem: Problem, position: int) -> Problem:
     here, key = f"columns[{position}]", problem.key
     if key.startswith("randomizer"):
         key = f"{here}.{key}"
-    elif key.startswith("population.") and key.removeprefix("population.") not in _SHARED:
+    elif key.startswith("population.") and key.removeprefix("population.") not in SHARED:
         key = f"{here}{key.removeprefix('population')}"
     return Problem(key=key, rule=problem.rule, value=problem.value, hint=problem.hint)
 

@@ -285,12 +285,12 @@ def with_files(raw: Tables, base_folder: Path) -> tuple[Tables, tuple[Problem, .
     """
 
     def labels(name: str) -> list[str]:
-        from hushuffle.tables.label_files import load_labels_file  # noqa: PLC0415 - only when needed
+        from hushuffle.tables.value_files import load_labels_file  # noqa: PLC0415 - only when needed
 
         return list(load_labels_file(name, base_folder=base_folder))
 
     def matrix(name: str) -> list[list[float]]:
-        from hushuffle.tables.matrix_files import load_matrix  # noqa: PLC0415 - only when needed
+        from hushuffle.tables.value_files import load_matrix  # noqa: PLC0415 - only when needed
 
         return load_matrix(name, base_folder=base_folder)
 

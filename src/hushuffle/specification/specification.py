@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import itertools
-import json
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema
 
 from hushuffle.errors import Problem, SpecificationError
 from hushuffle.mechanisms.adversaries import Guesser
@@ -27,8 +20,6 @@ from hushuffle.specification.order import Order, with_order_adversaries
 from hushuffle.specification.population import AnyPopulation, DataPopulation
 from hushuffle.specification.reach import about_reach
 from hushuffle.specification.rules import broken_rules, misfits
-
-_DESCRIPTION = "One deployment: who is asked, how their answers are protected, from whom, and what is wanted."
 
 
 class Targets(Section):
@@ -197,66 +188,6 @@ class Specification(File):
     def reports_kept(self, k: int) -> int | None:
         """Return the largest number of reports that one person memoizes (of k values); None: no memoized reports."""
         return min(1 + (self.changes or 0), k) if self.memoised else None
-
-
-class _Schema(GenerateJsonSchema):
-    """JSON schema for TOML, which has no null: an optional key has the type of its value.
-
-    The description of a key is the string below it in the source. The source is parsed only for the schema, because
-    parsing takes as long as all other work on a specification.
-    """
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        result = super().model_schema(schema)
-        for section in (base for base in schema["cls"].__mro__ if issubclass(base, Section)):
-            for key, words in _described(section).items():
-                if key in result["properties"]:
-                    result["properties"][key].setdefault("description", words)
-        return result
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        return (
-            self.generate_inner(schema["schema"])
-            if schema.get("default", ...) is None
-            else super().default_schema(schema)
-        )
-
-
-def _described(section: type) -> dict[str, str]:
-    """Return the description below each key of a class; empty for a class without a source file."""
-    try:
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
-    except OSError:
-        return {}
-    assert isinstance(tree, ast.ClassDef)
-    return {
-        ast.unparse(key.target): inspect.cleandoc(str(words.value.value))
-        for key, words in itertools.pairwise(tree.body)
-        if isinstance(key, ast.AnnAssign)
-        if isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant)
-    }
-
-
-def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of specifications, for editors.
-
-    >>> sorted(json_schema()["required"])
-    ['population', 'randomizer', 'shuffler', 'targets']
-    """
-    return schema_of(Specification, _DESCRIPTION)
-
-
-def schema_of(model: type[Section], description: str) -> dict[str, Any]:
-    schema = model.model_json_schema(schema_generator=_Schema)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "description": description}
-
-
-def schema_text(schema: Mapping[str, Any] | None = None) -> str:
-    """Return a JSON schema as text (by default the schema of specifications, docs/specification.schema.json)."""
-    return json.dumps(json_schema() if schema is None else schema, indent=2, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True, kw_only=True)

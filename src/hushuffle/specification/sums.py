@@ -14,12 +14,10 @@ from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.specification._base import File, Name, Probability, Section, unfit
 from hushuffle.specification.answers import answer_problems
 from hushuffle.specification.population import ASKED, NO_COLUMN, AnyPopulation, CountedPopulation, DataPopulation
-from hushuffle.specification.reach import AudiencePopulation, PublisherPopulation
 from hushuffle.specification.reading import Collection, load_collection, parsed, read_text, tables_of
-from hushuffle.specification.specification import Responsible, Vouched, Voucher, schema_of
+from hushuffle.specification.specification import Responsible, Vouched, Voucher
 from hushuffle.specification.wording import Vocabulary
 
-_DESCRIPTION: Final = "A sum by several messages. Reference: docs/reference/specification.md#sums-by-several-messages"
 _KEYS: Final = ("epsilon", "delta", "honest")
 
 
@@ -153,26 +151,15 @@ _WORDS: Final = Vocabulary(
         DataPopulation: "It goes with data. Give either data or n.",
         CountedPopulation: "It goes with n. Give either n or data.",
     },
+    elsewhere={
+        "randomizer": "A sum by several messages draws its own noise. Remove this table, or else [sum].",
+        "shuffler": "A sum by several messages needs a uniform shuffle. Remove this table, or else [sum].",
+        "adversaries": "The report on a sum by several messages covers all adversaries. Remove the key.",
+        "run": "No collection of a sum by several messages is simulated. Remove this table.",
+        "columns": "A sum by several messages has one column. Write one file per column.",
+        **dict.fromkeys(("memoised", "changes"), "A sum by several messages has fresh noise in every round."),
+    },
 )
-
-
-def sum_schema() -> dict[str, Any]:
-    """Return the JSON schema of files with [sum], for editors.
-
-    >>> sorted(sum_schema()["required"])
-    ['population', 'sum']
-    """
-    result = schema_of(SumSpecification, _DESCRIPTION)
-    tables = result["$defs"]
-    for reach in (PublisherPopulation, AudiencePopulation):
-        del tables[reach.__name__]
-    given = {"kind": {"const": "number", "description": "Numbers: their bounds are public."}}
-    result["properties"]["population"] |= {
-        "oneOf": [{"$ref": f"#/$defs/{one.__name__}"} for one in (DataPopulation, CountedPopulation)],
-        "required": ["kind", "low", "high", "levels"],
-        "properties": given,
-    }
-    return result
 
 
 def is_sum(text: str) -> bool:

@@ -122,7 +122,7 @@ def row_warnings(
 ) -> Iterator[Warned]:
     """Yield a warning if each row of `files` counts as a person, but another column than `answers` has repeated ids."""
     from hushuffle.tables.inspection import inspect_parts  # noqa: PLC0415 - not without data
-    from hushuffle.tables.sources import open_all  # noqa: PLC0415
+    from hushuffle.tables.reader import open_all  # noqa: PLC0415
 
     try:
         parts = tuple(part.tolerant() for part in open_all(files, base_folder=base_folder, called={}, form=form))
@@ -159,7 +159,7 @@ def label_warnings(labels: Sequence[str], missing: str | None) -> Iterator[Warne
     >>> print(next(label_warnings(["no", "yes", "N/A"], None)).sentence)
     These categories look like missing answers, but they count as ordinary answers: "N/A".
     """
-    from hushuffle.tables.doubts import marks_missing  # noqa: PLC0415 - not without data
+    from hushuffle.tables.labels import marks_missing  # noqa: PLC0415 - not without data
 
     if marks := [
         json.dumps(label, ensure_ascii=False) for label in labels if label != missing and marks_missing(label)

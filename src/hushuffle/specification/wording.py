@@ -29,11 +29,13 @@ class Vocabulary:
 
     `sections` maps the name of a table ("": top level) to its classes. `goes_with` maps a class without `kind` to a
     text that says where its keys belong. `planned` contains values of `kind` that are reserved but not implemented.
+    `elsewhere` says of keys at the top of other types of files why they are not keys here.
     """
 
     sections: Mapping[str, tuple[type[Section], ...]]
     goes_with: Mapping[type[Section], str] = field(default_factory=dict)
     planned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 _SHOWN: Final = 60
@@ -150,6 +152,8 @@ def _home_of(key: str, section: str, words: Vocabulary) -> str:
         return words.goes_with[homes[0]]
     if homes:
         return f"It goes with kind = {_listed([shown(kind) for model in homes for kind in _kinds(model)])}."
+    if not section and key in words.elsewhere:
+        return words.elsewhere[key]
     allowed = sorted({name for model in words.sections.get(section, ()) for name in model.model_fields})
     near = difflib.get_close_matches(key, allowed, n=1)
     if near:

@@ -178,7 +178,17 @@ def test_every_deployment_has_one_form(
     (tmp_path / "deployment.toml").write_text(deployment, encoding="utf-8")
     assert main(["calibrate", str(tmp_path / "deployment.toml"), "--json"]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
-    common = {"schema_version", "title", "deployment", "population", "targets", "rounds", "written", "people_needed"}
+    common = {
+        "schema_version",
+        "content",
+        "title",
+        "deployment",
+        "population",
+        "targets",
+        "rounds",
+        "written",
+        "people_needed",
+    }
     assert set(found) == common | {"met", "binding", "verdict", "warnings"} | points
     assert set(found["targets"]) == {"epsilon", "delta", "standard_error"}
     assert found["met"] is True

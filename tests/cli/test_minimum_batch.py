@@ -188,7 +188,7 @@ def test_a_study_of_reach_has_no_batch(capsys: pytest.CaptureFixture[str], tmp_p
 def test_the_task_in_the_terms_of_dap(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--k", "5", "--local-epsilon", "1.5", "--epsilon", "1.2", "--delta", "1e-2"]
     whole = json.loads(answered(capsys, *options, "--mechanism", "randomized-response", "--dap"))
-    assert list(whole) == ["schema_version", "min_batch_size", "parameters", "certificate", "dap"]
+    assert list(whole) == ["schema_version", "content", "min_batch_size", "parameters", "certificate", "dap"]
     assert whole["dap"]["min_batch_size"] == whole["min_batch_size"]
     assert (whole["dap"]["vdaf_type"], whole["dap"]["vdaf_configuration"]) == (4, "0000000500000002")
     assert whole["dap"]["vdaf"] == {"type": "Prio3Histogram", "shares": 2, "length": 5, "chunk_length": 2}

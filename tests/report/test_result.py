@@ -14,6 +14,7 @@ from hushuffle.model import Report
 from report.assessments import assessment, charts
 
 KEYS = [
+    "content",
     "schema_version",
     "verdict",
     "statement",

@@ -433,7 +433,7 @@ def test_the_last_line_counts_the_figures_checked(surveyed: dict[str, Any]) -> N
     rows = list(check_document(read(json.dumps(surveyed))))
     last = written(rows).splitlines()[-1]
     assert last.startswith(f"8 of {len(rows)} figures checked; {len(rows) - 8} not checked: no certificate is written")
-    summary = json.loads(as_json(rows))[-1]
+    summary = json.loads(as_json(rows))["summary"]
     assert (summary["reason"], summary["checked"], summary["figures"]) == (last, 8, len(rows))
     assert written(rows[:1]).splitlines()[-1] == "1 of 1 figures checked."
     assert verdict_of([row for row in rows if row.verdict == NOT_CHECKED]) == 1

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
+from hushuffle.cli.options import Flag
 
-_Flag = Parameter(negative=(), show_default=False)
 _FILES = ("report.html", "result.json", "specification.toml", "dpia.md")
 
 
@@ -20,9 +17,9 @@ def assess(
     /,
     *,
     out: Path | None = None,
-    overwrite: Annotated[bool, _Flag] = False,
-    json: Annotated[bool, _Flag] = False,
-    strict: Annotated[bool, _Flag] = False,
+    overwrite: Flag = False,
+    json: Flag = False,
+    strict: Flag = False,
 ) -> Exit:
     """Compute what each adversary can learn from a deployment, and its accuracy.
 

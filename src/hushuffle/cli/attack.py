@@ -10,9 +10,9 @@ from cyclopts import App, Group, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, UsageError, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
+from hushuffle.cli.options import Flag
 from hushuffle.errors import InvalidInputError
 
-_Flag = Parameter(negative=(), show_default=False)
 _List = Parameter(negative=(), consume_multiple=False, show_default=False)
 _Input = Parameter(group=Group("Input", sort_key=2))
 _Noise = Parameter(group=Group("Randomizer", sort_key=3))
@@ -51,7 +51,7 @@ def linkage(
     at_least: Annotated[int, _Input] = 10,
     seed: int | None = None,
     out: Path | None = None,
-    json: Annotated[bool, _Flag] = False,
+    json: Flag = False,
 ) -> Exit:
     """Link randomized events to people, and compare the success with the bound.
 

@@ -13,13 +13,13 @@ from cyclopts import Group, Parameter
 
 from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
+from hushuffle.cli.options import Flag
 from hushuffle.errors import DataError
 
 if TYPE_CHECKING:
     from hushuffle.cli.console import Tell
     from hushuffle.model import Report
 
-_Flag = Parameter(negative=(), show_default=False)
 _OtherCode = Parameter(group=Group("Audit other code", sort_key=2))
 _SECONDS = 600
 
@@ -40,8 +40,8 @@ def audit(
     confidence: float = 0.95,
     seed: int | None = None,
     out: Path | None = None,
-    overwrite: Annotated[bool, _Flag] = False,
-    json: Annotated[bool, _Flag] = False,
+    overwrite: Flag = False,
+    json: Flag = False,
 ) -> Exit:
     """Test a privacy claim by trials.
 
@@ -184,7 +184,7 @@ def _table(
 ) -> Report:
     from hushuffle.attacks.audit import audit_reports  # noqa: PLC0415 - only when needed
     from hushuffle.attacks.audit_study import study_of  # noqa: PLC0415
-    from hushuffle.tables.public_columns import load_texts  # noqa: PLC0415
+    from hushuffle.tables.published import load_texts  # noqa: PLC0415
 
     held, sent = load_texts(str(path.absolute()), columns)
     pair = _pair(values) if values is not None else _two(held, path, columns[0])

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Final
 
 from hushuffle.cli.console import Exit, progress, warn
 from hushuffle.cli.delivery import judged, verdicts
+from hushuffle.cli.options import Flag, print_json
 
 if TYPE_CHECKING:
     from hushuffle.assessment.targets import Choice, Point
 
-_Flag = Parameter(negative=(), show_default=False)
 _WIDTH = 80
 _NAME = 34
 _ROW = "{:<34} {:>9}  {:>20} {:>10}"
 _SUM_ROW = "{:<32} {:>9} {:>9} {:>7} {:>9} {:>8}"
-SCHEMA_VERSION = 1
 
 _POINTS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "noise": {
@@ -69,9 +65,7 @@ _SHOWN: Final = {"noise": ("epsilon", "standard_error"), "messages": ("epsilon",
 """The targets that the table already shows."""
 
 
-def calibrate(
-    specification: Path, /, *, json: Annotated[bool, _Flag] = False, strict: Annotated[bool, _Flag] = False
-) -> Exit:
+def calibrate(specification: Path, /, *, json: Flag = False, strict: Flag = False) -> Exit:
     """Find the noise that meets the targets of a deployment.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
@@ -96,8 +90,10 @@ def calibrate(
     deployment = opened(specification)
     with progress(enabled=not json and sys.stderr.isatty()) as tell:
         choice = deployment.calibrate(tell)
-    text = json_text.dumps(_document(choice), indent=2, allow_nan=False) if json else "\n".join(_lines(choice))
-    sys.stdout.write(f"{text}\n")
+    if json:
+        print_json("calibration", _document(choice))
+    else:
+        sys.stdout.write("\n".join([*_lines(choice), ""]))
     warn({"": choice.warnings})
     return judged(choice.targets, strict=strict)
 
@@ -111,7 +107,6 @@ def _document(choice: Choice) -> dict[str, Any]:
         key: getattr(choice, name) for name, (key, _) in _POINTS[choice.kind].items()
     }
     document = {
-        "schema_version": SCHEMA_VERSION,
         "title": choice.title,
         "deployment": choice.deployment,
         "population": population,

@@ -12,8 +12,8 @@ from cyclopts import Group, Parameter
 
 from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, refuse_file
+from hushuffle.cli.options import Flag
 
-_Flag = Parameter(negative=(), show_default=False)
 _Search = Parameter(group=Group("Search", sort_key=2))
 _NUMBERED = re.compile(r"[0-9]+-[a-z-]+\.toml")
 
@@ -23,13 +23,13 @@ def choose(
     /,
     *,
     most_dummies: Annotated[int, _Search] = 0,
-    most_messages: Annotated[float, _Search] = 1.0,
+    most_messages: Annotated[float | None, _Search] = None,
     most_bits: Annotated[float, _Search] = math.inf,
     honest: Annotated[float, _Search] = 1.0,
-    secure_aggregation: Annotated[bool, _Flag, _Search] = False,
+    secure_aggregation: Annotated[Flag, _Search] = False,
     out: Path | None = None,
-    json: Annotated[bool, _Flag] = False,
-    strict: Annotated[bool, _Flag] = False,
+    json: Flag = False,
+    strict: Flag = False,
 ) -> Exit:
     """Rank the mechanisms and shufflers that meet the targets of a file.
 
@@ -46,7 +46,8 @@ def choose(
     Args:
         wishes: a TOML file as for assess; [randomizer] and [shuffler] may be left out.
         most_dummies: also try scramblers, with at most this number of dummy reports.
-        most_messages: maximum mean number of messages per client, including the report.
+        most_messages: maximum mean number of messages per client, including the report
+            (default: 1; no limit for a file with [sum]).
         most_bits: maximum mean number of bits per client.
         honest: fraction of clients that follow the protocol and do not collude with the analyst.
         secure_aggregation: also try secure aggregation if [shuffler] names another shuffler.
@@ -56,7 +57,7 @@ def choose(
     """
     rules = (
         ("--most-dummies", most_dummies, "0 or more", most_dummies >= 0),
-        ("--most-messages", most_messages, "1 or more", most_messages >= 1),
+        ("--most-messages", most_messages, "1 or more", most_messages is None or most_messages >= 1),
         ("--most-bits", most_bits, "above 0", most_bits > 0),
         ("--honest", honest, "above 0 and at most 1", 0 < honest <= 1),
     )

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, master_of, misused, print_lines, progress, visible, warn
+from hushuffle.cli.options import Flag
 from hushuffle.errors import InvalidInputError
 from hushuffle.files.interrupts import heard
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from hushuffle.model import Bound
     from hushuffle.specification.sums import SumSpecification
 
-_Flag = Parameter(negative=(), show_default=False)
 _Key = Parameter(group=Group("Repeatable randomness", sort_key=2))
 _Arriving = Parameter(group=Group("Batches", sort_key=3))
 _Special = Parameter(group=Group("Order and Spark", sort_key=4))
@@ -39,10 +39,10 @@ def collect(
     key_file: Annotated[Path | None, _Key] = None,
     round_number: Annotated[int | None, Parameter(name="--round"), _Key] = None,
     ids: Annotated[str | None, Parameter(name="--id"), _Key] = None,
-    new_key: Annotated[bool, _Flag, _Key] = False,
+    new_key: Annotated[Flag, _Key] = False,
     min_batch: int = 1,
     reference: Annotated[Path | None, _Special] = None,
-    batches: Annotated[bool, _Flag, _Arriving] = False,
+    batches: Annotated[Flag, _Arriving] = False,
     late: Annotated[Literal["next", "drop", "refuse"] | None, _Arriving] = None,
     interrupted: Annotated[Literal["repeat", "skip"] | None, _Arriving] = None,
     engine: Annotated[Literal["local", "spark"], _Special] = "local",

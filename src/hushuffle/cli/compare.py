@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
-
-_Flag = Parameter(negative=(), show_default=False)
+from hushuffle.cli.options import Flag
 
 
 def compare(
     *specifications: Path,
     out: Path | None = None,
-    json: Annotated[bool, _Flag] = False,
-    strict: Annotated[bool, _Flag] = False,
+    json: Flag = False,
+    strict: Flag = False,
 ) -> Exit:
     """Compare deployments side by side: figures, differences and targets.
 

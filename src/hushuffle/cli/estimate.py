@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 
 from hushuffle.cli import sums
 from hushuffle.cli.console import Exit, UsageError, color, master_of, misused, progress, warn, width
+from hushuffle.cli.options import Flag
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from hushuffle.estimation import HeavyHitters, PoisoningGain
     from hushuffle.model import Estimate
 
-_Flag = Parameter(negative=(), show_default=False)
 _Values = Parameter(group=Group("Values and shares", sort_key=2))
 _Elsewhere = Parameter(group=Group("Counting elsewhere", sort_key=3))
 _SHOWN = 20
@@ -39,11 +39,11 @@ def estimate(
     out: Path | None = None,
     chart: Path | None = None,
     confidence: float = 0.95,
-    every: Annotated[bool, Parameter(name="--all"), _Flag, _Values] = False,
-    heavy_hitters: Annotated[bool, _Flag, _Values] = False,
-    simplex: Annotated[bool, _Flag, _Values] = False,
-    counts_only: Annotated[bool, _Flag, _Elsewhere] = False,
-    json: Annotated[bool, _Flag] = False,
+    every: Annotated[Flag, Parameter(name="--all"), _Values] = False,
+    heavy_hitters: Annotated[Flag, _Values] = False,
+    simplex: Annotated[Flag, _Values] = False,
+    counts_only: Annotated[Flag, _Elsewhere] = False,
+    json: Flag = False,
     engine: Annotated[Literal["local", "spark"], _Elsewhere] = "local",
     master: Annotated[str | None, _Elsewhere] = None,
 ) -> Exit:
@@ -93,7 +93,7 @@ def estimate(
         return _save_counts(tallies, out)
     estimates = {name: tally.estimate() for name, tally in tallies.items()}
     from hushuffle.estimation import project_on_simplex  # noqa: PLC0415
-    from hushuffle.tables.frequency_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
+    from hushuffle.tables.value_files import frequency_table, save_columns, save_frequencies  # noqa: PLC0415
 
     shown = {name: tallies[name].told_from_noise(made, confidence=confidence) for name, made in estimates.items()}
     projected = {name: project_on_simplex(made) for name, made in estimates.items()} if simplex else {}
@@ -155,7 +155,7 @@ def _check_options(out: Path | None, chart: Path | None, confidence: float, *, c
         misused("--counts-only needs --out FILE.json, and excludes options that print or draw.")
     if chart is not None and chart.suffix not in _CHARTS:
         misused(f"--chart must be a file of these kinds: {', '.join(_CHARTS)}, got {chart.name}.")
-    from hushuffle.tables.frequency_files import check_kind  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.value_files import check_kind  # noqa: PLC0415 - only when needed
 
     try:
         if out is not None:
@@ -178,7 +178,7 @@ def _check_choice(*, every: bool, heavy_hitters: bool, simplex: bool, counts_onl
 
 def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     from hushuffle.collection.released import counts_text  # noqa: PLC0415
-    from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.value_files import save_text  # noqa: PLC0415 - only when needed
 
     if "" not in tallies:
         misused(f"--counts-only needs one column: pass FOLDER/NAME, where NAME is one of {', '.join(tallies)}.")
@@ -244,7 +244,7 @@ def _who(gain: PoisoningGain, most: int) -> str:
 
 
 def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:
-    from hushuffle.tables.frequency_files import chosen_rows  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.value_files import chosen_rows  # noqa: PLC0415 - only when needed
 
     return chosen_rows(table, shown.values, intervals=shown.intervals, people=people)
 
@@ -259,7 +259,7 @@ def _draw(
     at_once: bool,
 ) -> None:
     from hushuffle.report.frequency_chart import Frequencies, frequency_html, frequency_svg  # noqa: PLC0415
-    from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.value_files import save_text  # noqa: PLC0415 - only when needed
 
     parts = [
         Frequencies(
@@ -277,7 +277,7 @@ def _draw(
 
 
 def _print_json(tables: Mapping[str, pl.DataFrame], facts: Mapping[str, dict[str, Any]]) -> None:
-    from hushuffle.tables.frequency_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
+    from hushuffle.tables.value_files import columns_text, frequency_text  # noqa: PLC0415 - only when needed
 
     several = "" not in tables
     sys.stdout.write(columns_text(tables, facts) if several else frequency_text(tables[""], facts[""]))

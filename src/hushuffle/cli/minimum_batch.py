@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import textwrap
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from hushuffle.cli.console import Exit, UsageError, misused, progress, width
+from hushuffle.cli.options import Flag, print_json
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol
 
 _Deployment = Parameter(group=Group("Instead of a specification", sort_key=2))
-SCHEMA_VERSION = 1
 
 
 def minimum_batch(
@@ -33,8 +32,8 @@ def minimum_batch(
     release: Annotated[Literal["sums", "shuffle"], _Deployment] = "sums",
     reports_per_person: Annotated[int, _Deployment] = 1,
     rounds: Annotated[int, _Deployment] = 1,
-    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
-    dap: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    json: Flag = False,
+    dap: Flag = False,
 ) -> Exit:
     """Compute the smallest batch whose release keeps a guarantee.
 
@@ -93,7 +92,10 @@ def minimum_batch(
                 raise UsageError(str(error)) from None
     if dap and specification is not None:
         _check_dap(batch.protocol, of_file=True)
-    sys.stdout.write(_as_json(batch, dap=dap) if json else _text(batch))
+    if json:
+        print_json("smallest batch", _document(batch, dap=dap))
+    else:
+        sys.stdout.write("".join(textwrap.fill(sentence, width=width()) + "\n" for sentence in batch.sentences))
     return Exit.DONE
 
 
@@ -133,15 +135,10 @@ def _check_dap(protocol: Protocol | None, *, of_file: bool) -> None:
     misused(f"--dap goes with --release sums: {hint}")
 
 
-def _text(batch: Batch) -> str:
-    return "".join(textwrap.fill(sentence, width=width()) + "\n" for sentence in batch.sentences)
-
-
-def _as_json(batch: Batch, *, dap: bool) -> str:
+def _document(batch: Batch, *, dap: bool) -> dict[str, Any]:
     from hushuffle.assessment.dap import task  # noqa: PLC0415 - only when needed
 
     document: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
         "min_batch_size": batch.size,
         "parameters": dict(batch.parameters),
         "certificate": {
@@ -154,4 +151,4 @@ def _as_json(batch: Batch, *, dap: bool) -> str:
     if dap:
         assert batch.protocol is not None
         document["dap"] = task(batch.protocol, batch=batch.size, asked=batch.target)
-    return json_text.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return document

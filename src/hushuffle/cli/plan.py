@@ -11,13 +11,13 @@ from cyclopts import App, Group, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, misused, progress
 from hushuffle.cli.delivery import deliver, judged, refuse_file
+from hushuffle.cli.options import Flag
 from hushuffle.errors import DataError
 from hushuffle.files.interrupts import heard
 
 if TYPE_CHECKING:
     from hushuffle.queries import PlanSpecification
 
-_Flag = Parameter(negative=(), show_default=False)
 _Hosts = Parameter(group=Group("Several hosts", sort_key=2))
 _ROOT = Path("hushuffle-out")
 _MOST_COMMANDS = 40
@@ -38,8 +38,8 @@ def analyse(
     *,
     out: Path | None = None,
     people: int | None = None,
-    json: Annotated[bool, _Flag] = False,
-    strict: Annotated[bool, _Flag] = False,
+    json: Flag = False,
+    strict: Flag = False,
 ) -> Exit:
     """Bound what the traffic of a plan reveals about one person.
 
@@ -80,7 +80,7 @@ def analyse(
 
 
 @plan.command
-def simulate(specification: Path, /, *, out: Path | None = None, json: Annotated[bool, _Flag] = False) -> Exit:
+def simulate(specification: Path, /, *, out: Path | None = None, json: Flag = False) -> Exit:
     """Simulate a plan on its data, once, on this machine.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
@@ -114,14 +114,14 @@ def run(
     specification: Path,
     /,
     *,
-    network: Annotated[bool, _Flag] = False,
-    phones: Annotated[bool, _Flag] = False,
+    network: Flag = False,
+    phones: Flag = False,
     hosts: Annotated[Path | None, _Hosts] = None,
-    bundle: Annotated[bool, _Flag, _Hosts] = False,
+    bundle: Annotated[Flag, _Hosts] = False,
     out: Path | None = None,
     trace: Path | None = None,
     start: Annotated[str | None, _Hosts] = None,
-    json: Annotated[bool, _Flag] = False,
+    json: Flag = False,
 ) -> Exit:
     """Run a plan with real nodes that communicate over TLS.
 

@@ -15,13 +15,13 @@ from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, Tell, misused, progress
 from hushuffle.cli.delivery import document, refuse_file, summary
+from hushuffle.cli.options import Flag
 from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.model import Report
     from hushuffle.papers import Request, Target
 
-_Flag = Parameter(negative=(), show_default=False)
 _ROOT = Path("hushuffle-out") / "reproduce"
 _ALL = "all"
 _WIDTH = 80
@@ -35,8 +35,8 @@ def reproduce(
     out: Path | None = None,
     data: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     seed: int = 1,
-    quick: Annotated[bool, _Flag] = False,
-    json: Annotated[bool, _Flag] = False,
+    quick: Flag = False,
+    json: Flag = False,
     list_: Annotated[bool, Parameter(name="--list", negative=(), show_default=False)] = False,
 ) -> Exit:
     """Recompute tables and figures of papers, and check their claims.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushuffle.cli.console import Exit, misused, print_lines
+from hushuffle.cli.options import json_text
 
 if TYPE_CHECKING:
     from hushuffle.collection.sums import CollectedSum
@@ -50,13 +50,13 @@ def described(made: CollectedSum) -> list[str]:
 def estimate(folder: Path, *, out: Path | None, confidence: float, as_json: bool) -> Exit:
     """Print the estimate of the sum that a folder holds, or write it to a file."""
     from hushuffle.collection.sums import estimate_folder  # noqa: PLC0415 - only when needed
-    from hushuffle.tables.frequency_files import save_text  # noqa: PLC0415
+    from hushuffle.tables.value_files import save_text  # noqa: PLC0415
 
     if out is not None and out.suffix != ".json":
         misused(f"--out must be a .json file for a sum, got {out.name}.")
     specification, estimated = estimate_folder(folder)
     facts = _facts(estimated, confidence)
-    text = json.dumps(facts, indent=2, allow_nan=False) + "\n"
+    text = json_text("estimate of a sum", facts)
     if out is not None:
         save_text(out, text)
     if as_json:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from hushuffle.cli.console import Exit, misused
+from hushuffle.cli.options import Flag
 from hushuffle.errors import MissingDependencyError
 
-_Flag = Parameter(negative=(), show_default=False)
 
-
-def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
+def verify(file: Path, /, *, json: Flag = False) -> Exit:
     """Check the certificates of a result with an independent program.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
@@ -30,7 +26,7 @@ def verify(file: Path, /, *, json: Annotated[bool, _Flag] = False) -> Exit:
 
     Args:
         file: result.json of assess, a certificate, or a list of certificates.
-        json: print only JSON, one object per figure and a summary, to standard output.
+        json: print only JSON, with one object per figure and a summary, to standard output.
     """
     try:
         import flint  # noqa: F401, PLC0415 - an extra

@@ -152,6 +152,7 @@ class _Verdict:
 @dataclass(frozen=True, kw_only=True)
 class _Shared:
     schema_version: Literal[1] = SCHEMA_VERSION
+    content: Annotated[str, Field(description="What the document is: an assessment, or a study.")]
     title: str
     verdict: _Verdict
     findings: tuple[Finding, ...]
@@ -260,6 +261,7 @@ def _document(report: Report) -> _Result | _Study:
     if report.population is not None:
         return _Result(
             **shared,
+            content="assessment",
             deployment=report.question,
             specification=report.specification,
             population=report.population,
@@ -268,6 +270,7 @@ def _document(report: Report) -> _Result | _Study:
         )
     return _Study(
         **shared,
+        content="study",
         key=report.key,
         question=report.question,
         claims=report.claims,

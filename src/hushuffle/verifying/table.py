@@ -43,7 +43,7 @@ def written(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> str:
-    """Return the results of checks as a JSON list of objects; infinity is the text "infinity"."""
+    """Return the results of checks as a JSON document with one object per figure; infinity is the text "infinity"."""
 
     def plain(value: object) -> object:
         if isinstance(value, tuple):
@@ -52,9 +52,13 @@ def as_json(rows: Sequence[Row]) -> str:
 
     worst = next((word for word in _WORDS if any(row.verdict == word for row in rows)), NOT_CHECKED)
     checked = sum(row.verdict != NOT_CHECKED for row in rows)
-    last = vars(Row("summary", worst, summary(rows))) | {"figures": len(rows), "checked": checked}
-    objects = [*map(vars, rows), last]
-    return json.dumps([{key: plain(value) for key, value in each.items()} for each in objects], indent=2) + "\n"
+    document = {
+        "schema_version": 1,
+        "content": "checks of figures",
+        "checks": [{key: plain(value) for key, value in vars(row).items()} for row in rows],
+        "summary": {"verdict": worst, "reason": summary(rows), "figures": len(rows), "checked": checked},
+    }
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

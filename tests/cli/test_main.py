@@ -43,7 +43,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema"]) == 0
-    assert json.loads(capsys.readouterr().out)["title"] == "Specification"
+    assert json.loads(capsys.readouterr().out)["title"] == "Deployment"
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,13 @@ def test_help_does_not_wait_for_numerics() -> None:
     heavy = "{'numpy', 'polars', 'pydantic', 'scipy', 'vl_convert', 'jinja2'}"
     code = f"import sys; from hushuffle.cli import main; main(['--help']); sys.exit(len({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_a_problem_that_shows_late_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "town.toml"
+    file.write_text(
+        "population = { n = 900, k = 3 }\nrandomizer = { kind = 'randomized-response', epsilon = 1.0 }\n"
+        "shuffler = { kind = 'uniform' }\ntargets = { delta = 1e-6 }\n"
+    )
+    assert main(["calibrate", str(file)]) == Exit.USAGE
+    assert capsys.readouterr().err.startswith(f"hushuffle: {file}: 1 problem\n  targets.epsilon: must be given")

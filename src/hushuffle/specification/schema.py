@@ -93,6 +93,7 @@ def json_schema() -> Schema:
     other = {"if": {"required": ["columns"]}, "then": of("Columns"), "else": of("Specification")}
     return {
         "$schema": _DIALECT,
+        "title": "Deployment",
         "type": "object",
         "properties": properties,
         "if": {"required": ["sum"]},

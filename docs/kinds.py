@@ -81,7 +81,7 @@ KINDS: Mapping[str, str] = {
     ),
 }
 _SURVEY = "survey.toml"
-_WIDE = ("--most-messages", "3", "--most-dummies", "100", "--secure-aggregation")
+_WIDE = ("--most-messages", "12", "--most-dummies", "100", "--secure-aggregation")
 _KEYED = ("--key-file", "survey.key", "--id", "ID", "--round")
 _ARRIVING = ("--batches", "--min-batch", "10", "--input", "arrivals")
 # A verb, its words, and the verbs that write what it reads: if all of them refuse, their cell is its cell.
@@ -103,11 +103,21 @@ VERBS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "verify": (("verify", "assess/result.json"), ("assess",)),
     "minimum-batch": (("minimum-batch", _SURVEY), ()),
 }
+# Options of inspect for kinds other than shares of one column.
+_OPTIONS: Mapping[str, Sequence[str]] = {
+    "shares of several columns": ("--column", "answer", "--column", "place"),
+    "shares, several reports of a person": ("--column", "answer", "--person", "id"),
+    "numbers: the mean": ("--column", "minutes"),
+}
 WRITES = ("inspect", "init", "choose")
 """Verbs that write specifications: they work for a kind if a specification that they write is of this kind."""
 _ANSWERS = "no, yes\n2000\n{rounds}1\n5\nc\nc\n-\n-\n"
 # Answers to the questions of init, in the order in which it asks them.
 _SAID = {
+    "shares of several columns": "columns\na: no, yes; b: 3\n2000\n1\n5\nc\nc\n-\n-\n",
+    "shares, blanket messages": "no, yes\n2000\n1\n1\n5\nc\ne\n-\n-\n",
+    "numbers: the mean": "number\n0 to 120\n5\n2000\n1\n1\n\nc\nc\n-\n-\n",
+    "numbers: the sum": "sum\n0 to 120\n2000\n1\n\nc\n90\n-\n-\n",
     "shares, several reports of a person": "a, b\n2000\n1\n2\n5\nc\nc\n-\n-\n",
     "shares, fresh reports in 2 rounds": _ANSWERS.format(rounds="2\noften\n"),
     "shares, memoized reports in 2 rounds": _ANSWERS.format(rounds="2\n0\n"),
@@ -159,7 +169,8 @@ def run(kind: str, verb: str, folder: Path) -> tuple[int, str, str]:
     """Run a verb on the files of a kind, and return its exit code, output and errors."""
     read = "collect" if (folder / "collect").exists() else "collect, key"
     places = {"DATA": f"{_table(kind)}.csv", "ID": "visit" if _table(kind) == "visits" else "id", "READ": read}
-    words = [places.get(word, word) for word in VERBS[verb][0]]
+    options = _OPTIONS.get(kind, ()) if verb == "inspect" else ()
+    words = [places.get(word, word) for word in (*VERBS[verb][0], *options)]
     with (
         bare(folder),
         redirect_stdout(io.StringIO()) as shown,

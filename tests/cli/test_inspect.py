@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
-from hushuffle.specification import load
+from hushuffle.specification import load, load_collection
 
 ROWS = 3000
 TOWNS = ["Zürich", "zürich ", "Genève", "Bern"]
@@ -63,10 +64,18 @@ def test_the_owner_sees_what_is_there(folder: Path, capsys: pytest.CaptureFixtur
     assert not list(folder.glob("*.toml"))
 
 
-def answer(file: Path, person: str) -> None:
+GIVEN = {"low": "0", "high": "120", "levels": "11", "epsilon": "3.0", "reports_per_person": "2"}
+
+
+def answer(file: Path, person: str | None = None) -> list[str]:
+    """Answer every question of a draft; return its keys."""
     text = file.read_text(encoding="utf-8")
-    assert text.count('\nperson = "?"\n') == 1
-    file.write_text(text.replace('\nperson = "?"', f'\nperson = "{person}"'), encoding="utf-8")
+    answers = GIVEN | ({} if person is None else {"person": f'"{person}"'})
+    keys = re.findall(r'^(\w+) = "\?"$', text, flags=re.MULTILINE)
+    assert keys.count("person") == (person is not None)
+    new = re.sub(r'^(\w+) = "\?"$', lambda match: f"{match[1]} = {answers[match[1]]}", text, flags=re.MULTILINE)
+    file.write_text(new, encoding="utf-8")
+    return keys
 
 
 @pytest.mark.parametrize("column", ["town", "age", "day"])
@@ -88,7 +97,132 @@ def test_the_draft_is_taken_once_it_says_whose_a_row_is(
     assert people.n == ROWS
     if verb == "collect":
         assert main(["collect", "drafts/survey.toml", "--out", "made"]) == Exit.DONE
-    assert "taken from the data" in Path("drafts/survey.toml").read_text(encoding="utf-8")
+    text = Path("drafts/survey.toml").read_text(encoding="utf-8")
+    assert "taken from the data" in text
+
+
+def questions(message: str) -> list[str]:
+    """Return the keys that an error names."""
+    return re.findall(r"^  ([\w.\[\]]+): ", message, flags=re.MULTILINE)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("missing", [True, False])
+def test_bounds_of_numbers_are_questions(missing: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    minutes = [None if missing and row == 3 else 0.25 * (row % 401) + 7 for row in range(ROWS)]
+    pl.DataFrame({"minutes": minutes}).write_csv("minutes.csv")
+    assert main(["inspect", "minutes.csv", "--column", "minutes", "--out", "minutes.toml"]) == Exit.DONE
+    text = Path("minutes.toml").read_text(encoding="utf-8")
+    assert not {"7.0", "107.0", "100.0", "32.0"} & set(re.findall(r"[\d.]+\d", text)), "nothing is taken from the data"
+    assert "bounds taken from the data reveal the extreme answers" in text
+    capsys.readouterr()
+    for verb in ("assess", "calibrate"):
+        assert main([verb, "minutes.toml"]) == Exit.USAGE
+        keys = ["low", "high", "levels", "person"]
+        assert questions(capsys.readouterr().err) == [*(f"population.{key}" for key in keys), "targets.epsilon"]
+    assert answer(Path("minutes.toml"), "none") == ["person", "low", "high", "levels", "epsilon"]
+    assert main(["calibrate", "minutes.toml", "--strict"]) == Exit.DONE
+    assert main(["assess", "minutes.toml", "--out", "report"]) == Exit.DONE
+    assert "Standard error of the mean" in " ".join(capsys.readouterr().out.split())
+    assert load("minutes.toml").population.read(Path()).n == ROWS - missing
+
+
+@pytest.mark.usefixtures("folder")
+def test_several_columns_are_one_draft(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = table().rename({"town": "Town / Stadt"}).with_columns(Town_Stadt=pl.col("age").cast(pl.Int64) % 3)
+    frame = frame.rename({"Town_Stadt": "town-stadt"})
+    frame.write_csv("people.csv")
+    names = ("Town / Stadt", "age", "town-stadt", "day")
+    assert main(["inspect", "people.csv", *(f"--column={name}" for name in names), "--out", "all.toml"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "4 columns shown" in shown
+    assert "To choose another" not in shown
+    text = Path("all.toml").read_text(encoding="utf-8")
+    assert text.count("[columns.randomizer]") == 4
+    assert text.count("were taken from the data") == 3
+    assert "# Values of user repeat: 15.5 rows per value, 193 values." in text
+    assert main(["assess", "all.toml"]) == Exit.USAGE
+    keys = ["population.person", "columns[1].low", "columns[1].high", "columns[1].levels", "targets.epsilon"]
+    assert sorted(set(questions(capsys.readouterr().err))) == sorted(keys)
+    answer(Path("all.toml"), "none")
+    collection = load_collection("all.toml")
+    assert list(collection.columns) == ["Town-Stadt", "age", "town-stadt-3", "day"]
+    for arguments in (["calibrate"], ["assess", "--out", "report"], ["collect", "--out", "collected"]):
+        assert main([arguments[0], "all.toml", *arguments[1:]]) == Exit.DONE, arguments
+    assert main(["inspect", "people.csv", "--column", "day", "--column", "day"]) == Exit.USAGE
+    assert "names a column twice" in capsys.readouterr().err
+    found = document(capsys, "people.csv", "--column", "day", "--column", "user")
+    assert (found["draft"], found["drafted_for"]) == (None, ["day", "user"]), "no id is listed"
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_of_a_given_person_are_a_question(capsys: pytest.CaptureFixture[str]) -> None:
+    draft = Path("visits.toml")
+    arguments = ["people.csv", "--column", "town", "--person", "user"]
+    assert main(["inspect", *arguments, "--out", "visits.toml"]) == Exit.DONE
+    lines = draft.read_text(encoding="utf-8").splitlines()
+    place = lines.index('reports_per_person = "?"')
+    assert lines[place - 3] == 'person = "user"'
+    assert lines[place - 1].startswith("# In this table a person has up to 16 rows. This is true data: delete this")
+    capsys.readouterr()
+    assert main(["assess", "visits.toml"]) == Exit.USAGE
+    assert questions(capsys.readouterr().err) == ["population.reports_per_person", "targets.epsilon"]
+    assert answer(draft) == ["reports_per_person", "epsilon"]
+    people = load("visits.toml").population.read(Path())
+    assert (people.n, people.population.least_people) == (2 * 193, 193)
+    for verb in (["calibrate", "visits.toml"], ["assess", "visits.toml", "--out", "report"]):
+        assert main(verb) == Exit.DONE
+    assert main(["inspect", *arguments, "--column", "day"]) == Exit.USAGE
+    assert "Several columns need one row per person" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_person_of_each_row(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "people.csv", "--column", "town", "--person", "key", "--out", "town.toml")
+    assert 'person = "key"\ndata' in str(found["draft"])
+    assert answer(Path("town.toml")) == []
+    assert load("town.toml").population.read(Path()).n == ROWS
+    found = document(capsys, "people.csv", "--column", "town", "--column", "day", "--person", "key")
+    assert '# Every row has another id.\nperson = "none"\n' in str(found["draft"])
+    assert document(capsys, "people.csv", "--person", "town")["drafted_for"] == "day"
+    for person, message in (("town", "--person names a column of --column"), ("?", "must be a column, or none")):
+        assert main(["inspect", "people.csv", "--column", "town", "--person", person]) == Exit.USAGE
+        assert message in capsys.readouterr().err
+    assert main(["inspect", "people.csv", "--person", "nobody"]) == Exit.USAGE
+    assert "the table has no column 'nobody'. It has 'key', 'user'" in " ".join(capsys.readouterr().err.split())
+    assert main(["inspect", "people.csv", "--column", "town", "--person", "nobody"]) == Exit.FAILED
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_spellings_of_an_id_are_one_person(capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"id": ["a1", "A1 ", "b", "c"], "x": ["1", "2"] * 2, "y": ["1", "2"] * 2}).write_csv("ids.csv")
+    assert 'reports_per_person = "?"' in str(document(capsys, "ids.csv", "--column", "x", "--person", "id")["draft"])
+    assert main(["inspect", "ids.csv", "--column", "x", "--column", "y", "--person", "id"]) == Exit.USAGE
+
+
+@pytest.mark.usefixtures("folder")
+def test_rows_are_people_only_if_the_owner_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "people.csv", "--column", "town", "--person", "none", "--out", "town.toml"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "user: values repeat, but with --person none each row counts as another person." in shown
+    assert "age: " not in shown, "ages repeat, too"
+    text = Path("town.toml").read_text(encoding="utf-8")
+    repeat = "Values of user repeat: 15.5 rows per value, 193 values."
+    assert f'# Each row counts as another person. {repeat}\nperson = "none"\n' in text
+    assert load("town.toml").population.read(Path()).n == ROWS
+
+
+@pytest.mark.parametrize("person", [[], ["--person", "none"]])
+@pytest.mark.usefixtures("folder")
+def test_sizes_of_towns_are_no_ids(person: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In a survey of 944 people the population of their towns was taken for an id: 99 values, 228 of them 0."""
+    pytest.importorskip("statsmodels")
+    found = document(capsys, "statsmodels:anes96", "--column", "vote", *person)
+    assert 'popul"' not in str(found["draft"])
+    assert [column["name"] for column in found["columns"]] == ["vote"]  # type: ignore[attr-defined]
+    sizes = [0] * 228 + [(row * row) % 7300 for row in range(716)]
+    pl.DataFrame({"popul": sizes, "vote": [0, 1] * 472}).write_csv("towns.csv")
+    assert 'popul"' not in str(document(capsys, "towns.csv", "--column", "vote", *person)["draft"])
 
 
 def test_labels_that_few_records_have_are_not_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hushuffle.collection.released import Manifest, counts_text, read_counts, read_manifest
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model import Bound, Citation, Estimate
-from hushuffle.tables.frequency_files import check_kind, frequency_table, save_frequencies, save_text
+from hushuffle.tables.value_files import check_kind, frequency_table, save_frequencies, save_text
 
 MANIFEST = Manifest(specification="a = 1\n", people=5, dummies=2, facts={"local_epsilon": 1.0})
 

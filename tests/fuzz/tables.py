@@ -26,21 +26,21 @@ from hushuffle.specification import parse
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.inspection import inspect_table
-from hushuffle.tables.label_files import load_labels_file
 from hushuffle.tables.labels import Bins, Tidying
-from hushuffle.tables.matrix_files import load_matrix
-from hushuffle.tables.private import ColumnBatches, load_column
-from hushuffle.tables.private_table import load_table
-from hushuffle.tables.public_columns import (
+from hushuffle.tables.private import ColumnBatches, load_column, load_table
+from hushuffle.tables.published import (
     load_attributes,
+    load_checkins,
     load_codes,
     load_edges,
     load_labels,
     load_numbers,
+    load_ratings,
     load_texts,
+    read_idx,
 )
-from hushuffle.tables.published import load_checkins, load_ratings, read_idx
 from hushuffle.tables.sketch_files import identifier_columns
+from hushuffle.tables.value_files import load_labels_file, load_matrix
 
 LABELS: Final = [f"{SECRET}{letter}" for letter in "abc"]
 _ROWS: Final = 60

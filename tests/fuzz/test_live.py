@@ -14,7 +14,7 @@ import pytest
 
 from fuzz.fuzzing import NUMBERS
 from hushuffle.errors import HushuffleError
-from hushuffle.network.nodes.frames import VERSION, Kind
+from hushuffle.network.nodes.connections import VERSION, Kind
 from network.network_tools import Stage, plan_text, stage
 from runtime_cases import bounded
 

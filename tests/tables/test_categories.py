@@ -9,4 +9,4 @@ def test_a_record_has_one_label_only() -> None:
     frame = pl.DataFrame({"x": ["no", "yes", None]})
     reading = Reading.of("x", pl.String(), numeric=False)
     first, last = coding(["no", "yes"]).first_and_last(reading)
-    assert frame.select(first, last).rows() == [(0, 0), (1, 1), (-1, -1)]
+    assert frame.select(first.alias("first"), last.alias("last")).rows() == [(0, 0), (1, 1), (-1, -1)]

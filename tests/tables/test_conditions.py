@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.tables.conditions import parse_condition
+from hushuffle.tables.labels import parse_condition
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,

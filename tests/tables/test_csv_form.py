@@ -14,8 +14,8 @@ from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.tables import csv_form
 from hushuffle.tables.csv_form import CsvForm, lines_of
 from hushuffle.tables.private import load_column
-from hushuffle.tables.public_columns import load_labels
-from hushuffle.tables.sources import open_source
+from hushuffle.tables.published import load_labels
+from hushuffle.tables.reader import open_source
 from oracles.csv_lines import first_lines
 
 TEXT = 'town;note\nZürich;"two\nlines"\nGenève;x\nZürich;\n'

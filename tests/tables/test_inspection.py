@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,12 @@ from hushuffle.tables import inspection
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.inspection import guessed_form, inspect_table
 
+ANSWERS = {"person": '"none"', "low": "0", "high": "120", "levels": "11", "epsilon": "3.0", "reports_per_person": "2"}
+
 
 def answered(draft: str) -> str:
-    return draft.replace('\nperson = "?"', '\nperson = "none"')
+    """Return a draft with an answer in the place of each question."""
+    return re.sub(r'^(\w+) = "\?"$', lambda match: f"{match[1]} = {ANSWERS[match[1]]}", draft, flags=re.MULTILINE)
 
 
 def written(folder: Path, values: object, name: str = "x") -> str:
@@ -32,7 +36,7 @@ def written(folder: Path, values: object, name: str = "x") -> str:
 def test_counts_are_those_of_a_plain_count(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
     source = written(tmp_path_factory.mktemp("x"), pl.Series(values, dtype=pl.String))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspection, "_ROWS", 3)
+        patch.setattr(inspection, "ROWS", 3)
         (column,) = inspect_table(source).columns
     expected = Counter(value for value in values if value)
     assert dict(column.counts.rows()) == expected
@@ -99,7 +103,8 @@ def test_a_column_that_many_share_is_drafted_first(tmp_path: Path) -> None:
         (["other", "b\x07", "c"] * 10, 'otherwise = "none of these"'),
         (["yes", None] * 20, 'missing = "no answer"'),
         (["yes"] * 20, 'otherwise = "other"'),
-        ([row / 3 for row in range(100)], "-inf,"),
+        ([row / 3 for row in range(100)], 'kind = "number"'),
+        ([*(row / 3 for row in range(100)), *["many"] * 3], "-inf,"),
         ([f"2024-{1 + row % 12:02}-{1 + row % 28:02}" for row in range(100)], "2024-02-01,"),
         ([f"{1990 + row % 30}-01-05" for row in range(100)], "1991-01-01,"),
         ([f"2024-05-{1 + row % 28:02}" for row in range(100)], 'categories = ["2024-05-01"'),

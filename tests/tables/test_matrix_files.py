@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.tables import matrix_files
-from hushuffle.tables.matrix_files import load_matrix
+from hushuffle.tables import value_files as matrix_files
+from hushuffle.tables.value_files import load_matrix
 
 HUGE = (
     b"\x93NUMPY\x01\x00v\x00"
@@ -76,7 +76,7 @@ def test_other_tables_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("zeros.csv", "folder.csv"):
         with pytest.raises(DataError, match="is not a regular file"):
             load_matrix(name, base_folder=tmp_path)
-    monkeypatch.setattr(matrix_files, "_LARGEST", 1)
+    monkeypatch.setattr(matrix_files, "_LARGEST_FILE", 1)
     with pytest.raises(DataError, match=r"line\.npy is too large for a matrix"):
         load_matrix("line.npy", base_folder=tmp_path)
 

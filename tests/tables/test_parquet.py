@@ -24,10 +24,10 @@ from hushuffle.model.report_layout import ReportLayout
 from hushuffle.tables import _parquet_child as child
 from hushuffle.tables import parquet
 from hushuffle.tables.categories import Answers
-from hushuffle.tables.parquet import UnreadableFile, read_parquet
-from hushuffle.tables.private import ColumnBatches, load_column
-from hushuffle.tables.private_table import load_table
-from hushuffle.tables.public_columns import load_edges, load_numbers
+from hushuffle.tables.csv_form import UnreadableFile
+from hushuffle.tables.parquet import read_parquet
+from hushuffle.tables.private import ColumnBatches, load_column, load_table
+from hushuffle.tables.published import load_edges, load_numbers
 from hushuffle.tables.sketch_files import identifier_columns
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"

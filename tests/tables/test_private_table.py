@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.tables.private_table import load_table
+from hushuffle.tables.private import load_table
 
 CSV = "group,x,y\na,1,2\nb,,3\n,4,5\nb,6.5,7\n"
 

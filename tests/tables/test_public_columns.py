@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.tables.private import load_column
-from hushuffle.tables.public_columns import load_attributes, load_codes, load_edges, load_labels, load_numbers
+from hushuffle.tables.published import load_attributes, load_codes, load_edges, load_labels, load_numbers
 
 TABLE = "name,x,y,town,answer\na,1.5,0,north,yes\nb, 2 ,1,south,\nc,-3e1,2,north,no\nd,4,3,west,yes\n"
 

@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.tables.categories import MISSING, UNSEEN, coding
-from hushuffle.tables.private_table import load_table
-from hushuffle.tables.reader import ANYTHING, ID, NUMBER, TEXT, Faults, TableReader, coded, given
-from hushuffle.tables.sources import Part, open_source
+from hushuffle.tables.categories import ANYTHING, ID, MISSING, NUMBER, TEXT, UNSEEN, coded, coding, given
+from hushuffle.tables.private import load_table
+from hushuffle.tables.reader import Faults, Part, TableReader, open_source
 
 COLUMNS = {
     "code": ("town", coded(coding(["a", "b"]))),

@@ -15,12 +15,10 @@ import pytest
 
 from hushuffle.errors import DataError, MissingDependencyError
 from hushuffle.tables import csv_form
-from hushuffle.tables.csv_form import CsvForm, first_irregular
-from hushuffle.tables.parquet import UnreadableFile
-from hushuffle.tables.private import load_column
-from hushuffle.tables.private_table import load_table
-from hushuffle.tables.reader import ANYTHING, TableReader
-from hushuffle.tables.sources import open_source
+from hushuffle.tables.categories import ANYTHING
+from hushuffle.tables.csv_form import CsvForm, UnreadableFile, irregular_records
+from hushuffle.tables.private import load_column, load_table
+from hushuffle.tables.reader import TableReader, open_source
 
 YES_NO = ("no", "yes")
 
@@ -150,12 +148,11 @@ def test_rows_that_fit_are_all_read(tmp_path: Path, block: int, ending: str, mon
     monkeypatch.setattr(csv_form, "_BLOCK", block)
     text = '\ufeff\nx,"y ""q"" ,"\nno,\n"no","a,\n""b"\n\n,\nno,last'.replace("\n", ending)
     put(tmp_path, text.encode())
-    assert first_irregular(tmp_path / "people.csv", CsvForm()) is None
+    assert not list(irregular_records(tmp_path / "people.csv", CsvForm()))
     found = load_column("people.csv", column="x", categories=YES_NO, base_folder=tmp_path, missing="?")
     assert found.population().counts == (3, 0, 2)
     put(tmp_path, f"{text}{ending}no".encode())
-    odd = first_irregular(tmp_path / "people.csv", CsvForm())
-    assert odd is not None
+    (odd,) = irregular_records(tmp_path / "people.csv", CsvForm())
     assert (odd.line, odd.fields, odd.names, odd.several, odd.open) == (9, 1, 2, False, False)
 
 
@@ -237,7 +234,7 @@ def test_quotation_marks_in_the_name_of_a_column(tmp_path: Path, encoding: str) 
     path.write_bytes(path.read_bytes()[:5] + b'""')
     (part,) = open_source("quoted.csv", base_folder=tmp_path)
     with pytest.raises(DataError, match="has no column 'b'"):
-        part.dtypes("b")
+        part.columns("b")
     packed = tmp_path / "cut.csv.gz"
     packed.write_bytes(gzip.compress(b'"a""b"\n' * 1000)[:40])
     (part,) = open_source("cut.csv.gz", base_folder=tmp_path)

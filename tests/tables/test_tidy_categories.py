@@ -12,9 +12,9 @@ import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.tables.categories import Answers, Categories
-from hushuffle.tables.label_files import load_labels_file
 from hushuffle.tables.labels import Bins, Tidying
 from hushuffle.tables.private import Column, load_column
+from hushuffle.tables.value_files import load_labels_file
 
 BOTH = Tidying(trim=True, casefold=True)
 
@@ -166,7 +166,7 @@ def test_a_folder_is_no_file_of_labels(tmp_path: Path) -> None:
 
 
 def test_too_many_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle.tables.label_files._MOST", 2)
+    monkeypatch.setattr("hushuffle.tables.value_files._MOST_LABELS", 2)
     (tmp_path / "a.txt").write_text("a\nb\nc\n", encoding="utf-8")
     with pytest.raises(DataError, match="holds 3 labels, but at most 2 are allowed"):
         load_labels_file("a.txt", base_folder=tmp_path)

@@ -27,10 +27,9 @@ from hushuffle.model.report import software
 from hushuffle.model.traces import Traces
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible, secure
-from hushuffle.tables.categories import MISSING
+from hushuffle.tables.categories import ANYTHING, MISSING, Rule
 from hushuffle.tables.published import load_checkins, load_ratings
-from hushuffle.tables.reader import ANYTHING, Rule, TableReader
-from hushuffle.tables.sources import open_source
+from hushuffle.tables.reader import TableReader, open_source
 
 Kind = Literal["table", "checkins", "ratings"]
 

@@ -25,12 +25,21 @@ _MOST_VALUES: Final = 10**6
 _MOST_ROUNDS: Final = 100_000
 _MOST_REPORTS: Final = 10_000
 _TIMES: Final = {"": 1, "k": 10**3, "thousand": 10**3, "m": 10**6, "million": 10**6}
+_MOST_COLUMNS: Final = 50
+_MOST_MESSAGES: Final = 100
 _LARGEST_DELTA: Final = 1e-6
 _RELEASE: Final = {"a": 0.1, "b": 0.5, "c": 1.0}
 _FAILED: Final = {"a": 1.0, "b": 2.0, "c": 4.0, "d": None}
 
 _ASKED: Final = """Which answers may people give? Separate them by commas, or say how many
-   there are, for example 5. [no, yes]"""
+   there are, for example 5. Or write columns (several questions), number (for
+   a mean) or sum. [no, yes]"""
+_COLUMNS: Final = """Which questions do you ask, and which answers may people give? Separate
+   questions by semicolons. [smokes: no, yes; health: good, fair, poor]"""
+_RANGE: Final = """Between which two numbers are the answers? Decide it without the answers: a
+   number outside counts as the nearer bound. [0 to 100]"""
+_LEVELS: Final = """To how many equally spaced levels are numbers rounded? Or best: as many as
+   need the most noise. [best]"""
 _PEOPLE: Final = """How many people will answer? [10,000]"""
 _OFTEN: Final = """How many times in all will you ask the same people? 1, or for example 52:
    once a week for a year. [1]"""
@@ -40,6 +49,8 @@ _TWICE: Final = """May one person answer more than once when you ask? Say how ma
    one person there are at most. [1]"""
 _ACCURATE: Final = """How far off may an estimated share be? In percentage points: 1 means that
    an estimate of 30 % is typically off by 1 point, rarely by more than 2. [1]"""
+_MEAN: Final = """How far off may the estimated mean be, in the unit of the numbers? {error} means
+   that it is typically off by {error}, rarely by more than twice as much. [{error}]"""
 _REVEALED: Final = """How much may the release{rounds} reveal about one person to an adversary
    that knows all other answers (except with probability one in a million)?
    a  very little: odds of 50:50 become 53:47 at most (epsilon 0.1)
@@ -50,8 +61,16 @@ _SHUFFLER: Final = """What if the shuffler fails, and {reports} seen with a name
    a  it must reveal little: 50:50 becomes 74:26 at most (epsilon 1)
    b  it may make an answer likely: 89:11 at most (epsilon 2)
    c  it may make an answer almost certain: 99:1 at most (epsilon 4)
-   d  the shuffler is trusted: no limit
+   d  the shuffler is trusted: no limit{messages}
    or an epsilon of your own. [c]"""
+_MESSAGES: Final = """
+   e  as d, and people may send blanket messages, for smaller errors"""
+_HONEST: Final = """What percentage of the people answer, follow the protocol and do not
+   collude with the analyst? The shuffler must release nothing of fewer. [90]"""
+_ERRORS: Final = {
+    "number": " The standard error of the mean is no target: standard_error is about shares of levels.",
+    "sum": " standard_error is that of the mean, the sum divided by the number of people.",
+}
 _RUNS: Final = """Who runs the shuffler? A name for the report, or - if not yet decided. [-]"""
 _SEES: Final = """Who is the analyst, the recipient of the release? A name, or -. [-]"""
 
@@ -63,7 +82,8 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
       hushuffle init
       hushuffle init hushuffle-out/survey.toml
 
-    An empty line accepts the answer in brackets. The deployment in the file meets
+    An empty line accepts the answer in brackets. The first question also takes
+    the kind of answers: columns, number or sum. The deployment in the file meets
     all targets over all rounds. Next, run assess on it. Nothing is overwritten.
 
     Args:
@@ -92,33 +112,53 @@ def init(file: Path = Path("survey.toml"), /) -> Exit:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """Tables of a specification, the number of rounds, and how often answers change."""
+    """Tables, the number of rounds and of changes, the largest `error` of a mean, and the `honest` share for a sum.
 
+    `messages` says whether people may send blanket messages.
+    """
+
+    kind: str
     population: dict[str, Any]
     targets: dict[str, Any]
     statement: dict[str, str]
     rounds: int
     changes: int | None
+    columns: Sequence[Mapping[str, Any]] = ()
+    error: float = 0.0
+    honest: float = 1.0
+    messages: bool = False
 
 
 def _designed(answers: _Asked, tell: Progress | None) -> tuple[str, Mapping[str, Any], Sequence[str]]:
     """The deployment in words and as tables; if none is possible, advice on changes."""
     # Imported here, so that the first question does not wait for numerics.
-    if answers.rounds > 1 or "reports_per_person" in answers.population:
-        from hushuffle.assessment.repeated import repeated  # noqa: PLC0415
+    single = answers.kind == "shares" and answers.rounds == 1 and "reports_per_person" not in answers.population
+    if not (single or answers.messages):
+        from hushuffle.assessment import repeated  # noqa: PLC0415
 
-        design = repeated(
-            answers.population, answers.targets, rounds=answers.rounds, changes=answers.changes, progress=tell
-        )
+        population, targets, rounds = answers.population, answers.targets, answers.rounds
+        if answers.kind == "columns":
+            design = repeated.columns(answers.columns, targets, n=population["n"], rounds=rounds, progress=tell)
+        elif answers.kind == "number":
+            design = repeated.mean(population, targets, error=answers.error, rounds=rounds, progress=tell)
+        elif answers.kind == "sum":
+            design = repeated.total(population, targets, honest=answers.honest, rounds=rounds)
+        else:
+            design = repeated.repeated(population, targets, rounds=rounds, changes=answers.changes, progress=tell)
         return design.sentence, design.tables, design.advice
     import tomllib  # noqa: PLC0415
 
     from hushuffle.assessment.choose import choose  # noqa: PLC0415
 
-    wishes = {"population": answers.population, "shuffler": {"kind": "uniform"}, "targets": answers.targets}
-    choice = choose(wishes, progress=tell)
+    times = {"rounds": answers.rounds} if answers.rounds > 1 else {}
+    wishes = {**times, "population": answers.population, "shuffler": {"kind": "uniform"}, "targets": answers.targets}
+    choice = choose(wishes, most_messages=_MOST_MESSAGES if answers.messages else 1.0, progress=tell)
     if not choice.rows:
         return "", {}, [advice.sentence for advice in choice.advice]
+    if answers.messages:
+        blanket = [row for row in choice.rows if "blanket-messages" in row.specification]
+        best = min(blanket or choice.rows, key=lambda row: row.point.standard_error)
+        return best.sentence, tomllib.loads(best.specification), ()
     words = f"{choice.rows[0].sentence}, the first of {len(choice.rows)} deployments that hushuffle choose lists"
     return words, tomllib.loads(choice.rows[0].specification), ()
 
@@ -129,25 +169,46 @@ def _answers() -> _Asked:
     def ask(question: str, default: str, read: Callable[[str], Answer]) -> Answer:
         return _ask(next(numbers), question, default, read)
 
-    values = ask(_ASKED, "no, yes", _values)
+    kind, values = ask(_ASKED, "no, yes", _kind)
+    columns = ask(_COLUMNS, "smokes: no, yes; health: good, fair, poor", _columns) if kind == "columns" else []
+    mean = kind in ("number", "sum")
+    if mean:
+        values = {"kind": "number", **ask(_RANGE, "0 to 100", _range)}
+    if kind == "number":
+        values |= ask(_LEVELS, "best", _levels)
     people = ask(_PEOPLE, "10,000", lambda text: _whole(text, 2, _MOST_PEOPLE))
     rounds = ask(_OFTEN, "1", lambda text: _whole(text, 1, _MOST_ROUNDS))
-    changes = ask(_CHANGES, "often", _changes) if rounds > 1 else None
-    twice = ask(_TWICE, "1", lambda text: _whole(text, 1, _MOST_REPORTS))
-    error = ask(_ACCURATE, "1", lambda text: _number(text, 50) / 100)
+    changes = ask(_CHANGES, "often", _changes) if kind == "shares" and rounds > 1 else None
+    twice = ask(_TWICE, "1", lambda text: _whole(text, 1, _MOST_REPORTS)) if kind in ("shares", "number") else 1
+    if mean:
+        width = values["high"] - values["low"]
+        error = ask(_MEAN.format(error=f"{width / 100:g}"), f"{width / 100:g}", lambda text: _number(text, width / 2))
+    else:
+        error = ask(_ACCURATE, "1", lambda text: _number(text, 50) / 100)
     again = f" of all {rounds:,} times" if rounds > 1 else ""
     release = ask(_REVEALED.format(rounds=again), "b", lambda text: _chosen(text, _RELEASE))
-    seen = "each person's report is" if rounds == twice == 1 else "all reports of a person are"
-    failed = ask(_SHUFFLER.format(reports=seen), "c", lambda text: _chosen(text, _FAILED))
+    failed, messages, honest = None, False, 1.0
+    if kind == "sum":
+        honest = ask(_HONEST, "90", lambda text: _whole(text.removesuffix("%").strip(), 1, 100) / 100)
+    else:
+        seen = "each person's report is" if rounds == twice == 1 and not columns else "all reports of a person are"
+        question = _SHUFFLER.format(reports=seen, messages=_MESSAGES if kind == "shares" else "")
+        failed, messages = ask(question, "c", lambda text: _failed(text, messages=kind == "shares"))
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
-    targets = {"delta": _delta(people), "standard_error": error, "epsilon": release, "local_epsilon": failed}
+    accuracy = {} if kind == "number" else {"standard_error": error}
+    targets = {"delta": _delta(people), **accuracy, "epsilon": release, "local_epsilon": failed}
     several = {"reports_per_person": twice} if twice > 1 else {}
     return _Asked(
+        kind=kind,
         population={"n": people * twice, **values, **several},
         targets={key: value for key, value in targets.items() if value is not None},
         statement={key: name for key, name in names.items() if name},
         rounds=rounds,
         changes=changes,
+        columns=columns,
+        error=error,
+        honest=honest,
+        messages=messages,
     )
 
 
@@ -179,6 +240,55 @@ def _name(text: str) -> str:
         message = "Give a name, or - if it is not yet decided."
         raise ValueError(message)
     return "" if text == "-" else text
+
+
+def _kind(text: str) -> tuple[str, dict[str, Any]]:
+    """The kind of answers, and the answers if they are shares."""
+    word = text.lower().strip("\"' .")
+    return (word, {}) if word in ("columns", "number", "sum") else ("shares", _values(text))
+
+
+def _columns(text: str) -> list[dict[str, Any]]:
+    """Columns with their answers.
+
+    >>> _columns("smokes: no, yes; mood: 5")
+    [{'name': 'smokes', 'categories': ['no', 'yes']}, {'name': 'mood', 'k': 5}]
+    """
+    parts = [part.partition(":") for part in text.strip("; ").split(";")]
+    names = [name.strip() for name, _, _ in parts]
+    if not 2 <= len(parts) <= _MOST_COLUMNS or not all(re.fullmatch(r"\w[\w-]{0,99}", name) for name in names):
+        example = "for example smokes: no, yes; mood: 5"
+        message = f"Give 2 to {_MOST_COLUMNS} questions, {example}. A name has at most 100 letters, digits, _ and -."
+        raise ValueError(message)
+    if len({name.casefold() for name in names}) < len(names):
+        message = "Give each question another name."
+        raise ValueError(message)
+    return [{"name": name, **_values(answers.strip())} for name, (_, _, answers) in zip(names, parts, strict=True)]
+
+
+def _range(text: str) -> dict[str, float]:
+    """The bounds of numbers.
+
+    >>> _range("0 to 120"), _range("-2.5 to 1e3")
+    ({'low': 0, 'high': 120}, {'low': -2.5, 'high': 1000})
+    """
+    try:
+        low, high = (float(part) for part in text.lower().split("to"))
+    except ValueError:
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        message = "Give two numbers, the smaller one first, for example 0 to 120."
+        raise ValueError(message)
+    return {"low": int(low) if low.is_integer() else low, "high": int(high) if high.is_integer() else high}
+
+
+def _levels(text: str) -> dict[str, int]:
+    return {} if text.lower() == "best" else {"levels": _whole(text, 2, 1024)}
+
+
+def _failed(text: str, *, messages: bool) -> tuple[float | None, bool]:
+    """The largest local epsilon (None: no limit), and whether people may send blanket messages."""
+    return (None, True) if messages and text.lower() == "e" else (_chosen(text, _FAILED), False)
 
 
 def _values(text: str) -> dict[str, Any]:
@@ -215,7 +325,7 @@ def _number(text: str, most: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < most:
-        message = f"Give a number above 0 and below {most:g}, for example 0.5."
+        message = f"Give a number above 0 and below {most:g}, for example {min(0.5, most / 2):g}."
         raise ValueError(message)
     return value
 
@@ -254,12 +364,19 @@ def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
     about = {
         "population": 'The people. With data of your own, write data = "people.csv", column = "..." instead of n.',
         "randomizer": "How each device changes its answer. Epsilon limits the loss if the shuffler fails.",
+        "columns": "The questions. Each has its randomizer; limits of epsilon are for all questions together.",
         "shuffler": "What hides who sent which report.",
+        "sum": "The noise of a round, if the share honest of the people follows the protocol. A compromised shuffler "
+        "learns every number.",
         "targets": "The targets. hushuffle assess reports whether each is met.",
         "statement": "The names of the parties. [statement.vouched] names who confirms each assumption.",
     }
     if asked.population.get("reports_per_person"):
         about["population"] = "The people: n is the number of reports. One person sends at most reports_per_person."
+    if tables["shuffler" if "shuffler" in tables else "sum"].get("kind") == "blanket-messages":
+        about["randomizer"] = 'Reports are true ("inf"): a compromised shuffler learns every answer.'
+        about["shuffler"] += " Add honest = 0.9 if only 90 % of the people follow the protocol and do not collude."
+    about["targets"] += _ERRORS.get(asked.kind, "")
     values = {"population": asked.population, "targets": asked.targets, "statement": asked.statement}
     parts = [f"{_comment(f'{sentence}: proposed by hushuffle init. Check and change every setting as you need.')}\n"]
     times = {key: tables[key] for key in ("rounds", "memoised", "changes") if key in tables}
@@ -268,9 +385,13 @@ def drafted(sentence: str, tables: Mapping[str, Any], asked: _Asked) -> str:
         words = memoized if "memoised" in times else "Every person sends a fresh report in each round."
         parts.append(f"{_comment(f'How often the same people are asked. {words}')}\n{tomli_w.dumps(times)}")
     for name, words in about.items():
-        content = values.get(name, tables.get(name))
+        content: Any = values[name] if name in values and asked.kind == "shares" else tables.get(name, values.get(name))
         if content:
-            parts.append(f"{_comment(words)}\n{tomli_w.dumps({name: content})}")
+            text = tomli_w.dumps({name: content})
+            if name == "columns":  # never inline: the keys after them would belong to another table
+                text = "\n".join(f"[[columns]]\n{tomli_w.dumps(column)}" for column in content)
+                text = text.replace("\n[randomizer]\n", "\n[columns.randomizer]\n")
+            parts.append(f"{_comment(words)}\n{text}")
     return "\n".join(parts)
 
 

@@ -26,9 +26,9 @@ from hushuffle.errors import DataError
 from hushuffle.files.private_files import publish, remove_abandoned, remove_unfinished, workplace
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Collection
-from hushuffle.tables.parquet import UnreadableFile
-from hushuffle.tables.private import WrongRecords
-from hushuffle.tables.sources import files_of
+from hushuffle.tables.csv_form import UnreadableFile
+from hushuffle.tables.reader import files_of
+from hushuffle.tables.refused import WrongRecords
 
 Late: TypeAlias = Literal["next", "drop", "refuse"]
 """What to do with a file whose name sorts before a collected file: put it into the next batch, never collect it, or

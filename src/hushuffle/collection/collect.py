@@ -31,8 +31,7 @@ from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
 from hushuffle.specification import Collection, Specification
 from hushuffle.specification.population import ONE_ROW
-from hushuffle.tables.private import WrongRecords
-from hushuffle.tables.refused import refused_text
+from hushuffle.tables.refused import WrongRecords, refused_text
 
 _RELATION: Final = "replace one person's values in all columns; in which columns they are missing stays as it is"
 

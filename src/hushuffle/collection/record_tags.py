@@ -23,7 +23,8 @@ from hushuffle._checks import fail
 from hushuffle.files.buckets import Buckets
 from hushuffle.files.private_files import flush_folder, mark_once, write_private
 from hushuffle.files.secret_keys import damaged, derived, fingerprint, key_folder, state_folder
-from hushuffle.tables.parquet import UnreadableFile, read_parquet
+from hushuffle.tables.csv_form import UnreadableFile
+from hushuffle.tables.parquet import read_parquet
 from hushuffle.tables.people import normal_ids
 
 Words = npt.NDArray[np.uint64]

@@ -19,11 +19,10 @@ from hushuffle.collection.engines.spark_tasks import ID, NAMELESS, TWICE, VALUE,
 from hushuffle.collection.request import Asked, Gathered, Request
 from hushuffle.mechanisms.shufflers.base import Reveals
 from hushuffle.specification import Specification
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Rule, coded
 from hushuffle.tables.csv_form import KINDS
-from hushuffle.tables.private import refuse_all, share
-from hushuffle.tables.reader import Rule, coded
-from hushuffle.tables.sources import type_name
+from hushuffle.tables.reader import type_name
+from hushuffle.tables.refused import refuse_all, share
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,7 +21,7 @@ from hushuffle.specification._base import CsvKeys, Section, unfit
 
 if TYPE_CHECKING:
     from hushuffle.tables.categories import Categories
-    from hushuffle.tables.private_table import PrivateTable
+    from hushuffle.tables.private import PrivateTable
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -247,7 +247,7 @@ class Query(CsvKeys, ABC):
         self, base_folder: Path, *, categories: Mapping[str, Categories], numbers: Sequence[str] = ()
     ) -> PrivateTable:
         """Return the columns of the query's data: group numbers of `categories`, and `numbers`."""
-        from hushuffle.tables.private_table import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
+        from hushuffle.tables.private import load_table  # noqa: PLC0415 - a mistake in the file shows without Polars
 
         return load_table(
             self.file,

@@ -1,10 +1,11 @@
-"""A draft specification for a column of an inspected table; the owner of the data completes it."""
+"""A draft specification for columns of an inspected table; the owner of the data completes it."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -14,15 +15,15 @@ import tomli_w
 
 from hushuffle.specification.population import ASKED, NO_COLUMN
 from hushuffle.tables.categories import days
-from hushuffle.tables.doubts import missing_marks, typing_errors
-from hushuffle.tables.inspection import Inspection, Profile
+from hushuffle.tables.inspection import Inspection, Profile, missing_marks, typing_errors
 from hushuffle.tables.labels import Bins, Tidying
+from hushuffle.tables.people import normal
 
 _MOST: Final = 50
 """Largest number of labels that a draft lists."""
 
 _FEW: Final = 20
-"""Numbers and dates with more distinct values than this are put into bins."""
+"""Numbers with more distinct values than this are drafted as numbers, and dates as bins."""
 
 _PEOPLE: Final = 20
 """In tables of 2,000 records or more, the draft omits labels with fewer records than this."""
@@ -59,49 +60,167 @@ def _likelihood(column: Profile) -> tuple[bool, int, bool, bool, int]:
     )
 
 
-def drafted(found: Inspection, column: Profile, *, data: str) -> str | None:
-    """Return the text of a draft specification for a column; it is valid after the owner sets `person`.
+def drafted(found: Inspection, *columns: Profile, data: str, person: str | None = None) -> str | None:
+    """Return the text of a draft specification for columns; it is valid after the owner replaces every "?".
 
-    The result is None if too few records have each value of the column, so that no value may be listed. `data` is the
-    name of the table in the specification.
+    The result is None if a column has too few records of each value, so that no value may be listed. `data` is the
+    name of the table in the specification. `person` is the column that identifies people, or "none"; None asks for it.
     """
+    least = _PEOPLE if found.records >= 100 * _PEOPLE else 1
     population: dict[str, Any] = {"data": data}
     if found.form is not None:
         form = {"encoding": found.form.encoding} if found.form.decoded else {}
         population |= form if found.form.separator is None else {**form, "separator": found.form.separator}
-    population["column"] = column.name
-    categories = _categories(column, least=_PEOPLE if found.records >= 100 * _PEOPLE else 1)
-    if categories is None:
+    parts = [(column, keys) for column in columns if (keys := _answers(column, least=least)) is not None]
+    if len(parts) < len(columns):
         return None
-    population |= categories
-    if column.missing:
-        population["missing"] = "no answer"
-    k = len(population.get("categories", population.get("bins", ())))
     n = max(found.records, 2)
-    document = {
-        "title": column.name if column.name.isprintable() else "Survey",
-        "population": population,
-        "randomizer": {"kind": "randomized-response" if k <= 10 else "subset-selection", "epsilon": 2.0},
-        "shuffler": {"kind": "uniform"},
-        "targets": {"delta": 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)},
-    }
-    text = f"{_words(column, population)}\n{tomli_w.dumps(document)}"
-    return text.replace("[population]\n", f"[population]\n{_person(found, column)}", 1)
+    targets: dict[str, Any] = {"delta": 10.0 ** -max(6, math.ceil(math.log10(n)) + 1)}
+    rows = _person(found, columns, person)
+    title = ", ".join(column.name for column in columns)
+    document: dict[str, Any] = {"title": title if title.isprintable() else "Survey", "population": population}
+    if len(columns) == 1:
+        population |= parts[0][1]
+        document["randomizer"] = _randomizer(population)
+    if len(columns) > 1 or "kind" in population or _line(reports_per_person=ASKED) in rows:
+        targets["epsilon"] = ASKED
+    tail = {"shuffler": {"kind": "uniform"}, "targets": targets}
+    tables = [tomli_w.dumps(document | tail)] if len(columns) == 1 else [tomli_w.dumps(document)]
+    if len(columns) > 1:
+        tables += [*_tables(parts), tomli_w.dumps(tail)]
+    head = [*_INTRODUCTION, *(_words(*parts[0]) if len(columns) == 1 else ())]
+    text = f"{_comments(head)}\n{chr(10).join(tables)}"
+    for key, words in _OPEN.items():
+        text = text.replace(f"\n{_line(**{key: ASKED})}\n", f"\n{_comments(words)}{_line(**{key: ASKED})}\n")
+    text = text.replace(_TARGET, f"{_comments(_LIMIT)}{_TARGET}")
+    return text.replace("[population]\n", f"[population]\n{rows}", 1)
 
 
-def _person(inspection: Inspection, chosen: Profile) -> str:
-    """Return lines that ask whose record a row is, with the candidate columns: only the owner can answer."""
+_INTRODUCTION: Final = (
+    "This is a draft by hushuffle inspect. Check every line before you collect data.",
+    "`hushuffle calibrate` finds the epsilon that meets a target.",
+)
+_OPEN: Final = {
+    "low": ("The smallest and the largest number that count. A number outside counts as the nearer bound.",),
+    "levels": ("The number of equally spaced levels to which numbers are rounded, such as 11 (see hs.best_levels).",),
+}
+"""Keys of numbers that the owner must decide, with comments."""
+
+_NUMBERS: Final = {"kind": "number", **dict.fromkeys(("low", "high", "levels"), ASKED)}
+_TARGET: Final = f'epsilon = "{ASKED}"\n'
+_LIMIT: Final = ("The largest central epsilon of all reports of one person together, such as 1.0.",)
+_NAMED: Final = re.compile(r"\w[\w-]{0,99}")
+
+
+def _comments(lines: Iterable[str]) -> str:
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def _answers(column: Profile, *, least: int) -> dict[str, Any] | None:
+    """Return the keys that describe the answers of a column; None if no value may be listed."""
+    keys = dict(_NUMBERS) if _many_numbers(column) else _categories(column, least=least)
+    if keys is None:
+        return None
+    missing = "drop" if "kind" in keys else "no answer"
+    return {"column": column.name, **keys, **({"missing": missing} if column.missing else {})}
+
+
+def _many_numbers(column: Profile) -> bool:
+    """Whether a column has many numbers and, among the counted values, no other value."""
+    if column.kind not in ("numbers", "whole numbers") or column.distinct <= _FEW:
+        return False
+    return _in_numbers(column).height == column.counts.height
+
+
+def _randomizer(answers: Mapping[str, Any]) -> dict[str, Any]:
+    k = len(answers.get("categories", answers.get("bins", ())))
+    return {"kind": "randomized-response" if k <= 10 else "subset-selection", "epsilon": 2.0}
+
+
+def _tables(parts: Sequence[tuple[Profile, Mapping[str, Any]]]) -> Iterator[str]:
+    """Yield a [[columns]] table for each column, each with its randomizer."""
+    names: list[str] = []
+    for place, (column, keys) in enumerate(parts, start=1):
+        name = column.name if _NAMED.fullmatch(column.name) else re.sub(r"\W+", "-", column.name).strip("-")[:90]
+        if not name or name.casefold() in names:
+            name = f"{name}-{place}".lstrip("-")
+        names.append(name.casefold())
+        answers = {**({} if name == column.name else {"name": name}), **keys}
+        randomizer = tomli_w.dumps({"randomizer": _randomizer(keys)}).replace("[", "[columns.", 1)
+        yield f"{_comments(_words(column, keys))}[[columns]]\n{tomli_w.dumps(answers)}\n{randomizer}"
+
+
+def _person(inspection: Inspection, chosen: Sequence[Profile], person: str | None) -> str:
+    """Return lines that say or ask whose record a row is: only the owner can decide it."""
+    if person is None:
+        return _which(inspection, chosen)
+    if person != NO_COLUMN:
+        return _rows_of(inspection.column(person), several=len(chosen) > 1)
+    names = {column.name for column in chosen}
+    repeated = [column for column in repeated_ids(inspection) if column.name not in names]
+    lines = [f"Each row counts as another person. Values of {_each(column)}." for column in repeated]
+    return f"{_comments(lines)}{_line(person=NO_COLUMN)}\n"
+
+
+def repeated_ids(inspection: Inspection) -> list[Profile]:
+    """Return the columns with repeated values that probably are ids of people: by their names, or as texts.
+
+    Numbers such as ages and amounts also repeat, so other numbers are not listed.
+    """
+    likely = [column for column in inspection.people_columns if column.names_people]
+    return [column for column in likely if column.named_so or column.kind == "text"]
+
+
+def _each(column: Profile) -> str:
+    name = column.name if column.name.isprintable() else "a column"
+    return f"{name} repeat: {repeats(column)} rows per value, {column.distinct:,} values"
+
+
+def _rows_of(person: Profile, *, several: bool) -> str:
+    """Return lines for a column that identifies people; reports_per_person is a question if their rows repeat."""
+    most = most_rows(person)
+    if several:
+        return f"{_comments(['Every row has another id.'])}{_line(person=NO_COLUMN)}\n"
+    if most == 1:
+        return f"{_line(person=person.name)}\n"
     lines = [
-        f'Which column identifies the person of a row? Write its name instead of "{ASKED}", or "{NO_COLUMN}" if every '
-        "row is a different person."
+        "The largest number of rows per person that are used; further rows are left out at random. This number is "
+        "public: decide it without these data, such as from the plan of the survey.",
     ]
+    if most is not None:
+        lines.append(f"In this table a person has up to {most:,} rows. This is true data: delete this line afterwards.")
+    return f"{_line(person=person.name)}\n{_comments(lines)}{_line(reports_per_person=ASKED)}\n"
+
+
+def most_rows(person: Profile) -> int | None:
+    """Return the largest number of rows of one person; None if there are too many people to count, or missing ids.
+
+    Spellings that only differ in spaces, capital letters or the form of a number are one person.
+    """
+    if not person.exact or person.missing:
+        return None
+    ids = person.counts.select(normal(pl.col("value")), "count")
+    return int(ids.group_by("value").agg(pl.col("count").sum())["count"].max() or 0)  # type: ignore[arg-type]
+
+
+def _which(inspection: Inspection, chosen: Sequence[Profile]) -> str:
+    """Return lines that ask whose record a row is, with the candidate columns."""
+    several, names = len(chosen) > 1, {column.name for column in chosen}
+    question = (
+        f'Is every row a different person? Then write "{NO_COLUMN}" instead of "{ASKED}". If a person may have several '
+        "rows, draft one column at a time, with --person."
+        if several
+        else f'Which column identifies the person of a row? Write its name instead of "{ASKED}", or "{NO_COLUMN}" if '
+        "every row is a different person."
+    )
+    lines = [question]
     for column in inspection.people_columns:
-        if column.name != chosen.name and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
+        if column.name not in names and column.name.isprintable() and column.name not in (ASKED, NO_COLUMN):
             each = f"{repeats(column)} rows per value, {column.distinct:,} values"
-            lines.append(f"{_line(person=column.name)}  # {each}")
-    if len(lines) > 1:
+            lines.append(f"Values of {_each(column)}." if several else f"{_line(person=column.name)}  # {each}")
+    if len(lines) > 1 and not several:
         lines.append(f"With a column, also set the largest number of rows per person: {_line(reports_per_person=1)}.")
-    return "".join(f"# {line}\n" for line in lines) + f"{_line(person=ASKED)}\n"
+    return f"{_comments(lines)}{_line(person=ASKED)}\n"
 
 
 def _line(**keys: Any) -> str:
@@ -122,21 +241,25 @@ def repeats(column: Profile) -> str:
     return shown if shown != "1.00" else "a little over 1"
 
 
-def _words(column: Profile, population: dict[str, Any]) -> str:
+def _words(column: Profile, keys: Mapping[str, Any]) -> list[str]:
+    """Return comments on the answers of a column."""
+    if "kind" in keys:
+        lines = [
+            "The bounds low and high are public. Decide them without these data, such as from the questionnaire: "
+            "bounds taken from the data reveal the extreme answers.",
+            "For shares of intervals, replace kind, low, high and levels by bins, such as [0, 10, 20, inf].",
+        ]
+        dropped = f"{column.missing:,} records have no number: they are left out, and their number is revealed."
+        return [*lines, *([dropped] if column.missing else [])]
+    what = "edges" if "bins" in keys else "labels"
     lines = [
-        "This is a draft by hushuffle inspect. Check every line before you collect data.",
-        "`hushuffle calibrate` finds the epsilon that meets a target.",
-    ]
-    what = "edges" if "bins" in population else "labels"
-    lines.append(
         f"The {what} were taken from the data. Check them against the questionnaire: the presence of a category must "
         "not reveal that a record has it."
-    )
-    if "otherwise" in population:
-        left = f": {column.present - _listed(column, population):,} records" if column.exact else ""
-        lines.append(f"Values that are not listed are in the category {population['otherwise']!r}{left}.")
-    lines += _doubts(column, population.get("categories", ()))
-    return "".join(f"# {line}\n" for line in lines)
+    ]
+    if "otherwise" in keys:
+        left = f": {column.present - _listed(column, keys):,} records" if column.exact else ""
+        lines.append(f"Values that are not listed are in the category {keys['otherwise']!r}{left}.")
+    return [*lines, *_doubts(column, keys.get("categories", ()))]
 
 
 def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
@@ -157,7 +280,7 @@ def _doubts(column: Profile, listed: Sequence[str]) -> list[str]:
     ]
 
 
-def _listed(column: Profile, population: dict[str, Any]) -> int:
+def _listed(column: Profile, population: Mapping[str, Any]) -> int:
     tidying = Tidying(trim=population.get("trim", False), casefold=population.get("casefold", False))
     if "bins" in population:
         return int(_in_numbers(column)["count"].sum())

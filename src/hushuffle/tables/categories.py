@@ -1,9 +1,9 @@
-"""Read and code a column: Polars expressions map each record to its value and to its category."""
+"""What a value of a column means: rules, as Polars expressions, that map each record to a value, a code or a mark."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Self
 
@@ -13,8 +13,17 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle.model import NumberGrid
-from hushuffle.tables.conditions import Condition, parse_condition
-from hushuffle.tables.labels import Bins, Tidying, as_label, missing_label
+from hushuffle.tables.labels import Bins, Condition, Tidying, as_label, missing_label, parse_condition
+
+MISSING: Final = -1
+UNSEEN: Final = -2
+OVERLAP: Final = -3
+"""A negative code marks a record that matches no category, or several categories."""
+
+Marks = npt.NDArray[np.integer]
+"""For each record, a code >= 0, or the reason why it has no value: MISSING, UNSEEN, OVERLAP."""
+
+Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,48 +67,107 @@ def days(texts: pl.Expr) -> pl.Expr:
     return parts.struct.field("1").str.to_date("%Y-%m-%d", strict=False).to_physical().cast(pl.Float64)
 
 
-Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
+def nulls(values: pl.Series) -> Marks:
+    return np.where(values.is_null().to_numpy(), MISSING, 0)
 
-MISSING: Final = -1
-UNSEEN: Final = -2
-OVERLAP: Final = -3
-"""A negative code marks a record that matches no category, or several categories."""
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How a column is read: `read` computes its values, `takes` tests its type, and `must` describes allowed types.
+
+    `marks` returns a negative mark (the reason) for records without a value. `alike`: all files need the same type.
+    """
+
+    read: Callable[[str, pl.DataType], pl.Expr]
+    marks: Callable[[pl.Series], Marks] = nulls
+    takes: Callable[[pl.DataType], bool | str] = lambda _: True
+    must: str = "It must hold text, numbers or booleans."
+    alike: bool = False
+
+
+def kind_of(dtype: pl.DataType) -> str:
+    """Return the kind of a type: numbers, booleans or text; empty for other types."""
+    if dtype.is_numeric():
+        return "numbers"
+    if dtype == pl.Boolean:
+        return "booleans"
+    return "text" if dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null) else ""
+
+
+def _number(column: str, dtype: pl.DataType) -> pl.Expr:
+    reading = Reading.of(column, dtype, numeric=True)
+    return pl.when(~reading.missing).then(reading.numbers.cast(pl.Float64).fill_null(np.nan))
+
+
+def _no_numbers(values: pl.Series) -> Marks:
+    marks = nulls(values)
+    marks[~np.isfinite(values.fill_null(0.0).to_numpy())] = UNSEEN
+    return marks
+
+
+def _as_text(column: str, _: pl.DataType) -> pl.Expr:
+    text = pl.col(column).cast(pl.String)
+    return pl.when(text != "").then(text)
+
+
+def labelled(tidying: Tidying | None = None, *, alike: bool = True) -> Rule:
+    """Return the rule that reads labels as text, also from numbers; missing values are null."""
+
+    def read(column: str, dtype: pl.DataType) -> pl.Expr:
+        reading = Reading.of(column, dtype, numeric=False, tidying=tidying)
+        return pl.when(~reading.missing).then(reading.texts)
+
+    return Rule(read=read, takes=kind_of, alike=alike)
+
+
+def given(expression: pl.Expr) -> Rule:
+    return Rule(read=lambda _column, _dtype: expression)
+
+
+NUMBER: Final = Rule(read=_number, marks=_no_numbers, takes=kind_of)
+"""Finite numbers: a missing value is null; text that is no number is NaN. NaN and infinity are marked as unseen."""
+
+TEXT: Final = labelled(alike=False)
+"""Reads text and numbers, as text; a missing value becomes null."""
+
+ANYTHING: Final = Rule(read=_as_text)
+"""Reads every type that has a text form, also dates, as text; a missing value becomes null."""
+
+ID: Final = Rule(
+    read=_as_text,
+    takes=lambda dtype: dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum),
+    must="Ids must be text or integers.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coding(ABC):
-    """A rule that maps each record to a code 0..k-1, or to a negative mark; text is compared after `tidying`."""
+    """What a value means: a rule that maps each record to a code 0..k-1, or to a negative mark.
 
+    `names` are the categories, if they have names. Text is compared after `tidying`. With `numeric`, the text NaN is
+    missing; with `dates`, numbers are days since 1970. Unmatched records go into the category `other`, if it is given.
+    """
+
+    names: tuple[str, ...] = ()
     tidying: Tidying = field(default_factory=Tidying)
+    numeric: bool = False
+    dates: bool = False
+    other: str | None = None
+    grid: NumberGrid | None = None
+    """The grid of numbers, if codes are positions on a grid (before rounding); None: codes are categories."""
 
     @property
-    @abstractmethod
     def labels(self) -> tuple[str, ...]:
         """The labels of the categories; empty if the categories have no names."""
+        return self.names if self.other is None or self.other in self.names else (*self.names, self.other)
 
     @property
     def size(self) -> int:
         return len(self.labels)
 
     @property
-    def numeric(self) -> bool:
-        return False
-
-    @property
-    def dates(self) -> bool:
-        return False
-
-    @property
-    def grid(self) -> NumberGrid | None:
-        """The grid of numbers, if codes are positions on a grid (before rounding); None: codes are categories."""
-        return None
-
-    def reading(self, column: str, dtype: pl.DataType) -> Reading:
-        return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
-
-    @property
     def unfit(self) -> str:
-        return "match no category" if self.grid is None else "hold no finite number"
+        return "match no category"
 
     @property
     @abstractmethod
@@ -107,58 +175,49 @@ class Coding(ABC):
         """Advice for records that match no category."""
 
     @abstractmethod
+    def code(self, reading: Reading) -> pl.Expr:
+        """Return the code of every record that is not missing: 0..k-1, UNSEEN or OVERLAP."""
+
+    def reading(self, column: str, dtype: pl.DataType) -> Reading:
+        return Reading.of(column, dtype, numeric=self.numeric, tidying=self.tidying, dates=self.dates)
+
     def codes(self, reading: Reading) -> pl.Expr:
         """Return the code of every record, Int32: 0..k-1, MISSING, UNSEEN or OVERLAP."""
+        code = pl.when(reading.missing).then(MISSING).otherwise(self.code(reading)).cast(pl.Int32)
+        if self.other is None:
+            return code
+        return pl.when(code == UNSEEN).then(pl.lit(self.labels.index(self.other), dtype=pl.Int32)).otherwise(code)
 
     def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
         """The first and the last matching category differ if categories overlap."""
-        code = self.codes(reading)
-        return code.alias("first"), code.alias("last")
+        return self.codes(reading), self.codes(reading)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByCondition(Coding):
     """A coding with a condition for each category; with `dates`, numbers in conditions are days since 1970."""
 
-    conditions: Mapping[str, Condition]
-    dates: bool = False
+    conditions: tuple[Condition, ...]
     advice = "Add a category for them."
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self.conditions)
-
-    @property
-    def numeric(self) -> bool:
-        return any(condition.numeric for condition in self.conditions.values())
-
-    def codes(self, reading: Reading) -> pl.Expr:
+    def code(self, reading: Reading) -> pl.Expr:
         matched = self._matched(reading)
-        count = pl.sum_horizontal(one.cast(pl.Int32) for one in matched)
-        first = pl.sum_horizontal(one.cast(pl.Int32) * code for code, one in enumerate(matched))
-        code = pl.when(count == 1).then(first).when(count == 0).then(UNSEEN).otherwise(OVERLAP)
-        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
+        count = pl.sum_horizontal(each.cast(pl.Int32) for each in matched)
+        first = pl.sum_horizontal(each.cast(pl.Int32) * code for code, each in enumerate(matched))
+        return pl.when(count == 1).then(first).when(count == 0).then(UNSEEN).otherwise(OVERLAP)
 
     def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
-        positions = [pl.when(one).then(code) for code, one in enumerate(self._matched(reading))]
-        return (
-            pl.when(~reading.missing).then(pl.min_horizontal(positions)).alias("first"),
-            pl.when(~reading.missing).then(pl.max_horizontal(positions)).alias("last"),
-        )
+        places = [pl.when(each).then(code) for code, each in enumerate(self._matched(reading))]
+        present = pl.when(~reading.missing)
+        return present.then(pl.min_horizontal(places)), present.then(pl.max_horizontal(places))
 
     def _matched(self, reading: Reading) -> list[pl.Expr]:
-        return [one.matches(numbers=reading.numbers, texts=reading.texts) for one in self.conditions.values()]
+        return [each.matches(numbers=reading.numbers, texts=reading.texts) for each in self.conditions]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByLabel(Coding):
     """A coding in which each label is a category; tidied text must equal the tidied label."""
-
-    names: tuple[str, ...]
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.names
 
     @property
     def advice(self) -> str:
@@ -166,15 +225,10 @@ class ByLabel(Coding):
             return "Labels must match exactly as text: capital letters and spaces matter."
         return "Labels are compared as text."
 
-    def codes(self, reading: Reading) -> pl.Expr:
+    def code(self, reading: Reading) -> pl.Expr:
         # A cast works chunk by chunk; replacing or joining would hold the whole column as text.
-        code = (
-            reading.texts.cast(pl.Enum(self.tidying.names(self.names)), strict=False)
-            .to_physical()
-            .cast(pl.Int32)
-            .fill_null(UNSEEN)
-        )
-        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
+        labels = pl.Enum(self.tidying.names(self.names))
+        return reading.texts.cast(labels, strict=False).to_physical().cast(pl.Int32).fill_null(UNSEEN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,8 +236,7 @@ class ByNumber(Coding):
     """A coding for columns that contain the codes: integers 0..k-1."""
 
     k: int
-    labels = ()
-    numeric = True
+    numeric: bool = True
 
     @property
     def size(self) -> int:
@@ -193,69 +246,28 @@ class ByNumber(Coding):
     def advice(self) -> str:
         return f"Values must be integers from 0 to {self.k - 1:,}."
 
-    def codes(self, reading: Reading) -> pl.Expr:
+    def code(self, reading: Reading) -> pl.Expr:
         inside = reading.numbers.is_between(0, self.k - 1) & (reading.numbers == reading.numbers.floor())
-        code = pl.when(inside.fill_null(value=False)).then(reading.numbers).otherwise(UNSEEN)
-        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
+        return pl.when(inside.fill_null(value=False)).then(reading.numbers).otherwise(UNSEEN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnGrid(Coding):
     """A coding for numbers: the codes are positions on a grid, before stochastic rounding to levels."""
 
-    levels: NumberGrid
-    numeric = True
+    grid: NumberGrid
+    numeric: bool = True
+    unfit = "hold no finite number"
     advice = "Values must be numbers with a decimal point and without a unit, such as 12.5."
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.levels.labels
-
-    @property
-    def grid(self) -> NumberGrid:
-        return self.levels
-
-    def codes(self, reading: Reading) -> pl.Expr:
-        grid, number = self.levels, reading.numbers
+    def code(self, reading: Reading) -> pl.Expr:
+        grid, number = self.grid, reading.numbers
         share = (number.clip(grid.low, grid.high) - grid.low) / (grid.high - grid.low)
         place = (share * grid.top).round(mode="half_to_even").cast(pl.Int32)
         place = (
             pl.when(number < grid.low).then(grid.top + 1).when(number > grid.high).then(grid.top + 2).otherwise(place)
         )
-        code = pl.when(number.is_finite().fill_null(value=False)).then(place).otherwise(UNSEEN)
-        return pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithOther(Coding):
-    """A coding that puts unmatched records of another coding into the category `other`, an existing or new one."""
-
-    inner: Coding
-    other: str
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        labels = self.inner.labels
-        return labels if self.other in labels else (*labels, self.other)
-
-    @property
-    def numeric(self) -> bool:
-        return self.inner.numeric
-
-    @property
-    def dates(self) -> bool:
-        return self.inner.dates
-
-    @property
-    def advice(self) -> str:
-        return self.inner.advice
-
-    def codes(self, reading: Reading) -> pl.Expr:
-        code, other = self.inner.codes(reading), self.labels.index(self.other)
-        return pl.when(code == UNSEEN).then(pl.lit(other, dtype=pl.Int32)).otherwise(code)
-
-    def first_and_last(self, reading: Reading) -> tuple[pl.Expr, pl.Expr]:
-        return self.inner.first_and_last(reading)
+        return pl.when(number.is_finite().fill_null(value=False)).then(place).otherwise(UNSEEN)
 
 
 def coding(
@@ -270,28 +282,34 @@ def coding(
     ('0 to under 18', '18 to under 65', 'other')
     """
     tidy = tidying or Tidying()
-    if isinstance(categories, NumberGrid):
-        if otherwise is not None:
-            _checks.reject("otherwise", "left out for numbers", repr(otherwise))
-        return OnGrid(levels=categories, tidying=tidy)
-    if not categories:
-        _checks.reject("categories", "at least one category", "<none>")
-    if isinstance(categories, Mapping | Bins):
-        table = categories.conditions if isinstance(categories, Bins) else categories
-        conditions = {name: parse_condition(text) for name, text in table.items()}
-        if tidy.casefold or tidy.trim:
-            conditions = {name: condition.changed(tidy.plain) for name, condition in conditions.items()}
-        dates = isinstance(categories, Bins) and categories.dates
-        inner: Coding = ByCondition(conditions=conditions, tidying=tidy, dates=dates)
-    else:
-        names = tuple(as_label(label) for label in categories)
-        _refuse_alike(names, tidy)
-        inner = ByLabel(names=names, tidying=tidy)
-    if otherwise is None:
-        return inner
-    if not otherwise.strip():
+    match categories:
+        case NumberGrid():
+            if otherwise is not None:
+                _checks.reject("otherwise", "left out for numbers", repr(otherwise))
+            return OnGrid(grid=categories, names=categories.labels, tidying=tidy)
+        case Bins():
+            inner = _by_condition(categories.conditions, otherwise, tidy, dates=categories.dates)
+        case _ if not categories:
+            _checks.reject("categories", "at least one category", "<none>")
+        case Mapping():
+            inner = _by_condition(categories, otherwise, tidy, dates=False)
+        case _:
+            names = tuple(as_label(label) for label in categories)
+            _refuse_alike(names, tidy)
+            inner = ByLabel(names=names, other=otherwise, tidying=tidy)
+    if otherwise is not None and not otherwise.strip():
         _checks.reject("otherwise", "the name of a category", repr(otherwise))
-    return WithOther(inner=inner, other=otherwise, tidying=tidy)
+    return inner
+
+
+def _by_condition(table: Mapping[str, str], other: str | None, tidying: Tidying, *, dates: bool) -> Coding:
+    conditions = tuple(parse_condition(text) for text in table.values())
+    if tidying != Tidying():
+        conditions = tuple(condition.changed(tidying.plain) for condition in conditions)
+    numeric = any(condition.numeric for condition in conditions)
+    return ByCondition(
+        names=tuple(table), conditions=conditions, numeric=numeric, dates=dates, other=other, tidying=tidying
+    )
 
 
 def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
@@ -303,6 +321,17 @@ def _refuse_alike(names: tuple[str, ...], tidying: Tidying) -> None:
         first = next(name for place, name in enumerate(names) if tidy[place] in tidy[:place])
         hint = "With trim, surrounding spaces are ignored; with casefold, capital letters are ignored."
         _checks.reject("categories", "distinct", f"{first!r} twice", hint)
+
+
+def coded(coding: Coding) -> Rule:
+    """Return the rule that reads a column of categories as codes, Int32, with negative marks for other records."""
+    return Rule(
+        read=lambda column, dtype: coding.codes(coding.reading(column, dtype)),
+        marks=lambda codes: codes.to_numpy(),
+        takes=(lambda dtype: kind_of(dtype) == "text" or dtype.is_temporal()) if coding.dates else kind_of,
+        must="It must hold dates, or dates as text." if coding.dates else Rule.must,
+        alike=not coding.dates,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,13 +386,9 @@ class Answers:
     def refuses_missing(self) -> bool:
         return not self.drop and self.instead is None
 
-    def settled(self, codes: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-        """Return codes 0..k-1 and a mask of records with a code (None: all); the only allowed mark is MISSING."""
-        if not codes.size or int(codes.min()) >= 0:
-            return codes.astype(np.int64), None
+    def values(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+        """Return codes 0..k-1; the only allowed mark is MISSING, which becomes the category `instead`."""
+        values = codes.astype(np.int64)
         if self.instead is not None:
-            values = codes.astype(np.int64)
             values[values == MISSING] = self.labels.index(self.instead)
-            return values, None
-        settled = codes != MISSING
-        return codes[settled].astype(np.int64), settled
+        return values

@@ -1,4 +1,7 @@
-"""Inspect a table for the owner of the data: columns, values with counts, and repetitions. Results are true data."""
+"""Inspect a table for the owner of the data: columns, values with counts, repetitions, and suspicious values.
+
+Results are true data. Suspicious values are marks of missing answers, typing errors, and a value as a column's name.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,19 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from hushuffle.model import Progress
-from hushuffle.tables.categories import Reading, days
+from hushuffle.tables.categories import Reading, Rule, days
 from hushuffle.tables.csv_form import KINDS, UTF8, CsvForm, text_blocks
-from hushuffle.tables.labels import Tidying
+from hushuffle.tables.labels import Tidying, marks_missing
+from hushuffle.tables.parquet import ROWS
 from hushuffle.tables.people import normal
-from hushuffle.tables.sources import Part, open_source, type_name
+from hushuffle.tables.reader import Part, TableReader, open_source, type_name
 
 Kind: TypeAlias = Literal["whole numbers", "numbers", "dates", "text", "booleans", "nothing", "other"]
 """The type of a column's values; "other" is an unsupported type."""
 
-_ROWS: Final = 1 << 18
 _HELD: Final = 1_000_000
 """Largest total number of distinct values, over all columns, that are counted exactly."""
 
@@ -39,15 +41,22 @@ _OWN: Final = 0.9
 _PERSONS: Final = 30
 """A column with fewer distinct values counts as identifying only if its name suggests ids."""
 
-_SEPARATORS: Final = (",", ";", "\t", "|")
-_LINES: Final = 50
-_LIMIT: Final = 1 << 16
-_TIDY: Final = Tidying(trim=True, casefold=True)
+_MODE: Final = 5
+"""Whole numbers of which 0 is this many times as frequent as the next value count as quantities."""
+
 _PERSON: Final = re.compile(
     r"(^|[\W_])(id|nr|uid|user|person|people|member|client|customer|patient|respondent|employee|subject|email|e-mail|name)"
     r"([\W_]|id|$)",
     re.IGNORECASE,
 )
+
+_CODES: Final = re.compile(r"-?9{1,4}|-1|0")
+"""Numbers that mean a missing answer in a column of words."""
+
+_TIMES: Final = 10
+"""A value counts as a typing error if the intended value is at least this many times as frequent."""
+
+_LOOKED: Final = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +92,17 @@ class Profile:
         return _PERSON.search(self.name) is not None
 
     @property
+    def measures(self) -> bool:
+        """Whether whole numbers probably are quantities, not ids: their type has decimals, or 0 is by far the mode."""
+        if self.kind != "whole numbers" or self.named_so:
+            return False
+        first, second = self.counts.head(2).rows() if self.counts.height > 1 else (("", 0), ("", 0))
+        return self.type.startswith("Float") or (first[0] in ("0", "0.0") and first[1] >= _MODE * second[1])
+
+    @property
     def may_name_people(self) -> bool:
         """Whether the column may identify people who have several records each; only the owner can confirm it."""
-        if self.kind not in ("text", "whole numbers") or self.distinct < 2:
+        if self.kind not in ("text", "whole numbers") or self.distinct < 2 or self.measures:
             return False
         repeats = not self.exact or self.distinct < self.present
         return repeats and (self.named_so or self.distinct >= _PERSONS)
@@ -108,7 +125,7 @@ class Profile:
 
     @property
     def tidying(self) -> Tidying:
-        both = self.different(_TIDY)
+        both = self.different(Tidying(trim=True, casefold=True))
         return Tidying(
             trim=both < self.different(Tidying(casefold=True)), casefold=both < self.different(Tidying(trim=True))
         )
@@ -174,21 +191,19 @@ def inspect_parts(
     form: CsvForm | None = None,
     progress: Progress | None = None,
 ) -> Inspection:
-    parts[0].dtypes(*columns)  # those that are named are there
+    parts[0].columns(*columns)  # those that are named are there
     names = tuple(columns) if columns and not people else tuple(parts[0].schema().names())
     tallies = [_Tally(name, held=max(1000, _HELD // len(names))) for name in names]
     total = sum(part.count() for part in parts) if progress else 0
     records = 0
-    for part in parts:
-        # Columns as text, null where values are missing; a type that is not read has one text for all values.
-        wanted = [_text(name, dtype).alias(name) for name, dtype in zip(names, part.dtypes(*names), strict=True)]
-        for frame in part.batches(*wanted, rows=_ROWS):
-            for tally in tallies:
-                tally.add(frame[tally.name])
-            records += frame.height
-            if progress is not None:
-                progress("counting values", records / max(total, 1))
-    types = dict(zip(names, parts[0].dtypes(*names), strict=True))
+    wanted = {name: (name, _AS_TEXT) for name in names}
+    for block in (block for part in parts for block in TableReader([part], wanted).blocks(rows=ROWS)):
+        for tally in tallies:
+            tally.add(block.frame[tally.name])
+        records += block.frame.height
+        if progress is not None:
+            progress("counting values", records / max(total, 1))
+    types = dict(parts[0].columns(*names))
     profiles = tuple(tally.profile(types[tally.name], typed=parts[0].typed) for tally in tallies)
     return Inspection(
         source=source,
@@ -196,7 +211,7 @@ def inspect_parts(
         records=records,
         form=form,
         separator=None if form is None or parts[0].path is None else form.separator_of(parts[0].path),
-        columns=tuple(one for one in profiles if not columns or one.name in columns or one.may_name_people),
+        columns=tuple(each for each in profiles if not columns or each.name in columns or each.may_name_people),
     )
 
 
@@ -205,6 +220,10 @@ def _text(name: str, dtype: pl.DataType) -> pl.Expr:
         return pl.when(pl.col(name).is_not_null()).then(pl.lit(""))
     reading = Reading.of(name, dtype, numeric=False, dates=dtype.is_temporal())
     return pl.when(~reading.missing).then(reading.texts)
+
+
+_AS_TEXT: Final = Rule(read=_text)
+"""Reads a column as text, null where values are missing; a type that is not read has one text for all values."""
 
 
 def _unread(dtype: pl.DataType) -> bool:
@@ -232,7 +251,10 @@ class _Tally:
         self._numbers += number.len()
         self._whole += int((number == number.floor()).sum())
         self._dates += looked["day"].drop_nulls().len()
-        self._hashes = np.union1d(self._hashes, texts.unique().hash(seed=1).to_numpy())[:_SKETCH]
+        hashes = texts.unique().hash(seed=1).to_numpy()
+        if self._hashes.size == _SKETCH:
+            hashes = hashes[hashes < self._hashes[-1]]
+        self._hashes = np.union1d(self._hashes, hashes)[:_SKETCH]
         if self._exact:
             counted = texts.alias("value").value_counts(name="count").cast({"count": pl.UInt32})
             self._counts = pl.concat([self._counts, counted]).group_by("value").agg(pl.col("count").sum())
@@ -246,11 +268,17 @@ class _Tally:
             kind=self._kind(dtype),
             type=type_name(dtype) if typed else "text",
             missing=self._missing,
-            distinct=self._counts.height if self._exact else _distinct(self._hashes, self._present),
+            distinct=self._counts.height if self._exact else self._distinct(),
             exact=self._exact,
             present=self._present,
             counts=self._counts.sort(["count", "value"], descending=[True, False]),
         )
+
+    def _distinct(self) -> int:
+        """Return the approximate number of distinct values, from the largest of the smallest uniform hashes."""
+        if self._hashes.size < _SKETCH:
+            return self._hashes.size
+        return min(self._present, round((_SKETCH - 1) / (float(self._hashes[-1]) / 2.0**64)))
 
     def _kind(self, dtype: pl.DataType) -> Kind:
         if _unread(dtype):
@@ -264,13 +292,6 @@ class _Tally:
         if self._whole >= _MOSTLY * self._present:
             return "whole numbers"
         return "numbers" if self._numbers >= _MOSTLY * self._present else "text"
-
-
-def _distinct(hashes: npt.NDArray[np.uint64], present: int) -> int:
-    """Return the approximate number of distinct values, from the largest of the smallest uniform hashes."""
-    if hashes.size < _SKETCH:
-        return hashes.size
-    return min(present, round((_SKETCH - 1) / (float(hashes[-1]) / 2.0**64)))
 
 
 def guessed_form(path: Path) -> CsvForm:
@@ -305,14 +326,75 @@ def _decodes(path: Path, encoding: str) -> bool:
 
 def _guessed_separator(path: Path, encoding: str) -> str | None:
     """Return the separator that cuts the first lines into the most fields, the same number in most of them."""
-    text = next(text_blocks(path, encoding), b"")[:_LIMIT].decode(errors="ignore").lstrip("\ufeff\r\n")
+    text = next(text_blocks(path, encoding), b"")[: 1 << 16].decode(errors="ignore").lstrip("\ufeff\r\n")
     best, most = None, 0
-    for separator in _SEPARATORS:
+    for separator in (",", ";", "\t", "|"):
         try:
-            fields = [len(row) for row in islice(csv.reader(text.splitlines(), delimiter=separator), _LINES) if row]
+            fields = [len(row) for row in islice(csv.reader(text.splitlines(), delimiter=separator), 50) if row]
         except csv.Error:  # no text of lines and fields: the reader will say so
             return None
-        if fields and fields[0] > 1:
-            alike = sum(number == fields[0] for number in fields) * fields[0]
-            best, most = (separator, alike) if alike > most else (best, most)
+        alike = sum(number == fields[0] for number in fields) * fields[0] if fields and fields[0] > 1 else 0
+        best, most = (separator, alike) if alike > most else (best, most)
     return best
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """A suspicious value with its number of records; `meant` is the intended value, None: a missing answer."""
+
+    value: str
+    records: int
+    meant: str | None = None
+
+
+def missing_marks(column: Profile) -> tuple[Doubt, ...]:
+    if column.kind == "dates" or not column.exact:
+        return ()
+    rows = column.counts.head(_LOOKED).iter_rows()
+    return tuple(
+        Doubt(value=value, records=count)
+        for value, count in rows
+        if marks_missing(value) or (column.kind == "text" and _CODES.fullmatch(value.strip()))
+    )
+
+
+def typing_errors(column: Profile) -> tuple[Doubt, ...]:
+    """Return the text values that differ by one letter from a far more frequent value.
+
+    >>> counts = pl.DataFrame({"value": ["weekly", "never", "weekly.", "nevr"], "count": [400, 300, 35, 30]})
+    >>> column = Profile(name="x", kind="text", type="text", missing=0, distinct=4, exact=True, present=765,
+    ...                  counts=counts)
+    >>> [(doubt.value, doubt.meant) for doubt in typing_errors(column)]
+    [('weekly.', 'weekly'), ('nevr', 'never')]
+    """
+    if column.kind != "text" or not column.exact:
+        return ()
+    rows = [(value, value.strip().casefold(), count) for value, count in column.counts.head(_LOOKED).iter_rows()]
+    errors = []
+    for value, plain, count in rows:
+        if len(plain) < 4 or any(letter.isdigit() for letter in plain):
+            continue
+        frequent = (
+            other for other, likely, times in rows[:50] if times >= _TIMES * count and _one_apart(plain, likely)
+        )
+        if (meant := next(frequent, None)) is not None:
+            errors.append(Doubt(value=value, records=count, meant=meant))
+    return tuple(errors)
+
+
+def _one_apart(first: str, other: str) -> bool:
+    """Return whether two texts differ by one letter (missing, added or changed) or by two exchanged letters."""
+    short, long = sorted((first, other), key=len)
+    if len(long) - len(short) > 1 or len(short) < 4 or first == other:
+        return False
+    place = next((place for place, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    if len(short) < len(long):
+        return short[place:] == long[place + 1 :]
+    swapped = short[:place] + short[place : place + 2][::-1] + short[place + 2 :]
+    return short[place + 1 :] == long[place + 1 :] or swapped == long
+
+
+def names_a_value(column: Profile) -> bool:
+    """Return whether a column's name is a number or one of its values, so that the line of names may be missing."""
+    number = pl.Series([column.name.strip()]).cast(pl.Float64, strict=False).is_not_null().item()
+    return bool(number) or column.name in column.counts["value"].head(_LOOKED).to_list()

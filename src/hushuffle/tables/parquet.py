@@ -21,9 +21,9 @@ from typing import Final, NoReturn
 import polars as pl
 
 from hushuffle._checks import fail
-from hushuffle.errors import DataError
 from hushuffle.files.causes import cause, failing
 from hushuffle.tables import _parquet_child as child
+from hushuffle.tables.csv_form import unreadable
 
 ROWS: Final = 1 << 18
 """Approximate number of rows per block."""
@@ -32,15 +32,8 @@ _PATIENCE: Final = 10.0
 """Seconds that an idle child process waits for the next file."""
 
 _PIPE: Final = 1 << 20
+_DAMAGED: Final = "not a readable Parquet file: it may be truncated or damaged. Write it again."
 _FROM_OUTSIDE: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, getattr(signal, "SIGKILL", signal.SIGTERM))
-
-
-class UnreadableFile(DataError):  # noqa: N818 - what is the case
-    """Raised if a file is damaged or has another format, so that it must be written again."""
-
-    def __init__(self, message: str, path: Path | None) -> None:
-        super().__init__(message)
-        self.path = path
 
 
 def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS) -> Iterator[pl.DataFrame]:
@@ -64,7 +57,7 @@ def read_parquet(query: pl.LazyFrame, path: Path, *, name: str, rows: int = ROWS
             answered = True
         except _Failed:
             answered = True
-            _unreadable(path, name)
+            unreadable(f"{name} is {_DAMAGED}", path)
         except _Ended:
             if (code := reader.code()) != child.IDLE:  # else it had left just before it was asked
                 _explain(code, path, name)
@@ -83,13 +76,7 @@ def _explain(code: int, path: Path, name: str) -> NoReturn:
             f"{name} could not be read completely: signal {-code} ended the process that read it. Memory may be "
             "insufficient."
         )
-    _unreadable(path, name)
-
-
-def _unreadable(path: Path, name: str) -> NoReturn:
-    # The child's message may quote the data, so it is not chained.
-    message = f"{name} is not a readable Parquet file: it may be truncated or damaged. Write it again."
-    raise UnreadableFile(message, path) from None
+    unreadable(f"{name} is {_DAMAGED}", path)
 
 
 class _Failed(Exception):  # noqa: N818 - what is the case

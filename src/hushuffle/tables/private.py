@@ -1,11 +1,11 @@
-"""Load private columns as codes, either whole or in batches of records."""
+"""Load private columns as codes, whole or in batches of records, and tables of several private columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,18 +13,29 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.errors import DataError
-from hushuffle.model import Domain, NumberGrid, Population, Warned
+from hushuffle.model import Domain, Population, Warned
 from hushuffle.randomness import Randomness, secure
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers, ByLabel, Categories, Coding, coding
+from hushuffle.tables.categories import (
+    ID,
+    MISSING,
+    NUMBER,
+    UNSEEN,
+    Answers,
+    ByLabel,
+    Categories,
+    Coding,
+    coded,
+    coding,
+    labelled,
+)
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.labels import FROM_DATA, Tidying
 from hushuffle.tables.people import FewOfEach
-from hushuffle.tables.reader import ID, Faults, Rule, TableReader, coded, labelled
-from hushuffle.tables.refused import Refused
-from hushuffle.tables.sources import Part, open_all, open_source
+from hushuffle.tables.reader import Faults, Part, TableReader, open_all, open_source
+from hushuffle.tables.refused import Mask, Refused, all_problems, nameless_records, refuse_all, share, wrong_answers
 
 BATCH: Final = 1 << 18
+"""Approximate number of records of a batch."""
 
 _MOST_LABELS: Final = 100_000
 _LABELS_FROM_DATA: Final = Warned(
@@ -32,12 +43,7 @@ _LABELS_FROM_DATA: Final = Warned(
     sentence="The categories were taken from the data: each category reveals that a record has it.",
     advice="List the categories of the questionnaire before the collection.",
 )
-_MISSING: Final = "Empty fields, blank lines and NaN count as missing."
 _UNSEEN_ADVICE: Final = ' See the keys trim and casefold; otherwise = "other" makes a category of the rest.'
-_NAMELESS: Final = {
-    "id": ("have no id", "Every record needs one."),
-    "person": ("name no person", "Every record needs a person."),
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,20 +127,14 @@ def load_column(
         rule = coding(categories, otherwise=otherwise, tidying=tidying)
     answers = replace(Answers.with_coding(rule, missing), quarantine=quarantine)
     domain = Domain(labels=answers.labels)
-    parts = parts if quarantine is None else tuple(part.tolerant() for part in parts)
-    reader = TableReader(parts, {"code": (column, coded(rule))} | _whose(person))
-    refused, fit, table = _read(reader, column, answers, person)
-    codes = table["code"].to_numpy()
-    if refused is None or refused.exceeds(codes.size):
-        wrong = wrong_answers(reader, "code", column, answers, total=codes.size, more=_UNSEEN_ADVICE)
-        refuse_all(where, [*wrong, *_nobodys(reader, answers, table, person), *_too_many(refused, codes.size)])
-    elif refused.count:
-        warnings += (refused.warning(codes.size),)
-    values, mask = answers.settled(codes[fit])
-    dropped = int(np.count_nonzero(fit)) - values.size
-    if not fit.all():
-        chosen = np.flatnonzero(fit) if mask is None else np.flatnonzero(fit)[mask]
-        mask = np.isin(np.arange(codes.size), chosen)
+    records = _Records(parts, column=column, answers=answers, person=person)
+    batches = list(records.batches(where=where))
+    total, refused = records.total, records.refused
+    values = np.concatenate([batch.values for batch in batches])
+    mask = None if values.size == total else np.concatenate([batch.marked for batch in batches])
+    dropped = sum(batch.dropped for batch in batches)
+    if refused is not None and refused.count:
+        warnings += (refused.warning(total),)
     coins = secure() if rng is None else rng
     if rule.grid is not None and values.size:
         clipped = int(np.count_nonzero(rule.grid.outside(values)))
@@ -144,14 +144,13 @@ def load_column(
         fail(f"{where}: no records" + (f" are left, all {dropped:,} are missing." if dropped else "."))
     people, beyond = None, 0
     if person is not None:
-        persons = table["person"] if mask is None else table["person"].filter(pl.Series(mask))
         keep = FewOfEach(reports_per_person)
+        persons = pl.concat(batch.persons for batch in batches if batch.persons is not None)
         keep.add(persons, coins.words(values.size), values, np.arange(values.size))
         keep.refuse_spellings(person)
         people, beyond, chosen = keep.people, keep.left_out, np.sort(keep.records)
-        values = values[chosen]
-        places = np.arange(codes.size) if mask is None else np.flatnonzero(mask)
-        mask = np.isin(np.arange(codes.size), places[chosen])
+        places = np.arange(total) if mask is None else np.flatnonzero(mask)
+        values, mask = values[chosen], np.isin(np.arange(total), places[chosen])
     values.flags.writeable = False
     return Column(
         values=values,
@@ -171,103 +170,6 @@ def _clipped(count: int, total: int) -> Warned:
         sentence=f"{share(count, total)} of the numbers are outside the bounds and replaced by the nearer bound.",
         advice="The mean is computed from replaced numbers. Wider bounds reduce this bias and increase the noise.",
     )
-
-
-def _nobodys(reader: TableReader, answers: Answers, table: pl.DataFrame, person: str | None) -> list[str]:
-    if person is None:
-        return []
-    unnamed = table["person"].is_null().to_numpy()
-    if answers.drop:
-        unnamed &= table["code"].to_numpy() != MISSING
-    faults = Faults()
-    faults.note(np.where(unnamed, MISSING, 0))
-    if not faults.counts[MISSING]:
-        return []
-    what, advice = _NAMELESS["person"]
-    return [_sentence(reader, faults, MISSING, f"{what} in column {person!r}", advice, table.height)]
-
-
-def _whose(person: str | None) -> dict[str, tuple[str, Rule]]:
-    return {} if person is None else {"person": (person, ID)}
-
-
-def _read(
-    reader: TableReader, column: str, answers: Answers, person: str | None
-) -> tuple[Refused | None, npt.NDArray[np.bool_], pl.DataFrame]:
-    if answers.quarantine is None:
-        table = reader.whole()
-        return None, np.ones(table.height, dtype=np.bool_), table
-    refused, frames, fit = Refused(column, answers, percent=answers.quarantine), [], []
-    for block in reader.blocks():
-        unnamed = {} if person is None else {"person": block.frame["person"].is_null().to_numpy()}
-        marks = block.frame["code"].to_numpy()
-        fit.append(~refused.take(marks, unnamed, part=block.part, start=block.start))
-        frames.append(block.frame)
-    return refused, np.concatenate(fit), pl.concat(frames)
-
-
-def _too_many(refused: Refused | None, total: int) -> list[str]:
-    if refused is None:
-        return []
-    return [f"{refused.count:,} of {total:,} records do not fit ({share(refused.count, total)}). {refused.limit}"]
-
-
-class WrongRecords(DataError):  # noqa: N818 - what is the case
-    """Raised if records of a file do not fit the specified categories or person column."""
-
-
-def refuse_all(where: str, problems: Sequence[str]) -> None:
-    if not problems:
-        return
-    message = f"{where}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{where}:", *problems])
-    raise WrongRecords(message)
-
-
-def wrong_answers(
-    reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
-) -> list[str]:
-    """Return sentences on the problems of a column's records: how many of `total` records, and the first records."""
-    faults, problems = reader.faults[name], []
-    if faults.counts[UNSEEN]:
-        named = answers.labels and answers.coding.grid is None
-        advice = f"{answers.coding.advice}{more if named else ''}"
-        problems.append(_sentence(reader, faults, UNSEEN, answers.coding.unfit, advice, total))
-    if faults.counts[MISSING] and answers.refuses_missing:
-        advice = f"{answers.missing_advice} {_MISSING}"
-        problems.append(_sentence(reader, faults, MISSING, "are missing", advice, total))
-    if faults.counts[OVERLAP]:
-        most = _overlap(reader.parts, column, answers.coding)
-        advice = f"{most} Change the conditions so that at most one matches."
-        problems.append(_sentence(reader, faults, OVERLAP, "match several categories", advice, total))
-    return problems
-
-
-def _sentence(reader: TableReader, faults: Faults, mark: int, what: str, advice: str, total: int) -> str:
-    count = faults.counts[mark]
-    place = faults.place(mark, name_file=len(reader.parts) > 1)
-    return f"{count:,} of {total:,} records {what} ({share(count, total)}; {place}). {advice}"
-
-
-def share(count: int, total: int) -> str:
-    """Return a share as text in percent.
-
-    >>> share(1, 3), share(1, 2_000_000)
-    ('33.3 %', 'under 0.01 %')
-    """
-    percent = 100 * count / max(total, 1)
-    return f"{percent:.3g} %" if percent >= 0.01 else "under 0.01 %"
-
-
-def _overlap(parts: Sequence[Part], column: str, rule: Coding) -> str:
-    """Return the names of two categories that share the most records; the parts are read again."""
-    pairs = pl.DataFrame(schema={"first": pl.Int32, "last": pl.Int32, "len": pl.UInt32})
-    for part in parts:
-        wanted = rule.first_and_last(rule.reading(column, part.dtypes(column)[0]))
-        for frame in part.batches(*wanted, rows=BATCH):
-            counted = frame.filter(pl.col("first") != pl.col("last")).group_by("first", "last").len()
-            pairs = pl.concat([pairs, counted.cast(pairs.schema)]).group_by("first", "last").agg(pl.col("len").sum())
-    first, last, count = pairs.sort("len", "first", "last", descending=True).row(0)
-    return f"{count:,} records match both {rule.labels[first]!r} and {rule.labels[last]!r}."
 
 
 def _refuse_from_data(word: str, *, allowed: bool) -> None:
@@ -295,16 +197,90 @@ def _coding_from_data(parts: tuple[Part, ...], column: str, tidying: Tidying, *,
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """A batch of records: `values`, codes 0..k-1, shape (n,), and the text of `ids` and `persons`, if requested."""
+    """A batch of records: `values`, codes 0..k-1, shape (n,), and the text of `ids` and `persons`, if requested.
+
+    `mask` marks the records with a value among all records of the batch (None: all of them).
+    """
 
     values: npt.NDArray[np.int64] = field(repr=False)
+    mask: Mask | None = field(default=None, repr=False)
     ids: pl.Series | None = field(default=None, repr=False)
     persons: pl.Series | None = field(default=None, repr=False)
     dropped: int = 0
     refused: int = 0
 
+    @property
+    def marked(self) -> Mask:
+        return np.ones(self.values.size, dtype=np.bool_) if self.mask is None else self.mask
 
-class ColumnBatches:
+
+class _Records:
+    """The records of a column: those with a value, those that are dropped, and those that do not fit."""
+
+    def __init__(
+        self, parts: Sequence[Part], *, column: str, answers: Answers, ids: str | None = None, person: str | None = None
+    ) -> None:
+        self._column, self._answers, self.total = column, answers, 0
+        self._named = {role: name for role, name in (("id", ids), ("person", person)) if name is not None}
+        self.refused: Refused | None = None
+        if answers.quarantine is not None:
+            parts = tuple(part.tolerant() for part in parts)
+            self.refused = Refused(column, answers, percent=answers.quarantine)
+        named = {role: (name, ID) for role, name in self._named.items()}
+        self._reader = TableReader(parts, {"code": (column, coded(answers.coding)), **named})
+
+    def batches(self, *, rows: int | None = None, where: str | None = None) -> Iterator[Batch]:
+        """Yield batches of about `rows` records (None: one for each part); at the end, refuse records that do not fit.
+
+        With `where`, the words for all files in messages, records without a person are numbered over all files.
+        """
+        answers, wrong, self.total = self._answers, False, 0
+        nameless = {role: Faults() for role in self._named}
+        for block in self._reader.blocks(rows=rows):
+            marks = block.frame["code"].to_numpy()
+            least = int(marks.min(initial=0))
+            wrong = wrong or least < (0 if answers.refuses_missing else MISSING)
+            mask = marks != MISSING if answers.drop and least < 0 else None
+            without = {role: block.frame[role].is_null().to_numpy() for role in nameless}
+            for role, faults in nameless.items():
+                unnamed = without[role] if mask is None else without[role] & mask
+                part, start = (block.part, block.start) if where is None else (None, self.total)
+                faults.note(np.where(unnamed, MISSING, 0), part=part, start=start)
+                wrong = wrong or bool(unnamed.any())
+            self.total += marks.size
+            if wrong and self.refused is None:
+                continue
+            refused = 0
+            if self.refused is not None:
+                unfit = self.refused.take(marks, without, part=block.part, start=block.start)
+                mask, refused = ~unfit if mask is None else mask & ~unfit, int(np.count_nonzero(unfit))
+            values = answers.values(marks if mask is None else marks[mask])
+            texts = {role: block.frame[role] for role in nameless}
+            if mask is not None:
+                texts = {role: text.filter(pl.Series(mask)) for role, text in texts.items()}
+            yield Batch(
+                values=values,
+                mask=mask,
+                ids=texts.get("id"),
+                persons=texts.get("person"),
+                dropped=marks.size - values.size - refused,
+                refused=refused,
+            )
+        if wrong if self.refused is None else self.refused.exceeds(self.total):
+            self._refuse(where, nameless)
+
+    def _refuse(self, where: str | None, nameless: Mapping[str, Faults]) -> None:
+        reader, total = self._reader, self.total
+        of = reader.parts[0].name if len(reader.parts) == 1 else f"{len(reader.parts):,} files"
+        problems = wrong_answers(reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
+        for role, faults in nameless.items():
+            problems += nameless_records(reader, role, faults, self._named[role], total=total)
+        if self.refused is not None:
+            problems.append(self.refused.problem(total))
+        refuse_all(where or f"column {self._column!r} of {of}", problems)
+
+
+class ColumnBatches(_Records):
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
     After the first record that does not fit, no more records are yielded; at the end of all files, `WrongRecords` is
@@ -323,19 +299,11 @@ class ColumnBatches:
         base_folder: Path = Path(),
         called: Mapping[str, str] | None = None,
     ) -> None:
-        self._column, self._answers, self._named = column, answers, {"id": ids, "person": person}
-        wanted = {"code": (column, coded(answers.coding))} | ({} if ids is None else {"id": (ids, ID)}) | _whose(person)
         parts = tuple(open_all(sources, base_folder=base_folder, called=called or {}, form=form))
-        self.refused: Refused | None = None
-        if answers.quarantine is not None:
-            parts = tuple(part.tolerant() for part in parts)
-            self.refused = Refused(column, answers, percent=answers.quarantine)
-        self._reader = TableReader(parts, wanted)
+        super().__init__(parts, column=column, answers=answers, ids=ids, person=person)
 
-    @property
-    def grid(self) -> NumberGrid | None:
-        """The grid of numbers on which values are positions; None: values are codes of categories."""
-        return self._answers.coding.grid
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches(rows=BATCH)
 
     def count(self) -> int:
         """Return the approximate number of records, for progress messages."""
@@ -345,43 +313,68 @@ class ColumnBatches:
         for _ in self:
             pass
 
-    def __iter__(self) -> Iterator[Batch]:
-        reader, total, wrong = self._reader, 0, False
-        nameless = {name: Faults() for name, column in self._named.items() if column is not None}
-        for block in reader.blocks(rows=BATCH):
-            total += block.frame.height
-            marks = block.frame["code"].to_numpy()
-            wrong = wrong or bool(np.any(marks < (MISSING if not self._answers.refuses_missing else 0)))
-            mask = None if not self._answers.drop else marks != MISSING
-            without = {name: block.frame[name].is_null().to_numpy() for name in nameless}
-            for name, faults in nameless.items():
-                unnamed = without[name] & (True if mask is None else mask)
-                faults.note(np.where(unnamed, MISSING, 0), part=block.part, start=block.start)
-                wrong = wrong or bool(unnamed.any())
-            if wrong and self.refused is None:
-                continue
-            fit = np.ones(marks.size, dtype=np.bool_)
-            if self.refused is not None:
-                fit = ~self.refused.take(marks, without, part=block.part, start=block.start)
-            values, mask = self._answers.settled(marks[fit])
-            texts = {name: block.frame[name].filter(pl.Series(fit)) for name in nameless}
-            if mask is not None:
-                texts = {name: text.filter(pl.Series(mask)) for name, text in texts.items()}
-            refused = int(np.count_nonzero(~fit))
-            dropped = block.frame.height - values.size - refused
-            persons = texts.get("person")
-            yield Batch(values=values, ids=texts.get("id"), persons=persons, dropped=dropped, refused=refused)
-        if wrong if self.refused is None else self.refused.exceeds(total):
-            self._refuse(nameless, total)
 
-    def _refuse(self, nameless: Mapping[str, Faults], total: int) -> None:
-        parts = self._reader.parts
-        of = parts[0].name if len(parts) == 1 else f"{len(parts):,} files"
-        where, problems = f"column {self._column!r} of {of}", []
-        for name, faults in nameless.items():
-            if faults.counts[MISSING]:
-                what, advice = _NAMELESS[name]
-                fault = f"{what} in column {self._named[name]!r}"
-                problems.append(_sentence(self._reader, faults, MISSING, fault, advice, total))
-        wrong = wrong_answers(self._reader, "code", self._column, self._answers, total=total, more=_UNSEEN_ADVICE)
-        refuse_all(where, [*wrong, *problems, *_too_many(self.refused, total)])
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PrivateTable:
+    """Records of people: `groups` contains codes of categorical columns, and `numbers` other columns, shape (n,)."""
+
+    groups: Mapping[str, npt.NDArray[np.int64]] = field(repr=False)
+    numbers: Mapping[str, npt.NDArray[np.float64]] = field(repr=False)
+    n: int
+    source: str
+    dropped: int = 0
+
+
+def load_table(
+    source: str,
+    *,
+    categories: Mapping[str, Categories],
+    numbers: Sequence[str] = (),
+    missing: Literal["refuse", "drop"] = "refuse",
+    base_folder: Path | None = None,
+    form: CsvForm | None = None,
+) -> PrivateTable:
+    """Return the columns of `source` that are keys of `categories`, as codes, and the columns `numbers`, as floats.
+
+    `source`, `base_folder` and `form` (of CSV files) are as in `load_column`. `missing="drop"` omits every record in
+    which a column is missing.
+
+    >>> table = load_table("statsmodels:fair", categories={"religious": [1, 2, 3, 4]}, numbers=["educ"])
+    >>> table.n, table.groups["religious"][:3].tolist(), table.numbers["educ"][:3].tolist()
+    (6366, [2, 0, 0], [17.0, 14.0, 16.0])
+    """
+    answers = {name: Answers.of(groups, missing) for name, groups in categories.items()}
+    rule = replace(
+        NUMBER,
+        takes=lambda dtype: dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null),
+        must="It must hold numbers.",
+    )
+    wanted = {f"group {name}": (name, coded(meant.coding)) for name, meant in answers.items()}
+    wanted |= {f"number {name}": (name, rule) for name in numbers}
+    reader = TableReader(open_source(source, base_folder=base_folder or Path(), form=form), wanted)
+    table = reader.whole()
+    messages = []
+    for name, meant in answers.items():
+        if problems := wrong_answers(reader, f"group {name}", name, meant, total=table.height):
+            messages.append(all_problems(f"column {name!r} of {source}", problems))
+    if messages:
+        fail("\n".join(messages))
+    marks = {name: wanted[name][1].marks(table[name]) for name in wanted}
+    for name in numbers:
+        faults, where = Faults(), f"column {name!r} of {source}"
+        faults.note(marks[f"number {name}"])
+        these = f": {{count}} of {table.height:,} records ({{numbers}})"
+        if missing == "refuse":
+            faults.refuse(MISSING, where, f'{these} are missing. Set missing = "drop" to exclude them.')
+        faults.refuse(UNSEEN, where, f"{these} hold no finite number.")
+    whole = np.logical_and.reduce([each >= 0 for each in marks.values()])
+    complete = table if whole.all() else table.filter(pl.Series(whole))
+    if not complete.height:
+        fail(f"{source}: no record has all of the columns {', '.join((*answers, *numbers))}.")
+    return PrivateTable(
+        groups={name: complete[f"group {name}"].to_numpy().astype(np.int64) for name in answers},
+        numbers={name: complete[f"number {name}"].to_numpy() for name in numbers},
+        n=complete.height,
+        source=source,
+        dropped=table.height - complete.height,
+    )

@@ -1,14 +1,14 @@
-"""Load published data sets of check-ins, ratings and digits; common functions of these loaders."""
+"""Load public data: numbers, labels and edges about the people of a private column, and published data sets."""
 
 from __future__ import annotations
 
 import gzip
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +18,13 @@ from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.model.traces import Traces
-from hushuffle.tables.categories import MISSING
-from hushuffle.tables.reader import Faults, TableReader, given, nulls
-from hushuffle.tables.sources import Part, open_source
+from hushuffle.tables.categories import MISSING, NUMBER, TEXT, Rule, given, nulls
+from hushuffle.tables.csv_form import CsvForm
+from hushuffle.tables.reader import Faults, Part, TableReader, open_source
 
 
 def find(source: str | Path, names: tuple[str, ...]) -> Path:
-    """Return the file `source`, or the first of `names` that is in the folder `source`.
-
-    Raises:
-        DataError: no such file exists.
-    """
+    """Return the file `source`, or the first of `names` in the folder `source`; without one, raise `DataError`."""
     path = Path(source).expanduser()
     if path.is_file():
         return path
@@ -45,16 +41,10 @@ def table(path: Path) -> Part:
     return open_source(str(path), base_folder=Path())[0]
 
 
-def integers(part: Part, *columns: str) -> pl.DataFrame:
-    """Return `columns` as 64-bit integers; other text is an error."""
-    return whole(part, {column: pl.col(column).cast(pl.Int64, strict=False) for column in columns}, "an integer")
-
-
 def whole(part: Part, wanted: Mapping[str, pl.Expr], what: str) -> pl.DataFrame:
     """Return a table with the results of the expressions `wanted`, each on the column of its name.
 
-    Raises:
-        DataError: the file cannot be read, lacks a column, has no records, or a result is null (not `what`).
+    A file without records, a column that is absent, and a result that is null (not `what`) raise `DataError`.
     """
     frame = TableReader([part], {column: (column, given(expr)) for column, expr in wanted.items()}).whole()
     complete(frame, part.name, what)
@@ -117,15 +107,18 @@ def load_checkins(source: str | Path) -> Traces:
     """
     path = find(source, _CHECKINS)
     if path.suffix == ".parquet":
-        frame = integers(table(path), "user", "poi", "minute")
-        frame = frame.rename({"poi": "venue", "minute": "time"})
-    else:
-        frame = _tabbed(path)
-    venues = frame["venue"].unique().sort()
-    codes = frame["venue"].rank("dense").cast(pl.Int64) - 1
-    labels = tuple(venues.cast(pl.String).to_list())
-    times = frame["time"].to_physical()
-    return Traces.from_table(frame["user"].to_numpy(), codes.to_numpy(), times.to_numpy(), k=len(labels), labels=labels)
+        wanted = {column: pl.col(column).cast(pl.Int64, strict=False) for column in ("user", "poi", "minute")}
+        return _traces(*whole(table(path), wanted, "an integer"))
+    return _traces(*_tabbed(path))
+
+
+def _traces(users: pl.Series, items: pl.Series, times: pl.Series) -> Traces:
+    """Return traces of items, which are coded in order."""
+    codes = items.rank("dense").cast(pl.Int64) - 1
+    labels = tuple(items.unique().sort().cast(pl.String).to_list())
+    return Traces.from_table(
+        users.to_numpy(), codes.to_numpy(), times.to_physical().to_numpy(), k=len(labels), labels=labels
+    )
 
 
 def _tabbed(path: Path) -> pl.DataFrame:
@@ -191,18 +184,9 @@ def load_ratings(source: str | Path, *, least: float = 0.0) -> Traces:
     frame = whole(part, wanted, "a number").filter(pl.col("rating") >= stars)
     if not frame.height:
         fail(f"{part.name}: no rating has at least {stars:g} stars.")
-    movies = frame["movieId"].unique().sort()
-    codes = frame["movieId"].rank("dense").cast(pl.Int64) - 1
-    return Traces.from_table(
-        frame["userId"].to_numpy(),
-        codes.to_numpy(),
-        frame["timestamp"].to_numpy(),
-        k=movies.len(),
-        labels=tuple(movies.cast(pl.String).to_list()),
-    )
+    return _traces(frame["userId"], frame["movieId"], frame["timestamp"])
 
 
-_DAMAGED: Final = "it may be truncated or damaged"
 _TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -233,7 +217,12 @@ def read_idx(path: str | Path) -> npt.NDArray[Any]:
     ...     read_idx(Path(folder, "x.idx")).tolist()
     [7, 9]
     """
-    data = _read(Path(path).expanduser())
+    file, damaged = Path(path).expanduser(), "it may be truncated or damaged"
+    try:
+        data = file.read_bytes()
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError, zlib.error) as error:
+        fail(f"{file} cannot be read: {cause(error, damaged) if isinstance(error, OSError) else damaged}.")
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES or len(data) < 4 + 4 * data[3]:
         fail(f"{path}: not an IDX file (its first four bytes must be 0, 0, type, number of dimensions).")
     start = 4 + 4 * data[3]
@@ -264,11 +253,146 @@ def load_digits(folder: str | Path, *, part: str = "train") -> Digits:
     return Digits(images=images.reshape(len(images), -1), labels=labels)
 
 
-def _read(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except OSError as error:
-        fail(f"{path} cannot be read: {cause(error, _DAMAGED)}.")
-    except (EOFError, zlib.error):
-        fail(f"{path} cannot be read: {_DAMAGED}.")
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_MOST_LABELS: Final = 100
+
+
+class Where(TypedDict, total=False):
+    """`kept`, shape (records,), marks the records that are people, as `Column.kept`; None: all."""
+
+    kept: Mask | None
+    base_folder: Path | None
+    form: CsvForm | None
+
+
+def load_numbers(source: str, columns: Sequence[str], *, n: int, **where: Unpack[Where]) -> Floats:
+    """Return public columns of numbers, shape (n, d), one row for each of the n people.
+
+    `source` is as for `load_column`. A missing or non-finite number of a person is an error.
+
+    >>> load_numbers("statsmodels:fair", ["age", "educ"], n=6366)[0].tolist()
+    [32.0, 17.0]
+    """
+    table = _read(source, columns, NUMBER, "are missing or no finite numbers", n=n, **where)
+    return np.column_stack([column.to_numpy() for column in table.iter_columns()])
+
+
+def load_labels(source: str, column: str, *, n: int, **where: Unpack[Where]) -> npt.NDArray[np.str_]:
+    """Return a public column as text, shape (n,), one entry for each person.
+
+    >>> load_labels("statsmodels:fair", "children", n=6366)[:3].tolist()
+    ['3', '3', '0']
+    """
+    return np.asarray(_read(source, [column], TEXT, n=n, **where).to_series().to_list(), dtype=np.str_)
+
+
+def load_texts(source: str, columns: Sequence[str], *, base_folder: Path | None = None) -> list[list[str]]:
+    """Return all rows of public columns as text; a missing field is an error.
+
+    >>> [column[:2] for column in load_texts("statsmodels:fair", ["children", "religious"])]
+    [['3', '3'], ['3', '1']]
+    """
+    return [column.to_list() for column in _read(source, columns, TEXT, base_folder=base_folder)]
+
+
+def load_codes(source: str, column: str, *, n: int, **where: Unpack[Where]) -> npt.NDArray[np.int64]:
+    """Return a public column as codes, shape (n,): equal text has equal codes. It is fast for very many people.
+
+    >>> load_codes("statsmodels:fair", "children", n=6366)[:3].tolist()
+    [0, 0, 1]
+    """
+    texts = _read(source, [column], TEXT, n=n, **where).to_series()
+    return (texts.cast(pl.Categorical).to_physical().rank("dense").cast(pl.Int64) - 1).to_numpy()
+
+
+def load_attributes(source: str, column: str, *, n: int, **where: Unpack[Where]) -> Floats:
+    """Return an adversary's background knowledge, shape (n, d): numbers, or one column of 0 and 1 per label.
+
+    More than 100 different labels are an error.
+
+    >>> load_attributes("statsmodels:fair", "religious", n=6366).shape
+    (6366, 1)
+    """
+    texts = load_labels(source, column, n=n, **where)
+    numbers = _read(source, [column], NUMBER, "", n=n, **where).to_numpy()
+    if np.isfinite(numbers).all():
+        return numbers
+    labels, codes = np.unique(texts, return_inverse=True)
+    if labels.size > _MOST_LABELS:
+        fail(f"{_quoted([column])} of {source}: more than {_MOST_LABELS} different labels. Give numbers, or fewer.")
+    return np.eye(labels.size)[codes]
+
+
+def load_edges(
+    source: str,
+    *,
+    n: int,
+    names: npt.NDArray[np.str_] | None = None,
+    kept: Mask | None = None,
+    base_folder: Path | None = None,
+) -> npt.NDArray[np.int64]:
+    """Return the edges of a public graph, shape (m, 2), people 0..n-1: the first two columns of a file.
+
+    Edges of records outside `kept` are omitted. `names`, shape (records,), are distinct; None: records are numbered
+    from 0.
+    """
+    records = n if kept is None else kept.size
+    people = np.full(records, -1, dtype=np.int64)
+    people[slice(None) if kept is None else kept] = np.arange(n)
+    labels = np.arange(records).astype(np.str_) if names is None else names
+    order = np.argsort(labels, kind="stable")
+    ranked = labels[order]
+    if bool(np.any(ranked[1:] == ranked[:-1])):
+        fail(f"{source}: two records have the same name, so edges do not identify people.")
+    edges = np.concatenate([_ends(part) for part in open_source(source, base_folder=base_folder or Path())])
+    places = np.minimum(np.searchsorted(ranked, edges), records - 1)
+    unknown = int(np.count_nonzero(ranked[places] != edges))
+    if unknown:
+        advice = "Records are counted from 0." if names is None else "Names are compared as text, exactly."
+        fail(f"{source}: {unknown:,} ends of edges do not occur in the data. {advice}")
+    pairs = people[order[places]]
+    return pairs[(pairs >= 0).all(axis=1)]
+
+
+def _ends(part: Part) -> npt.NDArray[np.str_]:
+    """Return the first two columns of a file as text, shape (m, 2)."""
+    if len(part.schema()) < 2:
+        fail(f"{part.name} must have two columns: the two people of each edge.")
+    # The user did not request these names, and they may be a record: messages give the column's number.
+    table = TableReader([part], {"first": (1, TEXT), "second": (2, TEXT)}).whole()
+    if any(column.null_count() for column in table.iter_columns()):
+        fail(f"{part.name}: a person of an edge is missing.")
+    return np.column_stack([np.asarray(column.to_list(), dtype=np.str_) for column in table.iter_columns()])
+
+
+def _read(
+    source: str,
+    columns: Sequence[str],
+    rule: Rule,
+    what: str = "are missing",
+    *,
+    n: int | None = None,
+    **where: Unpack[Where],
+) -> pl.DataFrame:
+    """Return public columns of the people; refuse those without a value, by their record numbers in the file.
+
+    Words `what` name the fault; if they are empty, no value is refused. `n` is the expected number of people.
+    """
+    wanted = {f"{place}": (column, rule) for place, column in enumerate(columns)}
+    parts = open_source(source, base_folder=where.get("base_folder") or Path(), form=where.get("form"))
+    table, mask = TableReader(parts, wanted).whole(), where.get("kept")
+    if table.height != (table.height if n is None else n if mask is None else mask.size):
+        fail(f"{source} has changed while it was read: {table.height:,} records now.")
+    people = table if mask is None else table.filter(pl.Series(mask))
+    if what:
+        wrong = np.logical_or.reduce([rule.marks(column) < 0 for column in table.iter_columns()])
+        faults, sentence = Faults(), f": {{count}} of {people.height:,} records {what} ({{numbers}})."
+        faults.note(np.where(wrong if mask is None else wrong & mask, MISSING, 0))
+        faults.refuse(MISSING, f"{_quoted(columns)} of {source}", sentence)
+    return people
+
+
+def _quoted(columns: Sequence[str]) -> str:
+    return f"public column{'s' if len(columns) > 1 else ''} {', '.join(repr(column) for column in columns)}"

@@ -1,24 +1,30 @@
-"""Records that are set aside because they do not fit: their line numbers, the reasons, and the allowed share."""
+"""Records that do not fit: what is wrong with them, their line numbers, and the share that may be set aside."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
+from hushuffle.errors import DataError
 from hushuffle.model import Warned
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
-from hushuffle.tables.sources import Part
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers, Coding, Marks, Rule
+from hushuffle.tables.parquet import ROWS
+from hushuffle.tables.reader import Faults, Part, TableReader
 
-_IRREGULAR: Final = "wrong number of fields"
+Mask = npt.NDArray[np.bool_]
+
 _REASONS: Final = {UNSEEN: "in no category", OVERLAP: "in several categories", MISSING: "missing"}
-_NAMELESS: Final = {"id": "no id", "person": "no person"}
-_HEADINGS: Final = ("file", "line", "column", "reason")
+_NAMELESS: Final = {
+    "id": ("no id", "have no id", "Every record needs one."),
+    "person": ("no person", "name no person", "Every record needs a person."),
+}
 
 
 class RefusedLine(NamedTuple):
@@ -30,68 +36,55 @@ class RefusedLine(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Taken:
-    part: Part
-    records: npt.NDArray[np.int64]
-    reason: str
-
-
 class Refused:
     """At most `percent` per cent of all records may be refused; only their numbers and the reasons are stored."""
 
     def __init__(self, column: str, answers: Answers, *, percent: float) -> None:
         self._column, self._answers, self._percent = column, answers, percent
-        self._taken: list[_Taken] = []
+        self._taken: list[tuple[Part, npt.NDArray[np.int64], str]] = []
         self.count = 0
 
-    def take(
-        self, marks: npt.NDArray[np.integer], nameless: Mapping[str, npt.NDArray[np.bool_]], *, part: Part, start: int
-    ) -> npt.NDArray[np.bool_]:
+    def take(self, marks: Marks, nameless: Mapping[str, Mask], *, part: Part, start: int) -> Mask:
         """Set aside unfit records of a part; return which they are. The first record has number `start`, from 0."""
-        reasons = np.zeros(marks.size, dtype=np.int8)
-        texts = [""]
-
-        def because(which: npt.NDArray[np.bool_], reason: str) -> None:
-            texts.append(reason)
-            reasons[which & (reasons == 0)] = len(texts) - 1
-
         numbers = np.array([each.record - 1 - start for each in part.irregular], dtype=np.int64)
         irregular = np.zeros(marks.size, dtype=np.bool_)
         irregular[numbers[(numbers >= 0) & (numbers < marks.size)]] = True
-        because(irregular, _IRREGULAR)
-        for mark, reason in _REASONS.items():
-            if mark != MISSING or self._answers.refuses_missing:
-                because(marks == mark, reason)
+        reasons = {"wrong number of fields": irregular}
+        reasons |= {
+            reason: marks == mark
+            for mark, reason in _REASONS.items()
+            if mark != MISSING or self._answers.refuses_missing
+        }
         dropped = (marks == MISSING) & self._answers.drop
-        for name, unnamed in nameless.items():
-            because(unnamed & ~dropped, _NAMELESS[name])
-        for number, reason in enumerate(texts[1:], start=1):
-            places = np.flatnonzero(reasons == number)
+        reasons |= {_NAMELESS[name][0]: unnamed & ~dropped for name, unnamed in nameless.items()}
+        taken = np.zeros(marks.size, dtype=np.bool_)
+        for reason, which in reasons.items():  # the first reason of a record counts
+            places = np.flatnonzero(which & ~taken)
             if places.size:
-                self._taken.append(_Taken(part=part, records=places + start + 1, reason=reason))
+                self._taken.append((part, places + start + 1, reason))
                 self.count += places.size
-        return reasons > 0
+            taken |= which
+        return taken
 
     def exceeds(self, total: int) -> bool:
         """Return whether more records are set aside than the allowed share of `total`."""
         return 100 * self.count > self._percent * total
 
-    @property
-    def limit(self) -> str:
-        return f'bad_rows = "quarantine" sets aside at most {self._percent:g} % of the records (bad_rows_at_most).'
+    def problem(self, total: int) -> str:
+        """Return a sentence that more records do not fit than are allowed."""
+        limit = f'bad_rows = "quarantine" sets aside at most {self._percent:g} % of the records (bad_rows_at_most).'
+        return f"{self.count:,} of {total:,} records do not fit ({share(self.count, total)}). {limit}"
 
     def lines(self) -> Iterator[RefusedLine]:
         """Yield the refused records; the files are read again to find the lines."""
-        for taken in self._taken:
-            records = taken.records.tolist()
-            numbers = taken.part.lines(records) or records
-            yield from (RefusedLine(taken.part.name, number, self._column, taken.reason) for number in numbers)
+        for part, records, reason in self._taken:
+            numbers = part.lines(records.tolist()) or records.tolist()
+            yield from (RefusedLine(part.name, number, self._column, reason) for number in numbers)
 
     def warning(self, total: int) -> Warned:
-        reasons: dict[str, int] = {}
-        for taken in self._taken:
-            reasons[taken.reason] = reasons.get(taken.reason, 0) + taken.records.size
+        reasons = Counter[str]()
+        for _, records, reason in self._taken:
+            reasons[reason] += records.size
         shown = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(reasons.items()))
         return Warned(
             key="bad-rows",
@@ -108,6 +101,75 @@ def refused_text(lines: Iterable[RefusedLine]) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADINGS)
+    writer.writerow(RefusedLine._fields)
     writer.writerows(sorted(set(lines)))
     return text.getvalue()
+
+
+class WrongRecords(DataError):  # noqa: N818 - what is the case
+    """Raised if records of a file do not fit the specified categories or person column."""
+
+
+def refuse_all(where: str, problems: Sequence[str]) -> None:
+    """Raise one error with all problems, if there are any."""
+    if problems:
+        raise WrongRecords(all_problems(where, problems))
+
+
+def all_problems(where: str, problems: Sequence[str]) -> str:
+    return f"{where}: {problems[0]}" if len(problems) == 1 else "\n  ".join([f"{where}:", *problems])
+
+
+def wrong_answers(
+    reader: TableReader, name: str, column: str, answers: Answers, *, total: int, more: str = ""
+) -> list[str]:
+    """Return sentences on the problems of a column's records: how many of `total` records, and the first records."""
+    faults, problems, coding = reader.faults[name], [], answers.coding
+    if faults.counts[UNSEEN]:
+        advice = f"{coding.advice}{more if answers.labels and coding.grid is None else ''}"
+        problems.append(_sentence(reader, faults, UNSEEN, coding.unfit, advice, total))
+    if faults.counts[MISSING] and answers.refuses_missing:
+        advice = f"{answers.missing_advice} Empty fields, blank lines and NaN count as missing."
+        problems.append(_sentence(reader, faults, MISSING, "are missing", advice, total))
+    if faults.counts[OVERLAP]:
+        advice = f"{_overlap(reader.parts, column, coding)} Change the conditions so that at most one matches."
+        problems.append(_sentence(reader, faults, OVERLAP, "match several categories", advice, total))
+    return problems
+
+
+def nameless_records(reader: TableReader, role: str, faults: Faults, column: str, *, total: int) -> list[str]:
+    """Return a sentence on records without an id or a person (the `role` of the column), if there are any."""
+    if not faults.counts[MISSING]:
+        return []
+    _, what, advice = _NAMELESS[role]
+    return [_sentence(reader, faults, MISSING, f"{what} in column {column!r}", advice, total)]
+
+
+def _sentence(reader: TableReader, faults: Faults, mark: int, what: str, advice: str, total: int) -> str:
+    count = faults.counts[mark]
+    place = faults.place(mark, name_file=len(reader.parts) > 1)
+    return f"{count:,} of {total:,} records {what} ({share(count, total)}; {place}). {advice}"
+
+
+def _overlap(parts: Sequence[Part], column: str, coding: Coding) -> str:
+    """Return the names of two categories that share the most records; the parts are read again."""
+    pairs = pl.DataFrame(schema={"first": pl.Int32, "last": pl.Int32, "len": pl.UInt32})
+
+    def end(place: int) -> tuple[str, Rule]:
+        return column, Rule(read=lambda name, dtype: coding.first_and_last(coding.reading(name, dtype))[place])
+
+    for block in TableReader(parts, {"first": end(0), "last": end(1)}).blocks(rows=ROWS):
+        counted = block.frame.filter(pl.col("first") != pl.col("last")).group_by("first", "last").len()
+        pairs = pl.concat([pairs, counted.cast(pairs.schema)]).group_by("first", "last").agg(pl.col("len").sum())
+    first, last, count = pairs.sort("len", "first", "last", descending=True).row(0)
+    return f"{count:,} records match both {coding.labels[first]!r} and {coding.labels[last]!r}."
+
+
+def share(count: int, total: int) -> str:
+    """Return a share as text in percent.
+
+    >>> share(1, 3), share(1, 2_000_000)
+    ('33.3 %', 'under 0.01 %')
+    """
+    percent = 100 * count / max(total, 1)
+    return f"{percent:.3g} %" if percent >= 0.01 else "under 0.01 %"

@@ -16,8 +16,9 @@ import polars as pl
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import refused
+from hushuffle.tables.categories import given
 from hushuffle.tables.csv_form import CsvForm
-from hushuffle.tables.sources import open_source
+from hushuffle.tables.reader import TableReader, open_source
 
 _FORMAT: Final = "hushuffle bloom filter"
 _VERSION: Final = 1
@@ -129,8 +130,7 @@ def identifier_columns(
         DataError: a file or the column is missing, or a file cannot be read.
     """
     for part in open_source(source, base_folder=base_folder or Path(), form=form):
-        part.dtypes(column)  # complains plainly if there is none
-        yield part.collect(pl.col(column))[column]
+        yield TableReader([part], {column: (column, given(pl.col(column)))}).whole()[column]
 
 
 def _named(path: Path | str) -> Path:

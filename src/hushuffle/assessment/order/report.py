@@ -121,7 +121,7 @@ def _attack(
     if wanted is None:
         return None
     assert people.values is not None
-    from hushuffle.tables.public_columns import load_attributes  # noqa: PLC0415 - Polars is for those who have files
+    from hushuffle.tables.published import load_attributes  # noqa: PLC0415 - Polars is for those who have files
 
     source = Source.of(specification, people, base_folder)
     attributes = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)

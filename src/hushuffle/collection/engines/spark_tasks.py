@@ -23,12 +23,11 @@ from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model.report_layout import Packed, ReportLayout
-from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers
+from hushuffle.tables.categories import ID as ID_RULE
+from hushuffle.tables.categories import MISSING, OVERLAP, UNSEEN, Answers, coded
 from hushuffle.tables.csv_form import CsvForm
 from hushuffle.tables.private import BATCH
-from hushuffle.tables.reader import ID as ID_RULE
-from hushuffle.tables.reader import TableReader, coded
-from hushuffle.tables.sources import csv_in_memory
+from hushuffle.tables.reader import TableReader, csv_in_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa

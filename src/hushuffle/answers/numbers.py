@@ -129,23 +129,23 @@ class Numbers(Answer):
     def estimated(self, counts: Histogram, *, protocol: Protocol, confidence: float, fakes: Fakes) -> Estimated:
         from hushuffle.estimation.numbers import estimate_numbers
 
-        found = estimate_numbers(counts, protocol=protocol, grid=self.grid)
-        moved = self._moved(found, fakes)
-        facts: dict[str, Any] = {**found.facts(confidence), "fake_users": moved}
-        rows = [("Mean", f"{found.mean:.4g}", f"{facts['low']:.4g} to {facts['high']:.4g}")]
+        estimate = estimate_numbers(counts, protocol=protocol, grid=self.grid)
+        moved = self._moved(estimate, fakes)
+        facts: dict[str, Any] = {**estimate.facts(confidence), "fake_users": moved}
+        rows = [("Mean", f"{estimate.mean:.4g}", f"{facts['low']:.4g} to {facts['high']:.4g}")]
         for quantile in facts["quantiles"]:
             at = "Median" if quantile["share"] == 0.5 else f"{100 * quantile['share']:g}% are at most"
             rows.append((at, f"{quantile['value']:.4g}", f"{quantile['low']:.4g} to {quantile['high']:.4g}"))
         meaning = (
-            f"Standard error of the mean: {found.standard_error:.3g}. Each interval has this confidence separately, "
+            f"Standard error of the mean: {estimate.standard_error:.3g}. Each interval has this confidence separately, "
             "for numbers clipped to the bounds. The table shows the shares of the levels after rounding."
         )
         return Estimated(facts=facts, rows=tuple(rows), notes=(moved["in_words"], meaning, *self._widths(facts)))
 
-    def _moved(self, found: NumberEstimate, fakes: Fakes) -> dict[str, Any]:
+    def _moved(self, estimate: NumberEstimate, fakes: Fakes) -> dict[str, Any]:
         """Maximal poisoning gain of Sybil clients for the mean of numbers."""
-        lowered, raised = found.moved(fakes.reports)
-        honest = fakes.reports / found.n * (self.high - self.low)
+        lowered, raised = estimate.moved(fakes.reports)
+        honest = fakes.reports / estimate.n * (self.high - self.low)
         up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
         words = f"If {fakes.words} took part, they could move the mean up by at most {up} or down by at most {down}"
         return {

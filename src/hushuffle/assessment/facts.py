@@ -1,4 +1,4 @@
-"""The facts of a deployment that a comparison shows besides its figures, by the name of the row."""
+"""The facts of a deployment that a comparison shows in addition to its figures, by the name of the row."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def of_columns(name: str, collection: Collection, folder: Path, colluders: int) 
     whole, rows = collection.whole, next(table for table in report.tables if table.key == "columns").rows
     errors, sizes = [row[-1] for row in rows], [int(str(row[2])) for row in rows]
     largest = max((error for error in errors if isinstance(error, float)), default=0.0)
-    known = all(isinstance(error, float) for error in errors)
+    estimable = all(isinstance(error, float) for error in errors)
     bits = sum(one.randomizer.build(k).layout.bits for one, k in zip(collection.columns.values(), sizes, strict=True))
     mechanisms = dict.fromkeys(_mechanism(one) for one in collection.columns.values())
     facts: dict[str, Cell] = {
         **_shared(whole, report, colluders),
         "mechanism": f"{len(rows):,} columns: {', '.join(mechanisms)}",
-        "standard error": Bound.exact(largest, unit="") if known else NO_FIGURE,
+        "standard error": Bound.exact(largest, unit="") if estimable else NO_FIGURE,
         "reports of each person": f"{len(rows) * collection.rounds:,}",
         "bits of each person": f"{bits * collection.rounds:.4g}",
     }

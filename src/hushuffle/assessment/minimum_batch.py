@@ -79,14 +79,14 @@ def of_protocol(protocol: Protocol, *, epsilon: float, delta: float, reports_per
         InvalidInputError: no number of people meets the target.
     """
     target = {"epsilon": epsilon, "delta": delta, "reports_per_person": reports_per_person, "rounds": rounds}
-    found = dp.calibrate(
+    solution = dp.calibrate(
         protocol, parameter="n", epsilon=epsilon, delta=delta, reports_per_person=reports_per_person, rounds=rounds
     )
     return Batch(
         words=f"{protocol.randomizer.describe()}; {protocol.shuffler.describe()}",
-        size=int(found.value),
-        bound=found.bound,
-        beyond=_beyond(found),
+        size=int(solution.value),
+        bound=solution.bound,
+        beyond=_beyond(solution),
         target=target,
         parameters={**_device(protocol), **target, "randomizer": protocol.randomizer.describe(), **_release(protocol)},
         protocol=protocol,
@@ -115,10 +115,10 @@ def of_columns(collection: Collection, folder: Path) -> Batch:
     several = list(protocols.values())
     crowd = number_of_people(several[0].n, lambda n: [replace(protocol, n=n) for protocol in several])
     together = Requirement[list[Protocol]](figure=lambda crowds: all_central(collection, crowds), limit=epsilon)
-    found = solve(crowd, together)
-    if found is None:
+    solution = solve(crowd, together)
+    if solution is None:
         _unreached(epsilon, "Use smaller local epsilons (more noise), or allow a larger one.")
-    assert found.bound is not None
+    assert solution.bound is not None
     columns = {
         name: {**_device(protocol), "randomizer": protocol.randomizer.describe()}
         for name, protocol in protocols.items()
@@ -127,9 +127,9 @@ def of_columns(collection: Collection, folder: Path) -> Batch:
     names = ", ".join(protocols)
     return Batch(
         words=f"{len(columns):,} columns together ({names}); {several[0].shuffler.describe()}",
-        size=int(found.value),
-        bound=found.bound,
-        beyond=_beyond(found),
+        size=int(solution.value),
+        bound=solution.bound,
+        beyond=_beyond(solution),
         target=target,
         parameters={"columns": columns, **target, **_release(several[0])},
     )
@@ -177,9 +177,9 @@ def _asked(epsilon: float | None) -> float:
     return epsilon
 
 
-def _reached(epsilon: float, found: Callable[[], Batch]) -> Batch:
+def _reached(epsilon: float, search: Callable[[], Batch]) -> Batch:
     try:
-        return found()
+        return search()
     except InvalidInputError as error:
         _unreached(epsilon, error.problem.hint)
 
@@ -188,8 +188,8 @@ def _unreached(epsilon: float, hint: str) -> NoReturn:
     unfit("targets.epsilon", "must be a value that some number of people achieves", f"{epsilon:g}", hint)
 
 
-def _beyond(found: Solution) -> tuple[int, Bound] | None:
-    return None if found.beyond_bound is None else (int(found.beyond), found.beyond_bound)
+def _beyond(solution: Solution) -> tuple[int, Bound] | None:
+    return None if solution.beyond_bound is None else (int(solution.beyond), solution.beyond_bound)
 
 
 def _device(protocol: Protocol) -> dict[str, Any]:

@@ -97,11 +97,11 @@ def fewest_people(specification: SumSpecification, start: int, wanted: float) ->
     grid, epsilon = specification.asked.grid, specification.sum.epsilon
     assert grid is not None  # ensured by the validation of the specification
     noise = _Noise(width=grid.high - grid.low, honest=specification.sum.honest)
-    found = solve(
+    solution = solve(
         number_of_people(start, lambda n: max(n, 2)),
         Requirement(excess=lambda n: log_excess(noise.error(epsilon, grid.levels, n), wanted)),
     )
-    return None if found is None else max(int(found.value), 2)
+    return None if solution is None else max(int(solution.value), 2)
 
 
 @dataclass(frozen=True, kw_only=True)

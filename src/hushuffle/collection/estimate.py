@@ -82,7 +82,7 @@ class Tally:
         return self.specification.population.answer
 
     def estimated(self, *, confidence: float, fakes: Fakes) -> Estimated | None:
-        """What the answers' kind estimates besides shares, or why it cannot; None: nothing."""
+        """What the answers' kind estimates in addition to shares, or why it cannot; None: nothing."""
         try:
             return self.answer.estimated(self.counts, protocol=self.protocol, confidence=confidence, fakes=fakes)
         except UnsupportedProtocolError as refusal:

@@ -108,10 +108,10 @@ def answer_problems(population: Mapping[str, Any]) -> Iterator[Problem]:
     for key in (key for key in own if key not in population):
         hint = chosen.hints.get(key, f"For example {chosen.keys.example}.")
         yield Problem(key=f"population.{key}", rule=f'must be given for kind = "{kind}"', value="nothing", hint=hint)
-    made = _made(population)
-    if isinstance(made, InvalidInputError):
-        key = made.problem.key
-        yield replace(made.problem, key=f"population.{key}", value=f"{population[key]}")
+    answer = _made(population)
+    if isinstance(answer, InvalidInputError):
+        key = answer.problem.key
+        yield replace(answer.problem, key=f"population.{key}", value=f"{population[key]}")
     for key in (key for key in _OF_CATEGORIES if population.get(key)):
         rule = f'must be left out for kind = "{kind}"'
         yield Problem(key=f"population.{key}", rule=rule, value=f"{population[key]}", hint="It is about categories.")

@@ -58,10 +58,10 @@ def calibrate_reach(
     private = accurate = None
     tell("looking for the fewest flips", 0.4)
     if wanted.epsilon is not None:
-        found = bloom.estimate_flip_prob(
+        fewest = bloom.estimate_flip_prob(
             filters=own.filters, bits=own.bits, hashes=own.hashes, epsilon=wanted.epsilon, delta=wanted.delta
         )
-        private = _point(replace(own, p=found.p), audiences)
+        private = _point(replace(own, p=fewest.p), audiences)
     tell("looking for the most flips", 0.6)
     if wanted.standard_error is not None:
         accurate = _accurate(own, audiences, wanted.standard_error)
@@ -110,5 +110,5 @@ def _error(design: Design, audiences: Audiences) -> float:
 
 def _accurate(own: Design, audiences: Audiences, limit: float) -> Point | None:
     flips = Parameter(name="p", apply=lambda p: replace(own, p=p), easiest=_LEAST, hardest=_MOST)
-    found = solve(flips, Requirement(excess=lambda design: log_excess(_error(design, audiences), limit)))
-    return None if found is None else _point(replace(own, p=found.value), audiences)
+    solution = solve(flips, Requirement(excess=lambda design: log_excess(_error(design, audiences), limit)))
+    return None if solution is None else _point(replace(own, p=solution.value), audiences)

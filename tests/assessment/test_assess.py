@@ -18,22 +18,10 @@ from hushuffle.specification import load, parse
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture(autouse=True)
-def quick(request: pytest.FixtureRequest) -> None:
-    """Draw few points of a chart, but for one survey."""
-    if "all_points" not in request.fixturenames:
-        request.getfixturevalue("few_points")
-
-
 @pytest.fixture
 def repeatable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw the same trials every time where a survey asks for secure coins."""
     monkeypatch.setattr(trials, "secure", lambda: hs.reproducible(1))
-
-
-@pytest.fixture
-def all_points() -> None:
-    """Draw charts as a reader gets them."""
 
 
 def planned(

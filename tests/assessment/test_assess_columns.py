@@ -58,6 +58,12 @@ def folder(tmp_path: Path) -> Path:
     return written(tmp_path)
 
 
+@pytest.fixture
+def no_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out scenarios, which take most of the time of an assessment: they are compared with figures of `twice`."""
+    monkeypatch.setattr("hushuffle.assessment.columns.scenarios", lambda *_, **__: ())
+
+
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return assess_columns(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
@@ -166,6 +172,7 @@ def test_the_local_total_of_all_columns_is_warned_about(once: Report, twice: Rep
     assert not [warned for warned in once.warnings if warned.key == "large-local-epsilon"]
 
 
+@pytest.mark.usefixtures("no_scenarios")
 def test_targets_are_for_all_columns(folder: Path) -> None:
     targets = "delta = 1e-6, epsilon = 0.01, standard_error = 0.9, guessing = 0.9, local_epsilon = 2.5"
     made = assess_columns(parse_collection(text(targets=targets)), base_folder=folder)
@@ -177,6 +184,7 @@ def test_targets_are_for_all_columns(folder: Path) -> None:
     assert got["guessing"].got == guarantee_vulnerability(2, epsilon=made.findings[0].bound.upper, delta=1e-6)
 
 
+@pytest.mark.usefixtures("no_scenarios")
 def test_what_is_asked_of_all_is_written_down_and_read_again(folder: Path) -> None:
     first = parse_collection(text(targets="delta = 1e-6, epsilon = 3.0", rounds=2))
     again = parse_collection(first.effective())
@@ -286,6 +294,7 @@ def test_columns_that_cannot_be_calibrated(folder: Path) -> None:
         )
 
 
+@pytest.mark.usefixtures("no_scenarios")
 def test_the_first_page_is_about_all_columns(folder: Path) -> None:
     asked_for = f'{text()}\n[statement]\nauthor = "Office"\nshuffler = "Trust"\n'
     collection = parse_collection(asked_for)
@@ -313,6 +322,7 @@ def test_datasets_of_a_column_are_told_in_its_own_categories(once: Report) -> No
     assert 'against "town"' not in output.html(made)
 
 
+@pytest.mark.usefixtures("no_scenarios")
 def test_a_column_of_numbers_says_what_they_are_rounded_to(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age,town\n" + "31,a\n52,b\n" * 20, encoding="utf-8")
     made = assess_columns(

@@ -165,7 +165,7 @@ def test_a_target_that_chance_alone_misses_is_refused() -> None:
 
 def test_guesses_from_several_reports_follow_from_the_central_epsilon_of_all() -> None:
     choice = choose(
-        people="n = 900, k = 2, reports_per_person = 3", targets="epsilon = 2.5, guessing = 0.9, people = 400"
+        people="n = 90, k = 2, reports_per_person = 3", targets="epsilon = 2.5, guessing = 0.9, people = 40"
     )
     assert {target.key: target.word for target in choice.targets} == {
         "epsilon": "pass",
@@ -175,4 +175,4 @@ def test_guesses_from_several_reports_follow_from_the_central_epsilon_of_all() -
     }
     (people,) = [target.got for target in choice.targets if target.key == "people"]
     assert people is not None
-    assert people.upper == 300  # 900 reports are of 300 people at least
+    assert people.upper == 30  # 90 reports are of 30 people at least

@@ -295,10 +295,6 @@ def test_a_file_with_a_mechanism_in_it_and_data_whose_values_do_not_matter(tmp_p
             "targets.delta: must be below 1 divided by the number of people (1,000,000)",
         ),
         (wishes(standard_error=0.1, people=1000), "targets.people: must be at most the number of people (900)"),
-        (
-            {**wishes(standard_error=0.1), "population": {"n": 9, "kind": "number", "low": 0, "high": 1, "levels": 3}},
-            "population",
-        ),
         ({"targets": {"delta": 1e-6}}, "population"),
     ],
 )

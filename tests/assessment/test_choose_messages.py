@@ -51,7 +51,7 @@ def missed(found: Choices) -> dict[str, Miss]:
 @pytest.fixture
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out deployments of one message and no dummies: they have tests of their own, and take longer."""
-    monkeypatch.setattr("hushuffle.assessment.choose.searches", lambda _: ([], []))
+    monkeypatch.setattr("hushuffle.assessment.message_candidates.searches", lambda _: ([], []))
 
 
 ASKED = wishes(standard_error=0.05, epsilon=0.7, guessing=0.6)

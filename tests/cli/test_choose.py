@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.choose import Choices, choose
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.cli.init import _FAILED, _RELEASE, _REVEALED, _SHUFFLER, _delta
@@ -67,8 +69,18 @@ def test_choose_prints_writes_and_never_mixes_two_choices(capsys: pytest.Capture
     assert "holds 1-" in capsys.readouterr().err
 
 
-def test_choose_says_what_would_have_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+def test_choose_says_what_would_have_to_change(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = wished("epsilon = 0.01")
+    answers: list[Choices] = []
+
+    def chosen(*given: Any, **options: Any) -> Choices:
+        """Answer the same question once."""
+        answers.extend([] if answers else [choose(*given, **options)])
+        return answers[0]
+
+    monkeypatch.setattr("hushuffle.assessment.choose.choose", chosen)
     assert main(["choose", asked, "--out", "a"]) == Exit.DONE
     said = capsys.readouterr()
     assert "Nothing meets all targets." in said.out
@@ -94,6 +106,28 @@ def test_choose_takes_limits_of_messages_and_bits(capsys: pytest.CaptureFixture[
         assert f"--most-{option} must be" in capsys.readouterr().err
     assert main(["choose", asked, "--out", "other", "--honest", "0"]) == Exit.USAGE
     assert not Path("other").exists()
+
+
+def test_choose_compares_a_sum_with_noisy_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("sum.toml").write_text(
+        """
+        population = { n = 60, kind = "number", low = 0, high = 10, levels = 3 }
+        sum = { epsilon = 1.0, delta = 1e-4 }
+        targets = { standard_error = 2.0 }
+        """,
+        encoding="utf-8",
+    )
+    assert main(["choose", "sum.toml", "--out", "new"]) == Exit.DONE
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "standard error of the mean at most 2" in shown
+    files = sorted(path.name for path in Path("new").glob("*.toml"))
+    sums = [name for name in files if "sum-by-several-messages" in name]
+    assert 0 < len(sums) < len(files)
+    for name in files:
+        assert main(["compare", f"new/{files[0]}", f"new/{name}"]) == Exit.DONE
+    capsys.readouterr()
+    assert main(["choose", "sum.toml", "--most-messages", "1"]) == Exit.DONE
+    assert "sum by several messages (" not in capsys.readouterr().out.partition("What does not meet")[0]
 
 
 def test_choose_refuses_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,8 +205,8 @@ def test_compare_refuses(capsys: pytest.CaptureFixture[str]) -> None:
         """,
         encoding="utf-8",
     )
-    assert main(["compare", file, "several.toml"]) == Exit.USAGE
-    assert "must be one column in a comparison" in capsys.readouterr().err
+    assert main(["compare", file, "several.toml"]) == Exit.DONE
+    assert "2 columns: randomized-response" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("quick")

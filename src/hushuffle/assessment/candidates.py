@@ -1,38 +1,21 @@
-"""Search, for one mechanism and one shuffler, for the local epsilon that meets the targets of a request."""
+"""The request for a deployment, its candidates, and a search for each, whatever kind of file makes the request."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-import tomli_w
-
-from hushuffle.assessment.calibrate import held, learned, point_at
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.targets import GUESSES, Point, Proposal
-from hushuffle.assessment.trials import error_with, least_accurate
-from hushuffle.errors import InvalidInputError, SpecificationError
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.settings import Setting
-from hushuffle.model import Bound, Target, number
-from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
-from hushuffle.questions.dp.calibration import LARGEST_LOCAL, excess
-from hushuffle.specification import Specification, parse
-from hushuffle.specification.kinds import RANDOMIZERS
+from hushuffle.assessment.targets import Point, Proposal
+from hushuffle.errors import InvalidInputError, NumericalError
+from hushuffle.model import Bound, Population, Table, Target, number
 
-_FINE: Final = 1e-3
-"""Relative resolution of a local epsilon."""
 _DIGITS: Final = 4
-_HAIR: Final = 1e-3
-_SMALL: Final = 1e-3
-"""The smallest local epsilon that is tried if there is no accuracy target."""
 
-_REVEALING: Final = f"No local epsilon of {_SMALL:g} or more meets the privacy targets."
 APART: Final = "This shuffler does not support the reports of this mechanism."
 
 _BEHIND: Final = {
@@ -40,6 +23,7 @@ _BEHIND: Final = {
     "uniform": "a uniform shuffle",
     "secure-aggregation": "secure aggregation",
     "scrambler": "a scrambler",
+    "augmented": "an augmented shuffle",
 }
 
 
@@ -53,7 +37,7 @@ class Candidate(Proposal):
     no other deployment that meets the targets is at least as good in central epsilon, local epsilon, error, messages,
     bits, dummies and shuffler, and better in at least one of these. `also` names other settings that give the same
     mechanism. `all_reports` is the local epsilon (nats) of all reports of one person; None if a person sends a
-    single report.
+    single report. Candidates with equal `protocol` are the same deployment. `search` has this result.
     """
 
     sentence: str
@@ -65,7 +49,8 @@ class Candidate(Proposal):
     shuffled: bool
     targets: tuple[Target, ...]
     specification: str
-    protocol: Protocol = field(repr=False)
+    protocol: Any = field(repr=False)
+    search: Search = field(repr=False, compare=False)
     messages: float = 1.0
     also: tuple[str, ...] = ()
     best: bool = False
@@ -101,37 +86,98 @@ class Miss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """The request for a deployment: a specification's tables without [randomizer] and [shuffler], n people, k values.
+class Wishes(ABC):
+    """The request for a deployment: the tables of its file, n people, k values. Each kind of file has a subclass.
 
     The limits are a person's average number of messages and of bits, and the number of a shuffler's dummies. Only an
-    `honest` share of the people is assumed to send additional messages. `shufflers` are those without dummies to try.
+    `honest` share of the people is assumed to send additional messages. `shufflers` are the tables of those to try, and
+    `written` is the one of the file, whose settings are kept (None: the file has no such shuffler).
     """
 
     tables: Mapping[str, Any]
-    n: int
-    k: int
-    people: int
+    n: int = 1
+    k: int = 2
+    people: int = 1
     file: str = "wishes"
     folder: Path = Path()
     most_messages: float = 1.0
     most_bits: float = math.inf
     most_dummies: int = 0
     honest: float = 1.0
-    shufflers: tuple[str, ...] = ("uniform", "secure-aggregation", "none")
+    shufflers: tuple[Mapping[str, Any], ...] = ({"kind": "uniform"},)
+    written: Mapping[str, Any] | None = None
 
-    def text(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> str:
-        """Return the complete specification with this randomizer and shuffler, as TOML."""
-        return tomli_w.dumps({**self.tables, "randomizer": dict(randomizer), "shuffler": dict(shuffler)})
+    error_name: ClassVar[str] = "standard error"
+    """The name of the error by which candidates are compared."""
+    error_words: ClassVar[str] = "the error is the standard error of a share at the worst true share"
+    """What the error is about, as the end of a sentence."""
+    wanted_words: ClassVar[str] = "standard error of a share"
+    """What the accuracy target limits."""
+    usual_messages: ClassVar[float] = 1.0
+    """The largest number of messages of a person, unless the caller gives one."""
 
-    def specification(self, randomizer: Mapping[str, Any], shuffler: Mapping[str, Any]) -> Specification:
-        """Return the complete specification with this randomizer and shuffler; SpecificationError if it is invalid."""
-        return parse(self.text(randomizer, shuffler), file=self.file, base_folder=self.folder)
+    @abstractmethod
+    def read(self) -> tuple[Wishes, Population]:
+        """Return the request with the number of people and values, and the people. Values in the data are not used."""
+
+    @abstractmethod
+    def searches(self) -> tuple[list[Search], list[Miss]]:
+        """Return a search for each candidate, and a `Miss` for each combination that cannot be a candidate."""
+
+    @property
+    @abstractmethod
+    def targets(self) -> Any:
+        """The section [targets] of the file."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str | None:
+        """The title in the file."""
+
+    @property
+    @abstractmethod
+    def exposure(self) -> Exposure:
+        """The exposure of one person."""
+
+    @property
+    def delta(self) -> float:
+        """The delta of targets.epsilon."""
+        return float(self.targets.delta)
+
+    @property
+    def wanted(self) -> float | None:
+        """The accuracy target; None: there is none."""
+        wanted: float | None = self.targets.standard_error
+        return wanted
+
+    @property
+    def local_limit(self) -> float | None:
+        """The target for the local epsilon of all reports of one person; None: there is none."""
+        limit: float | None = self.targets.local_epsilon
+        return limit
+
+    @property
+    def on_levels(self) -> str:
+        """The number of levels in words, as the end of the name of a mechanism for numbers."""
+        return ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that the report of this kind of request needs."""
+        return ()
+
+    def about(self, population: Population) -> str:
+        """Return in words what people report."""
+        return f"{len(population.labels):,} values"
+
+    def remarks(self, errors: Mapping[str, float]) -> Iterator[str]:
+        """Yield warnings about the errors of deployments, by name."""
+        return useless(errors, self.k)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
-    """Searches for the local epsilon of one mechanism, with all other settings fixed, behind one shuffler."""
+class Search(ABC):
+    """Searches for the parameters of one mechanism behind one shuffler that meet the targets of a request."""
 
     wishes: Wishes
     kind: str
@@ -152,6 +198,8 @@ class Search:
     def behind_of(self, shuffler: Mapping[str, Any]) -> str:
         """Return the name of the shuffler `shuffler`, in words."""
         dummies = shuffler.get("dummies")
+        if isinstance(dummies, Mapping):
+            return f"{_BEHIND[shuffler['kind']]} with a random number of dummies ({dummies['kind']})"
         return _BEHIND[shuffler["kind"]] + (f" with {dummies:,} dummies" if dummies else "")
 
     @property
@@ -159,25 +207,9 @@ class Search:
         """The names of the mechanism and the shuffler, in words."""
         return f"{self.mechanism}, {self.behind}"
 
-    @cached_property
-    def specification(self) -> Specification:
-        """The specification with an arbitrary valid local epsilon."""
-        return self.wishes.specification(self._randomizer(1.0), self.shuffler)
-
-    @cached_property
-    def exposure(self) -> Exposure:
-        """The exposure of one person."""
-        return Exposure.of(self.specification, k=self.wishes.k)
-
-    def _randomizer(self, local: float) -> dict[str, Any]:
-        return {"kind": self.kind, "epsilon": "inf" if math.isinf(local) else local, **self.beside}
-
-    def protocol(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Protocol:
-        """Return the protocol with this local epsilon; settings that depend on epsilon are computed from it."""
-        settings = {**self.beside, "epsilon": local}
-        randomizer = RANDOMIZERS[self.kind].mechanism.from_settings(self.wishes.k, settings)
-        built = self.specification.shuffler.model_copy(update=dict(shuffler or {})).build()
-        return Protocol(randomizer=randomizer, shuffler=built, n=self.wishes.n)
+    @abstractmethod
+    def misfit(self) -> str:
+        """Return why the shuffler or the population does not support the mechanism; "" if both do."""
 
     def run(self) -> Candidate | Miss:
         """Return a deployment that meets the targets and the limits, or a `Miss` that explains why none does."""
@@ -193,44 +225,20 @@ class Search:
             return Miss(search=self, reason=reason, candidate=result, over="bits")
         return result
 
+    @abstractmethod
     def _found(self) -> Candidate | Miss:
         """Return a deployment that meets the targets, whatever its costs, or a `Miss` with the reason."""
-        if self.specification.targets.standard_error is None:
-            most = self._private()
-            return Miss(search=self, reason=_REVEALING) if most is None else self._judged(most)
-        local = self._accurate()
-        if local is None:
-            least = number(error_with(self.protocol, LARGEST_LOCAL), up=False)
-            return Miss(search=self, reason=f"Its standard error is at least {least} for every local epsilon.")
-        limit = self.specification.targets.local_epsilon
-        if limit is not None and (took := self.exposure.local(self.protocol(local)).upper) > limit:
-            reason = f"Accuracy needs a local epsilon of {number(took, up=True)}; targets.local_epsilon is {limit:g}."
-            return Miss(search=self, reason=reason, local=local)
-        return self._judged(local)
 
+    @abstractmethod
     def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:
         """Return the deployment with this local epsilon, even if it does not meet the targets."""
-        written = shuffler or self.shuffler
-        protocol, targets = self.protocol(local, written), self.specification.targets
-        point = point_at(protocol, local, targets.delta, self.exposure)
-        own, behind = protocol.shuffler.own_messages, self.behind_of(written)
-        noise = "no local epsilon" if math.isinf(local) else f"local epsilon {local:g}"
-        return Candidate(
-            sentence=f"{self.mechanism} with {noise}, {behind}",
-            mechanism=self.mechanism,
-            shuffler=behind,
-            point=point,
-            bits=(1 + own) * protocol.randomizer.layout.bits,
-            dummies=0.0 if own else protocol.shuffler.expected_dummies,
-            shuffled=written["kind"] != "none",
-            targets=held(self.specification, protocol, self.exposure, point, self.wishes.people),
-            specification=self.wishes.text(self._randomizer(local), written),
-            protocol=protocol,
-            messages=1 + own,
-            all_reports=None if self.exposure.total == 1 else self.exposure.local(protocol),
-        )
 
-    def _judged(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate | Miss:
+    def repeated(self, candidate: Candidate) -> tuple[Table, ...]:  # noqa: ARG002 - others compare its reports
+        """Return the comparison of fresh and memoized reports of several rounds; () if there is none."""
+        return ()
+
+    def judged(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate | Miss:
+        """Return the deployment with this local epsilon, or a `Miss` if it does not meet the targets."""
         candidate = self.candidate(local, shuffler)
         if candidate.met:
             return candidate
@@ -238,68 +246,14 @@ class Search:
         reason = f"With {candidate.shuffler}: {unmet}" if shuffler else f"With local epsilon {local:g}: {unmet}"
         return Miss(search=self, reason=reason, local=local, candidate=candidate)
 
-    def _accurate(self) -> float | None:
-        """Return the smallest local epsilon that meets the accuracy target, rounded up; None if there is none."""
-        wanted = self.specification.targets.standard_error
-        assert wanted is not None
-        least = least_accurate(self.protocol, wanted)
-        return None if least is None else min(rounded(least, up=True), LARGEST_LOCAL)
 
-    def _private(self) -> float | None:
-        """Return the largest local epsilon that meets the privacy targets; None if none of those tried does."""
-        targets, most = self.specification.targets, self._most_local()
-        # A local epsilon of at most the target for central epsilon meets this target for any number of people.
-        least = _SMALL if targets.epsilon is None else min(targets.epsilon / self.exposure.total, most) * (1 - _HAIR)
-        easiest = min(_SMALL, most)
-        noise = Parameter(
-            name="local epsilon", apply=self.protocol, easiest=easiest, hardest=most, start=least, resolution=_FINE
-        )
-        solution = solve(noise, Requirement(excess=self._short))
-        if solution is None or solution.value == most:
-            return None if solution is None else most
-        return rounded(solution.value * (1 - _HAIR), up=False)
-
-    def _most_local(self) -> float:
-        """Return the largest local epsilon that meets targets.local_epsilon, the limit if the shuffler fails."""
-        limit = self.specification.targets.local_epsilon
-        if limit is None:
-            return LARGEST_LOCAL
-        most = max(rounded(limit / self.exposure.total, up=False), _SMALL)
-        # The local epsilon of the implemented probabilities is rounded up.
-        too_much = self.exposure.local(self.protocol(most)).upper > limit
-        return rounded(most * (1 - _HAIR), up=False) if too_much else most
-
-    def _short(self, protocol: Protocol) -> float:
-        """Return the largest excess of central epsilon and of the figures of one report over their targets."""
-        targets, short = self.specification.targets, -math.inf
-        if targets.epsilon is not None:
-            short = self._excess(protocol, targets.epsilon, targets.delta)
-        if short > 0:
-            return short
-        limits = dict.fromkeys(GUESSES, targets.guessing) | {"re-identification": targets.reidentification}
-        rows = [] if self.exposure.total > 1 else learned(self.specification, protocol)
-        return max([short, *(log_excess(row.figure.upper, limits[row.question] or 0) for row in rows)])
-
-    def _excess(self, protocol: Protocol, epsilon: float, delta: float) -> float:
-        if self.exposure.drawn_again:
-            return self.exposure.epsilon(protocol, delta=delta).upper - epsilon
-        reports, rounds = self.exposure.reports, self.exposure.composed
-        return excess(protocol, epsilon, delta, reports_per_person=reports, rounds=rounds)
-
-
-def searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:
-    """Return a search for each usable pair of mechanism and shuffler without dummies, and a `Miss` for other pairs."""
-    fitting, misfits = [], []
-    for kind, section in RANDOMIZERS.items():
-        table = section.mechanism.table
-        if table is None or table.numbers or "epsilon" not in table.settings:
-            continue
-        for beside in _variants(table.settings, wishes.k):
-            for shuffler in wishes.shufflers:
-                search = Search(wishes=wishes, kind=kind, beside=beside, shuffler={"kind": shuffler})
-                why = _unfit(search)
-                misfits += [Miss(search=search, reason=why)] if why else []
-                fitting += [] if why else [search]
+def fit(proposed: Iterable[Search]) -> tuple[list[Search], list[Miss]]:
+    """Return the searches whose mechanism, shuffler and population go together, and a `Miss` for each other search."""
+    fitting, misfits = list[Search](), list[Miss]()
+    for search in proposed:
+        reason = search.misfit()
+        misfits += [Miss(search=search, reason=reason)] if reason else []
+        fitting += [] if reason else [search]
     return fitting, misfits
 
 
@@ -308,35 +262,35 @@ def with_dummies(search: Search, dummies: int) -> Search:
     return replace(search, shuffler={"kind": "scrambler", "dummies": dummies})
 
 
-def _unfit(search: Search) -> str:
-    """Return why the shuffler or the population does not support the mechanism; "" if some local epsilon works."""
-    try:
-        search.specification  # noqa: B018 - evaluated for its validation
-        search.protocol(LARGEST_LOCAL)
-    except SpecificationError as error:
-        others = [one for one in error.problems if not one.key.startswith("shuffler")]
-        return " ".join(f"{one.key} {one.rule}, got {one.value}." for one in others) or APART
-    except InvalidInputError as error:
-        return apart(error)
-    return ""
-
-
 def apart(error: Exception) -> str:
     """Return the message of an error as a plain sentence."""
     misfit = isinstance(error, InvalidInputError) and error.problem.key == "shuffler"
     return APART if misfit else str(error)
 
 
-def _variants(settings: Mapping[str, Setting], k: int) -> Iterator[dict[str, Any]]:
-    """Yield the settings to try in addition to epsilon: the defaults, every named choice, and promising numbers."""
-    names = [name for name in settings if name != "epsilon"]
-    options: list[tuple[Any, ...]] = [
-        settings[name].choices or (None, *(tried for tried in settings[name].tried if tried < k)) for name in names
-    ]
-    for values in product(*options):
-        yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
-
-
 def rounded(value: float, *, up: bool) -> float:
     """Return `value` with four significant digits, rounded up if `up`, else down."""
     return float(number(value, up=up, digits=_DIGITS).replace(",", ""))
+
+
+def no_error(error: Callable[[], float]) -> float:
+    """Return the result of `error`; infinite if no protocol exists, or its reports do not distinguish all values."""
+    try:
+        return error()
+    except (InvalidInputError, NumericalError):
+        return math.inf
+
+
+def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:
+    """One warning that names all deployments whose standard error exceeds 1/k; none if there are none.
+
+    >>> list(useless({"row 1": 0.01, "row 2": 0.53}, 4))
+    ['The standard error of row 2 is larger than an even share (1/4 = 0.25): most shares cannot be estimated.']
+    """
+    names = [name for name, error in errors.items() if error > 1 / k]
+    if names:
+        shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        yield (
+            f"The standard error of {shown} is larger than an even share (1/{k:,} = {1 / k:.4g}): most shares cannot "
+            "be estimated."
+        )

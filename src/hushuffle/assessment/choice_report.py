@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from hushuffle.assessment.candidates import Candidate, Miss
+from hushuffle.assessment.candidates import Candidate, Miss, useless
 from hushuffle.assessment.choose import Choices
 from hushuffle.model import Cell, Report, Table
 from hushuffle.model.report import software
 
-_COLUMNS = ("deployment", "best", "local epsilon", "central epsilon", "standard error")
-_ORDER: Final = "by central epsilon, Pareto-optimal rows (best) first"
+__all__ = ["choice_report", "specifications", "useless"]
+
+_ORDER: Final = "by {}, Pareto-optimal rows (best) first"
 _LEARNED = {"guessing": "guessing", "reidentification": "naming the sender"}
 
 
@@ -26,11 +27,11 @@ def choice_report(choices: Choices) -> Report:
     """
     population = choices.population
     rounds = f", {choices.rounds:,} rounds with {choices.reports}" if choices.rounds > 1 else ""
-    tables = [_met(choices.rows)] if choices.rows else []
+    tables = [_met(choices)] if choices.rows else []
     return Report(
         title=choices.title,
         key="choice",
-        question=f"{population.n:,} people, {len(population.labels):,} values{rounds}. {choices.asked}",
+        question=f"{population.n:,} people, {choices.wishes.about(population)}{rounds}. {choices.asked}",
         answers=tuple(_answers(choices)),
         tables=(*tables, *choices.repeated, *([_missed(choices.missed)] if choices.missed else [])),
         software=software("polars"),
@@ -58,52 +59,38 @@ def _answers(choices: Choices) -> Iterator[str]:
         else "One deployment meets all targets."
     )
     yield f"First: {rows[0].sentence}."
-    yield f"Order: {_ORDER}."
+    yield f"Order: {_ORDER.format(choices.order)}."
     if choices.rounds > 1:
         yield f"Central epsilon is that of all {choices.rounds:,} rounds together."
-    errors = {f"row {place}": row.point.standard_error for place, row in enumerate(rows, 1)}
-    yield from useless(errors, len(choices.population.labels))
+    yield from choices.wishes.notes
+    yield from choices.wishes.remarks({f"row {place}": row.point.standard_error for place, row in enumerate(rows, 1)})
 
 
-def useless(errors: Mapping[str, float], k: int) -> Iterator[str]:
-    """One warning that names all deployments whose standard error exceeds 1/k; none if there are none.
-
-    >>> list(useless({"row 1": 0.01, "row 2": 0.53}, 4))
-    ['The standard error of row 2 is larger than an even share (1/4 = 0.25): most shares cannot be estimated.']
-    """
-    names = [name for name, error in errors.items() if error > 1 / k]
-    if names:
-        shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        yield (
-            f"The standard error of {shown} is larger than an even share (1/{k:,} = {1 / k:.4g}): most shares cannot "
-            "be estimated."
-        )
-
-
-def _met(rows: tuple[Candidate, ...]) -> Table:
-    learned = [key for key in _LEARNED if any(target.key == key for target in rows[0].targets)]
-    several = ["messages"] if any(row.messages > 1 for row in rows) else []
+def _met(choices: Choices) -> Table:
+    rows = choices.rows
+    learned = [key for key in _LEARNED if any(target.key == key for row in rows for target in row.targets)]
+    sent = ["messages"] if any(row.messages > 1 for row in rows) else []
     return Table(
         key="deployments",
         title="Deployments that meet all targets",
         caption=(
-            f"Order: {_ORDER}. Criteria are central epsilon, local epsilon, error, messages, bits, dummies and "
-            "shuffler. Central epsilon holds for the worst dataset; the error is the standard error of a share at the "
-            "worst true share. Messages and bits are averages for one person. Without a local epsilon, no protection "
-            "remains if the shuffler fails."
+            f"Order: {_ORDER.format(choices.order)}. Criteria are central epsilon, local epsilon, error, messages, "
+            "bits, dummies and shuffler. Central epsilon holds for the worst dataset; "
+            f"{choices.wishes.error_words}. Messages and bits are averages for one person. Without a local epsilon, no "
+            "protection remains if the shuffler fails."
         ),
-        columns=(*_columns(rows), *several, "bits", "dummies", *(_LEARNED[key] for key in learned)),
-        rows=tuple(_row(place, row, learned, several=bool(several)) for place, row in enumerate(rows, start=1)),
+        columns=(*_columns(choices), *sent, "bits", "dummies", *(_LEARNED[key] for key in learned)),
+        rows=tuple(_row(place, row, learned, sent=bool(sent)) for place, row in enumerate(rows, start=1)),
     )
 
 
-def _columns(rows: tuple[Candidate, ...]) -> tuple[str, ...]:
-    if rows[0].all_reports is None:
-        return _COLUMNS
-    return (*_COLUMNS[:2], "local epsilon of one report", "local epsilon of all reports", *_COLUMNS[3:])
+def _columns(choices: Choices) -> tuple[str, ...]:
+    total = any(row.all_reports is not None for row in choices.rows)
+    local = ("local epsilon of one report", "local epsilon of all reports") if total else ("local epsilon",)
+    return ("deployment", "best", *local, "central epsilon", choices.wishes.error_name)
 
 
-def _row(place: int, row: Candidate, learned: list[str], *, several: bool) -> tuple[Cell, ...]:
+def _row(place: int, row: Candidate, learned: list[str], *, sent: bool) -> tuple[Cell, ...]:
     point = row.point
     got = {target.key: target.got for target in row.targets}
     return (
@@ -113,10 +100,10 @@ def _row(place: int, row: Candidate, learned: list[str], *, several: bool) -> tu
         *([] if (total := row.all_reports) is None else ["none" if math.isinf(total.upper) else total]),
         point.central,
         point.standard_error,
-        *([row.messages] if several else []),
+        *([row.messages] if sent else []),
         row.bits,
         row.dummies,
-        *(figure if (figure := got[key]) is not None else "" for key in learned),
+        *(figure if (figure := got.get(key)) is not None else "" for key in learned),
     )
 
 

@@ -6,24 +6,23 @@ import math
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from hushuffle import _checks
 from hushuffle.assessment.advice import Advice, advise
-from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, searches, with_dummies
+from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, apart, with_dummies
+from hushuffle.assessment.column_candidates import CollectionWishes
 from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.memoised import compared_reports
-from hushuffle.assessment.message_candidates import message_searches
+from hushuffle.assessment.message_candidates import AnswerWishes
+from hushuffle.assessment.number_candidates import NumberWishes, SumWishes
 from hushuffle.errors import InvalidInputError, NumericalError, UnsupportedProtocolError
-from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.mechanisms.randomizers import RandomizedResponse, SubsetSelection
 from hushuffle.model import Population, Progress, Table, notebook, number, silent
 from hushuffle.model.solver import Parameter, solve, verdict
-from hushuffle.specification import ReachPopulation, Specification, parse
-from hushuffle.specification._base import unfit
+from hushuffle.specification import parse
+from hushuffle.specification._base import table_in, unfit
 from hushuffle.specification.reading import read_text, text_of
 
 _FACTOR: Final = 4
@@ -31,6 +30,9 @@ _FACTOR: Final = 4
 
 _MOST_DUMMIES: Final = 10**9
 _SUMS: Final = "secure-aggregation"
+_CENTRAL: Final = "central epsilon"
+_KEPT: Final = ("scrambler", "augmented")
+"""The shufflers whose settings in the file are kept as one more candidate."""
 _ASKED: Final = ("standard_error", "epsilon", "local_epsilon", "guessing")
 
 
@@ -38,14 +40,17 @@ _ASKED: Final = ("standard_error", "epsilon", "local_epsilon", "guessing")
 class Choices:
     """The result of `choose`: the deployments that meet the targets, and the reasons why others do not.
 
-    `rows` are the deployments that meet all targets, Pareto-optimal deployments first, then by central epsilon.
-    `missed` are the other candidates with the reasons, those nearest to the targets first. If no deployment meets the
-    targets, each change in `advice` suffices. `rounds` is the number of rounds, and `reports` says whether reports are
-    fresh or memoized. `repeated` compares fresh and memoized reports for the first row (empty for one round).
+    `rows` are the deployments that meet all targets, Pareto-optimal deployments first, then by `order`: by central
+    epsilon or, without an accuracy target, by the error. `missed` are the other candidates with the reasons, those
+    nearest to the targets first. If no deployment meets the targets, each change in `advice` suffices. `rounds` is the
+    number of rounds, and `reports` says whether reports are fresh or memoized. `repeated` compares fresh and memoized
+    reports for the first row (empty for one round). `wishes` is the request.
     """
 
     title: str
     population: Population
+    wishes: Wishes = field(repr=False)
+    order: str
     asked: str
     rows: tuple[Candidate, ...]
     missed: tuple[Miss, ...]
@@ -67,7 +72,7 @@ class Choices:
             )
             for row in self.rows
         ]
-        columns = ("deployment", "Pareto-optimal", "central epsilon", "local epsilon", "standard error")
+        columns = ("deployment", "Pareto-optimal", "central epsilon", "local epsilon", self.wishes.error_name)
         return notebook.table(columns, shown, more=self.asked)
 
 
@@ -75,7 +80,7 @@ def choose(
     wishes: str | os.PathLike[str] | Mapping[str, Any],
     *,
     most_dummies: int = 0,
-    most_messages: float = 1.0,
+    most_messages: float | None = None,
     most_bits: float = math.inf,
     honest: float = 1.0,
     secure_aggregation: bool | None = None,
@@ -84,27 +89,34 @@ def choose(
 ) -> Choices:
     """Return the deployments that meet targets of accuracy, privacy and population size.
 
-    `wishes` is a specification in which [randomizer] and [shuffler] may be left out. If [shuffler] is
-    present, only its `kind` is used (see `secure_aggregation`). With `targets.standard_error`, every mechanism gets the
-    smallest local epsilon that meets this target. With privacy targets only, it gets the largest that they allow.
-    Where true reports are hidden by additional messages, of people (`BlanketMessages`, `FakesPerValue`) or of a
-    scrambler, the fewest messages that meet the privacy targets are chosen. With `targets.local_epsilon`, blanket
-    messages accompany reports with the required noise. Values in the data are not used.
+    `wishes` is a specification in which [randomizer] and [shuffler] may be left out. With `targets.standard_error`,
+    every mechanism gets the smallest local epsilon that meets this target. With privacy targets only, it gets the
+    largest that they allow. Where true reports are hidden by additional messages, of people (`BlanketMessages`,
+    `FakesPerValue`) or of a scrambler, the fewest messages that meet the privacy targets are chosen. With
+    `targets.local_epsilon`, blanket messages accompany reports with the required noise. Of a [shuffler] in the file,
+    dummies and servers' noise are kept as one more candidate. Values in the data are not used.
+
+    For numbers, deployments are compared by the error of the mean, and a sum by several messages is a candidate. The
+    number of levels is chosen, too, unless a target is about single levels. A file with [sum] is compared with noisy
+    reports of the same guarantee. Several columns all use the same mechanism.
 
     Args:
         wishes: the name of a TOML file, or its tables.
         most_dummies: the largest number of dummy reports of a scrambler. For noisy reports, the fewest of 1, 4, 16, ...
             that suffice are chosen; for true reports, the fewest that suffice.
-        most_messages: the largest average number of messages of a person, including the report.
+        most_messages: the largest average number of messages of a person, including the report. The default is 1, or
+            no limit for a file with [sum].
         most_bits: the largest average number of bits that a person sends.
-        honest: the share of clients that send additional messages and do not collude, as in `BlanketMessages`.
+        honest: the share of clients that send additional messages and do not collude, as in `BlanketMessages`. A file
+            with [sum] has its own.
         secure_aggregation: whether to try secure aggregation; by default, yes unless [shuffler] has another kind.
         base_folder: the folder against which relative paths of data are resolved; that of the file by default.
         progress: receives the current step and the share of the work that is done.
 
     Raises:
-        SpecificationError: the file is invalid, has no target of accuracy or privacy, is about numbers or reach, or has
-            a target that no mechanism can meet: more people than the data has, or a delta of 1/n or more.
+        SpecificationError: the file is invalid, has no target of accuracy or privacy, is about reach, has a shuffler
+            with an order, or has a target that no mechanism can meet: more people than the data has, or a delta of 1/n
+            or more.
         DataError, MissingDependencyError: the data cannot be used.
         InvalidInputError: `wishes` is neither a file name nor tables, or a limit is out of range: `most_dummies` must
             be 0 to 10**9, `most_messages` 1 or more, `most_bits` above 0, `honest` in (0, 1].
@@ -122,52 +134,71 @@ def choose(
     'true reports with no local epsilon, blanket messages (0.05229 per person)'
     """
     _checks.integer("most_dummies", most_dummies, low=0, high=_MOST_DUMMIES)
-    if _checks.positive("most_messages", most_messages, allow_infinite=True) < 1:
+    if most_messages is not None and _checks.positive("most_messages", most_messages, allow_infinite=True) < 1:
         _checks.reject("most_messages", "1 or more", most_messages, "The report is a message.")
     _checks.positive("most_bits", most_bits, allow_infinite=True)
     _checks.probability("honest", honest, low_open=True)
     tell = progress or silent
     tables, folder, file = _read(wishes, base_folder)
     tell("counting people", 0.0)
-    request = Wishes(tables=tables, n=1, k=2, people=1, file=file, folder=folder)
-    first = request.specification({"kind": "randomized-response", "epsilon": 1.0}, {"kind": "uniform"})
-    _refuse(first, file)
-    people = first.population.read(folder)
-    request = replace(
-        request,
-        n=people.n,
-        k=people.k,
-        people=people.population.least_people,
+    _refuse(tables, file)
+    shufflers, written = _shufflers(tables, secure_aggregation=secure_aggregation)
+    kind = _kind(tables)
+    request = kind(
+        tables=tables,
+        file=file,
+        folder=folder,
         most_dummies=most_dummies,
-        most_messages=most_messages,
+        most_messages=kind.usual_messages if most_messages is None else most_messages,
         most_bits=most_bits,
         honest=honest,
-        shufflers=_shufflers(tables, secure_aggregation=secure_aggregation),
+        shufflers=shufflers,
+        written=written,
     )
-    _refuse_hopeless(first, request.people, file)
+    _refuse_no_targets(request)
+    request, population = request.read()
+    _refuse_hopeless(request)
     tried, missed = _tried(request, tell)
-    rows, exposure = _ranked(tried), Exposure.of(first, k=people.k)
+    order = _CENTRAL if request.wanted is not None else request.error_name
+    rows, exposure = _ranked(tried, by_error=request.wanted is None), request.exposure
     tell("what would have to change", 0.9)
+    nearest = sorted(missed, key=_lack)
     return Choices(
-        title=first.title or "A choice of deployments",
-        population=people.population,
-        asked=_asked(first),
+        title=request.title or "A choice of deployments",
+        population=population,
+        wishes=request,
+        order=order,
+        asked=_asked(request),
         rows=rows,
-        missed=tuple(sorted(missed, key=_lack)),
-        advice=() if rows else tuple(advise(request, sorted(missed, key=_lack))),
+        missed=tuple(nearest),
+        advice=() if rows else tuple(advise(request, nearest)),
         rounds=exposure.rounds,
         reports=_reports(exposure),
-        repeated=compared_reports(rows[0].protocol, delta=first.targets.delta, exposure=exposure) if rows else (),
+        repeated=rows[0].search.repeated(rows[0]) if rows else (),
     )
 
 
-def _shufflers(tables: Mapping[str, Any], *, secure_aggregation: bool | None) -> tuple[str, ...]:
-    """Return the names of the shufflers without dummies that are tried."""
+def _kind(tables: Mapping[str, Any]) -> type[Wishes]:
+    """Return the kind of request that a file is."""
+    if "columns" in tables:
+        return CollectionWishes
+    if "sum" in tables:
+        return SumWishes
+    return NumberWishes if table_in(tables, "population").get("kind") == "number" else AnswerWishes
+
+
+def _shufflers(
+    tables: Mapping[str, Any], *, secure_aggregation: bool | None
+) -> tuple[tuple[Mapping[str, Any], ...], Mapping[str, Any] | None]:
+    """Return the tables of the shufflers to try, and that of the file if its dummies are kept."""
+    section = table_in(tables, "shuffler")
+    kind, settled = section.get("kind", "uniform" if "sum" in tables else _SUMS), len(section) > 1
     if secure_aggregation is None:
-        section = tables.get("shuffler")
-        kind = section.get("kind", _SUMS) if isinstance(section, Mapping) else _SUMS
         secure_aggregation = kind == _SUMS
-    return ("uniform", *([_SUMS] if secure_aggregation else []), "none")
+    sums = section if settled and kind == _SUMS else {"kind": _SUMS}
+    written = section if settled and kind in _KEPT else None
+    plain = ({"kind": "uniform"}, *([sums] if secure_aggregation else []), {"kind": "none"})
+    return (*plain, *([] if written is None else [written])), written
 
 
 def _reports(exposure: Exposure) -> str:
@@ -196,71 +227,70 @@ def _read(
     return tables, path.parent if base_folder is None else Path(base_folder), str(path)
 
 
-def _refuse(first: Specification, file: str) -> None:
-    """Raise SpecificationError for a request that is not about one column of categories, or has no targets."""
-    targets = first.targets
-    if all(getattr(targets, key) is None for key in _ASKED):
+def _refuse(tables: Mapping[str, Any], file: str) -> None:
+    """Raise SpecificationError for files between whose mechanisms there is nothing to choose."""
+    if table_in(tables, "population").keys() & {"publishers", "audiences"}:
+        hint = "A reach study has one mechanism. Run calibrate for the smallest p that meets targets.epsilon."
+        unfit("population", "must be people with one value each for choose", "a study of reach", hint, where=file)
+    if table_in(tables, "shuffler").get("kind") == "mallows":
+        hint = "The order of release depends on the people of the file, and choose tries no orders. Run assess."
+        unfit("shuffler.kind", "must be a shuffler without an order for choose", '"mallows"', hint, where=file)
+
+
+def _refuse_no_targets(request: Wishes) -> None:
+    """Raise SpecificationError for a request without a target of accuracy or privacy."""
+    if all(getattr(request.targets, key, None) is None for key in _ASKED):
         hint = "For example standard_error = 0.01, or epsilon = 0.5."
-        unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=file)
-    if isinstance(first.population, ReachPopulation) or first.population.grid is not None:
-        hint = "hs.best_levels compares the mechanisms for numbers."
-        unfit("population.kind", "must be categories to compare mechanisms", "numbers", hint, where=file)
+        unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=request.file)
 
 
-def _refuse_hopeless(first: Specification, people: int, file: str) -> None:
+def _refuse_hopeless(request: Wishes) -> None:
     """Raise SpecificationError for targets that every mechanism misses."""
-    if first.targets.delta >= 1 / people:
+    people, targets = request.people, request.targets
+    if request.delta >= 1 / people:
         hint = "Choose a delta well below it."
         rule = f"must be below 1 divided by the number of people ({people:,}), or no mechanism meets it"
-        unfit("targets.delta", rule, f"{first.targets.delta:g}", hint, where=file)
-    if first.targets.people is not None and first.targets.people > people:
+        unfit("targets.delta", rule, f"{request.delta:g}", hint, where=request.file)
+    if targets.people is not None and targets.people > people:
         rule = f"must be at most the number of people ({people:,}), or no mechanism meets it"
-        unfit("targets.people", rule, f"{first.targets.people:,}", where=file)
+        unfit("targets.people", rule, f"{targets.people:,}", where=request.file)
 
 
-def _asked(first: Specification) -> str:
+def _asked(request: Wishes) -> str:
     """Return the targets in one sentence."""
-    targets = first.targets
     wanted = [
-        (targets.standard_error, "standard error of a share at most {:g}"),
-        (targets.epsilon, f"central epsilon at most {{:g}} at delta = {targets.delta:g}"),
-        (targets.local_epsilon, "local epsilon at most {:g}"),
-        (targets.guessing, "probability of guessing an answer at most {:g}"),
-        (targets.reidentification, "probability of identifying a sender at most {:g}"),
-        (targets.people, "at least {:,} people"),
+        ("standard_error", f"{request.wanted_words} at most {{:g}}"),
+        ("epsilon", f"central epsilon at most {{:g}} at delta = {request.delta:g}"),
+        ("local_epsilon", "local epsilon at most {:g}"),
+        ("guessing", "probability of guessing an answer at most {:g}"),
+        ("reidentification", "probability of identifying a sender at most {:g}"),
+        ("people", "at least {:,} people"),
     ]
-    return f"Targets: {'; '.join(words.format(limit) for limit, words in wanted if limit is not None)}."
+    limits = [(getattr(request.targets, key, None), words) for key, words in wanted]
+    return f"Targets: {'; '.join(words.format(limit) for limit, words in limits if limit is not None)}."
 
 
 def _tried(wishes: Wishes, tell: Progress) -> tuple[list[Candidate], list[Miss]]:
     """Return all deployments that meet the targets, and all misses."""
-    (noisy, missed), (several, misfits) = searches(wishes), message_searches(wishes)
-    most_dummies, waiting, missed = wishes.most_dummies, [*noisy, *several], [*missed, *misfits]
+    waiting, missed = wishes.searches()
     rows: list[Candidate] = []
     for place, search in enumerate(waiting):
         tell(search.name, 0.9 * place / len(waiting))
         trial = _run(search)
-        if most_dummies and isinstance(trial, Miss) and search.shuffler["kind"] == "uniform" and _central_alone(trial):
+        more = wishes.most_dummies and isinstance(trial, Miss) and search.shuffler["kind"] == "uniform"
+        if more and isinstance(trial, Miss) and _central_alone(trial):
             missed.append(trial)
-            trial = _scrambled(search, most_dummies)
+            trial = _scrambled(trial.search, wishes.most_dummies)
         if isinstance(trial, Miss):
             missed.append(trial)
             continue
         # A default setting of a mechanism may equal a setting that is also tried by name.
-        same = next((at for at, row in enumerate(rows) if _plain(row) == _plain(trial)), None)
+        same = next((at for at, row in enumerate(rows) if row.protocol == trial.protocol), None)
         if same is None:
             rows.append(trial)
-        else:
+        elif trial.mechanism != rows[same].mechanism:
             rows[same] = replace(rows[same], also=(*rows[same].also, trial.mechanism))
     return rows, missed
-
-
-def _plain(row: Candidate) -> Protocol:
-    """Return the simplest equivalent protocol: subset selection with one value is randomized response."""
-    protocol, randomizer = row.protocol, row.protocol.randomizer
-    if isinstance(randomizer, SubsetSelection) and randomizer.w == 1:
-        return replace(protocol, randomizer=RandomizedResponse(k=randomizer.k, epsilon=randomizer.epsilon))
-    return protocol
 
 
 def _run(search: Search) -> Candidate | Miss:
@@ -284,9 +314,11 @@ def _scrambled(search: Search, most: int) -> Candidate | Miss:
     return result(last if solution is None else solution.value)
 
 
-def _ranked(candidates: list[Candidate]) -> tuple[Candidate, ...]:
+def _ranked(candidates: list[Candidate], *, by_error: bool) -> tuple[Candidate, ...]:
     marked = [replace(one, best=not any(_beats(other, one) for other in candidates)) for one in candidates]
-    return tuple(sorted(marked, key=lambda one: (not one.best, one.costs)))
+    return tuple(
+        sorted(marked, key=lambda one: (not one.best, one.point.standard_error if by_error else 0.0, one.costs))
+    )
 
 
 def _beats(other: Candidate, candidate: Candidate) -> bool:

@@ -180,7 +180,7 @@ class _Sum(Deployment):
         return of_sum(self._file, self.folder)
 
     def audit(self, **options: Any) -> Report:
-        from hushuffle.attacks.sum_audit import audit_sum
+        from hushuffle.attacks.audit_specification import audit_sum
 
         return audit_sum(self._file, base_folder=self.folder, **options)
 

@@ -120,11 +120,15 @@ class Exposure:
         """One round as a protocol or privacy curve for composition; it covers all reports of one person."""
         return protocol if self.reports == 1 else dp.per_person(protocol, reports=self.reports)
 
+    def question(self, protocol: Protocol) -> Question:
+        """The question about all reports of one person together."""
+        if self.memoised:
+            return wave_question(protocol, self.rounds, changes=self.values - 1)
+        return Question.of(protocol, self.reports, rounds=self.rounds)
+
     def guarantee(self, protocol: Protocol, *, delta: float) -> tuple[Bound, str]:
         """Central epsilon (nats) of all reports of one person together, and the argument that proves it."""
-        question = Question.of(protocol, self.reports, rounds=self.rounds)
-        if self.memoised:
-            question = wave_question(protocol, self.rounds, changes=self.values - 1)
+        question = self.question(protocol)
         curve = solve(question)
         return curve.epsilon(delta), f"{curve.proof}. Theorems: {trail(question)}"
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from hushuffle._checks import unsupported
 from hushuffle.assessment.exposure import ONCE, Exposure, factor
+from hushuffle.curves.question import Question
 from hushuffle.errors import NumericalError, UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
@@ -20,7 +21,7 @@ from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, Certificate, Finding, Unanswered, number
 from hushuffle.model.bound import percent
 from hushuffle.questions import pie, qif
-from hushuffle.questions.dp.certificate import certified
+from hushuffle.questions.dp.certificate import of_question
 from hushuffle.questions.qif.guessing import guarantee_vulnerability
 
 RELEASE: Final = "Anyone who sees the release"
@@ -123,7 +124,7 @@ def central(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> F
         bound=bound,
         shown=Bound.exact(math.inf, unit="nats") if telling else None,
         proof=proof,
-        certificate=_certificate(protocol, bound, delta) if exposure.alone else None,
+        certificate=_certificate(exposure.question(protocol), bound, delta),
     )
 
 
@@ -153,10 +154,10 @@ def _telling(protocol: Protocol, delta: float) -> str:
     return f"answer {answer + 1} can send report {report + 1} and answer {never + 1} cannot"
 
 
-def _certificate(protocol: Protocol, bound: Bound, delta: float) -> Certificate | None:
-    """None if certificates do not support the protocol."""
+def _certificate(question: Question, bound: Bound, delta: float) -> Certificate | None:
+    """None if certificates do not support the release."""
     try:
-        return certified(protocol, bound, delta=delta)
+        return of_question(question, bound, delta=delta)
     except UnsupportedProtocolError:
         return None
 

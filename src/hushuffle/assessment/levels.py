@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,7 @@ from hushuffle.mechanisms.randomizers import RoundedResponse
 from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.questions import dp
 
-_LADDER: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+LADDER: Final = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,31 +61,52 @@ def best_levels(*, n: int, epsilon: float, delta: float, low: float = 0.0, high:
     (3, 0.0436, 2.27)
     """
     people = _checks.integer("n", n, low=2)
-    tried: dict[int, tuple[float, Protocol]] = {}
+    protocols: dict[int, Protocol] = {}
 
     def error(levels: int) -> float:
-        if levels not in tried:
-            response = RoundedResponse(levels=levels, epsilon=1.0, low=low, high=high)
-            start = Protocol(randomizer=response, shuffler=UniformShuffle(), n=people)
-            calibrated = dp.calibrate(start, parameter="epsilon", epsilon=epsilon, delta=delta).protocol
-            tried[levels] = mean_error(calibrated, grid=response.grid), calibrated
-        return tried[levels][0]
+        response = RoundedResponse(levels=levels, epsilon=1.0, low=low, high=high)
+        start = Protocol(randomizer=response, shuffler=UniformShuffle(), n=people)
+        calibrated = dp.calibrate(start, parameter="epsilon", epsilon=epsilon, delta=delta).protocol
+        protocols[levels] = calibrated
+        return mean_error(calibrated, grid=response.grid)
 
-    for place, levels in enumerate(_LADDER):
-        if place > 1 and error(levels) > error(_LADDER[place - 1]) > error(_LADDER[place - 2]):
+    errors = tried_levels(error)
+    best = min(errors, key=lambda levels: errors[levels])
+    return BestLevels(protocol=protocols[best], error=errors[best], tried=errors)
+
+
+def tried_levels(error: Callable[[int], float], *, most: int = LADDER[-1]) -> dict[int, float]:
+    """Return the error for each number of levels, up to `most`, that a search for the smallest error tries.
+
+    The search tries widely spaced numbers of levels, then those between the best and its neighbours. The result has the
+    best number if the error first falls and then rises with the number of levels.
+
+    >>> errors = tried_levels(lambda levels: (levels - 11) ** 2)
+    >>> min(errors, key=errors.get), len(errors)
+    (11, 11)
+    """
+    tried: dict[int, float] = {}
+
+    def of(levels: int) -> float:
+        if levels not in tried:
+            tried[levels] = error(levels)
+        return tried[levels]
+
+    ladder = [levels for levels in LADDER if levels <= most]
+    for place, levels in enumerate(ladder):
+        if place > 1 and of(levels) > of(ladder[place - 1]) > of(ladder[place - 2]):
             break
-    best = min(tried, key=lambda levels: tried[levels][0])
+    best = min(tried, key=lambda levels: tried[levels])
     below = max((levels for levels in tried if levels < best), default=best)
     above = min((levels for levels in tried if levels > best), default=best)
     while above - below > 2:
         middle = (below + best) // 2 if best - below > above - best else (best + above) // 2
         if middle in (below, best):
             middle = best + 1 if above - best > 1 else best - 1
-        if error(middle) < error(best):
+        if of(middle) < of(best):
             below, above, best = (best, above, middle) if middle > best else (below, best, middle)
         elif middle > best:
             above = middle
         else:
             below = middle
-    errors = {levels: tried[levels][0] for levels in sorted(tried)}
-    return BestLevels(protocol=tried[best][1], error=tried[best][0], tried=errors)
+    return {levels: tried[levels] for levels in sorted(tried)}

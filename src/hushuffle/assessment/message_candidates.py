@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
-from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, Wishes, rounded
+from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, fit, no_error, rounded
 from hushuffle.assessment.messages import with_messages
-from hushuffle.assessment.trials import error_of
+from hushuffle.assessment.noise_candidates import ColumnSearch, ColumnWishes, searches
 from hushuffle.errors import SpecificationError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import UniformShuffle
@@ -44,7 +44,7 @@ _SPARE: Final = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessageSearch(Search):
+class MessageSearch(ColumnSearch):
     """Searches for a deployment with additional messages and true reports or, if `noisy`, noisy reports.
 
     Noisy reports have the largest local epsilon that targets.local_epsilon allows. For the additional messages, clients
@@ -55,6 +55,13 @@ class MessageSearch(Search):
 
     noisy: bool = False
 
+    def misfit(self) -> str:
+        try:
+            self.specification  # noqa: B018 - evaluated for its validation
+        except SpecificationError as error:
+            return " ".join(problem.hint or APART for problem in error.problems)
+        return ""
+
     @cached_property
     def specification(self) -> Specification:
         """A valid specification of this mechanism, with arbitrary noise and an arbitrary number of messages."""
@@ -62,7 +69,7 @@ class MessageSearch(Search):
 
     @property
     def mechanism(self) -> str:
-        return super().mechanism if self.noisy else "true reports"
+        return super().mechanism if self.noisy else f"true reports{self.wishes.on_levels}"
 
     def behind_of(self, shuffler: Mapping[str, Any]) -> str:
         """Return the kind of additional messages in words, with their number if `shuffler` sets it."""
@@ -110,13 +117,16 @@ class MessageSearch(Search):
             return Miss(search=self, reason=_READABLE)
         if self.noisy and self.wishes.most_messages <= 1:
             return Miss(search=self, reason=_NO_MESSAGES)
-        if self.noisy and self._short(replace(self.protocol(self._local), shuffler=UniformShuffle())) <= 0:
+        if self.noisy and self.short(replace(self.protocol(self._local), shuffler=UniformShuffle())) <= 0:
             return Miss(search=self, reason=f"With local epsilon {self._local:g} no additional messages are needed.")
         hidden = targets.epsilon is not None or (targets.guessing is not None and self.exposure.total == 1)
         table = self._fewest() if hidden else self._most()
         if table is None:
             return Miss(search=self, reason=self._exposed if hidden else _NO_MESSAGES)
-        return self._judged(self._local, table)
+        return self.judged(self._local, table)
+
+    def _error(self, protocol: Protocol) -> float:
+        return no_error(lambda: self.wishes.limited(protocol))
 
     def _fewest(self) -> dict[str, Any] | None:
         """Return [shuffler] with the fewest messages that meet the privacy targets, rounded up; None if none do."""
@@ -125,7 +135,7 @@ class MessageSearch(Search):
         def behind(trials: float, p: float) -> Protocol:
             return self.protocol(local, self._table(int(trials), p))
 
-        private = Requirement(excess=self._short)
+        private = Requirement(excess=self.short)
         number = Parameter(
             name="trials",
             apply=lambda trials: behind(trials, top),
@@ -148,7 +158,7 @@ class MessageSearch(Search):
 
     def _most(self) -> dict[str, Any] | None:
         """Return [shuffler] with the most messages that accuracy and limits allow, rounded down; None if none."""
-        local, wanted, allowed = self._local, self.specification.targets.standard_error, self.wishes
+        local, wanted, allowed = self._local, self.wishes.wanted, self.wishes
         own = self.shuffler["kind"] in _SENT
         beginning = self.protocol(local, self._table(*self._largest))
         limit = min(allowed.most_messages, allowed.most_bits / beginning.randomizer.layout.bits) - 1
@@ -174,7 +184,7 @@ class MessageSearch(Search):
             hardest=most,
             resolution=_FINE,
         )
-        solution = solve(number, verdict(lambda protocol: error_of(protocol) <= wanted))
+        solution = solve(number, verdict(lambda protocol: self._error(protocol) <= wanted))
         # If even the fewest messages miss the accuracy target, the judged candidate shows by how much.
         return table(most if solution is None else solution.value)
 
@@ -213,17 +223,17 @@ class HashedSearch(MessageSearch):
     def hidden(self) -> Candidate | Miss:
         """Return the deployment with this number of buckets and the fewest sufficient blanket messages, or a `Miss`."""
         table = self._fewest()
-        return Miss(search=self, reason=self._exposed) if table is None else self._judged(math.inf, table)
+        return Miss(search=self, reason=self._exposed) if table is None else self.judged(math.inf, table)
 
     def error_with(self, each: float) -> float:
         """Return the standard error if a person sends `each` messages per bucket."""
         messages = each * self.beside["g"]
         trials = max(1, math.ceil(messages))
-        return error_of(self.protocol(math.inf, self._table(trials, messages / trials)))
+        return self._error(self.protocol(math.inf, self._table(trials, messages / trials)))
 
     def _fewest_buckets(self, each: float, most: int) -> int:
         """Return the fewest buckets that meet the accuracy target; `most` if fewer do not."""
-        wanted = self.specification.targets.standard_error
+        wanted = self.wishes.wanted
         if wanted is None or most <= 2:
             return most
 
@@ -232,22 +242,12 @@ class HashedSearch(MessageSearch):
         return most if solution is None else min(math.ceil((solution.value - 0.5) * (1 + _SPARE)), most)
 
 
-def message_searches(wishes: Wishes) -> tuple[list[Search], list[Miss]]:
+def message_searches(wishes: ColumnWishes) -> tuple[list[Search], list[Miss]]:
     """Return a search for each usable kind of additional messages, and a `Miss` for each other kind."""
-    fitting: list[Search] = []
-    misfits: list[Miss] = []
-    for search in _searches(wishes):
-        try:
-            search.specification  # noqa: B018 - evaluated for its validation
-        except SpecificationError as error:
-            reason = " ".join(problem.hint or APART for problem in error.problems)
-            misfits.append(Miss(search=search, reason=reason))
-        else:
-            fitting.append(search)
-    return fitting, misfits
+    return fit(_searches(wishes))
 
 
-def _searches(wishes: Wishes) -> Iterator[MessageSearch]:
+def _searches(wishes: ColumnWishes) -> Iterator[MessageSearch]:
     """Yield searches of true reports with each kind of additional messages; noisy reports if targets.local_epsilon."""
     begun = MessageSearch(wishes=wishes, kind="randomized-response", beside={}, shuffler={})
     for kind in _SENT:
@@ -259,3 +259,28 @@ def _searches(wishes: Wishes) -> Iterator[MessageSearch]:
         yield HashedSearch(wishes=wishes, kind="local-hashing", beside={"g": _FEW}, shuffler=hashed)
     if wishes.most_dummies:
         yield replace(begun, shuffler={"kind": "scrambler", "dummies": wishes.most_dummies})
+    if wishes.written is not None:
+        yield WrittenSearch(wishes=wishes, kind=begun.kind, beside={}, shuffler=wishes.written)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenSearch(MessageSearch):
+    """Judges true reports behind the shuffler of the file, whose settings are kept."""
+
+    def behind_of(self, shuffler: Mapping[str, Any]) -> str:
+        return ColumnSearch.behind_of(self, shuffler)
+
+    def _found(self) -> Candidate | Miss:
+        readable = self.wishes.local_limit is not None
+        return Miss(search=self, reason=_READABLE) if readable else self.judged(math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerWishes(ColumnWishes):
+    """The request for a deployment of one column of categories."""
+
+    def searches(self) -> tuple[list[Search], list[Miss]]:
+        """Return searches for noisy reports, and for additional messages of clients or a shuffler."""
+        noisy, misfits = searches(self)
+        hidden, others = message_searches(self)
+        return [*noisy, *hidden], [*misfits, *others]

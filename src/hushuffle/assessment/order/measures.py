@@ -11,8 +11,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from hushuffle.attacks.inference import ATTACK, choose_voters, success_rates, vulnerable
-from hushuffle.attacks.learnability import learned_shares, local_shares, relative_error, without_noise
+from hushuffle.attacks.inference import (
+    ATTACK,
+    choose_voters,
+    learned_shares,
+    local_shares,
+    relative_error,
+    success_rates,
+    vulnerable,
+    without_noise,
+)
 from hushuffle.errors import MissingDependencyError, NumericalError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import symmetric_law

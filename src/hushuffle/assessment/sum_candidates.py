@@ -1,0 +1,111 @@
+"""A sum by several messages as a candidate for the mean of numbers, calibrated or as written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from hushuffle.assessment.candidates import Candidate, Miss, Search
+from hushuffle.assessment.sum_calibration import calibrate_sum
+from hushuffle.assessment.sums import of_rounds, sum_targets
+from hushuffle.assessment.targets import Point
+from hushuffle.errors import SpecificationError
+from hushuffle.mechanisms.split_and_mix import SplitAndMix
+from hushuffle.model import Bound
+from hushuffle.specification.sums import SumSpecification, parse_sum
+
+if TYPE_CHECKING:
+    from hushuffle.assessment.number_candidates import NumberWishes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumSearch(Search):
+    """Searches for a sum by several messages with the fewest levels that suffice; or judges that of the file."""
+
+    wishes: NumberWishes
+    written: bool = False
+
+    @property
+    def mechanism(self) -> str:
+        return "sum by several messages" + (" as written" if self.written else "")
+
+    @cached_property
+    def specification(self) -> SumSpecification:
+        """The specification of a sum of the same number of people, without data."""
+        tables, n = self.wishes.sum_tables, self.wishes.n
+        counted = {"n": n, **{key: tables["population"][key] for key in ("kind", "low", "high", "levels")}}
+        return parse_sum(tomli_w.dumps({**tables, "population": counted}), file=self.wishes.file)
+
+    def misfit(self) -> str:
+        if self.wishes.no_sum:
+            return self.wishes.no_sum
+        try:
+            parse_sum(tomli_w.dumps(self.wishes.sum_tables), file=self.wishes.file)
+        except SpecificationError as error:
+            return _reasons(error)
+        return ""
+
+    def _found(self) -> Candidate | Miss:
+        try:
+            result = self._sum()
+        except SpecificationError as error:
+            return Miss(search=self, reason=_reasons(error))
+        if isinstance(result, Miss):
+            return result
+        candidate = self._candidate(result)
+        if candidate.met:
+            return candidate
+        return Miss(search=self, reason=" ".join(target.sentence for target in candidate.unmet), candidate=candidate)
+
+    def _sum(self) -> SplitAndMix | Miss:
+        if self.written:
+            return self.specification.build(self.wishes.n)
+        choice = calibrate_sum(self.specification)
+        point = choice.private if self.wishes.wanted is None else choice.accurate
+        if point is None:
+            return Miss(search=self, reason=f"No sum has a standard error of {self.wishes.wanted:g} or less.")
+        protocol: SplitAndMix = point.protocol
+        return protocol
+
+    def candidate(self, local: float, shuffler: Mapping[str, Any] | None = None) -> Candidate:  # noqa: ARG002
+        """Return the sum as calibrated or as written; it has no local epsilon."""
+        result = self._sum()
+        assert isinstance(result, SplitAndMix)
+        return self._candidate(result)
+
+    def _candidate(self, protocol: SplitAndMix) -> Candidate:
+        assert protocol.levels is not None
+        altered = self.specification.altered(epsilon=protocol.epsilon, delta=protocol.delta, levels=protocol.levels)
+        tables = self.wishes.sum_tables
+        population = {**tables["population"], "levels": protocol.levels}
+        table = {**tables["sum"], "epsilon": protocol.epsilon, "delta": protocol.delta}
+        words = f"{self.mechanism} ({protocol.levels:,} levels)"
+        return Candidate(
+            sentence=f"{words} with central epsilon {protocol.epsilon:g} and no local epsilon, {self.behind}",
+            mechanism=words,
+            shuffler=self.behind,
+            point=Point(
+                settings={"local_epsilon": math.inf},
+                central=of_rounds(altered, protocol, delta=self.wishes.delta),
+                standard_error=protocol.standard_error() / protocol.n,
+                protocol=protocol,
+            ),
+            bits=float(protocol.bits_per_person),
+            dummies=0.0,
+            shuffled=True,
+            targets=tuple(sum_targets(altered, protocol)),
+            specification=tomli_w.dumps({**tables, "population": population, "sum": table}),
+            protocol=protocol,
+            search=self,
+            messages=float(protocol.messages),
+            all_reports=None if self.wishes.exposure.total == 1 else Bound.exact(math.inf, unit="nats"),
+        )
+
+
+def _reasons(error: SpecificationError) -> str:
+    return " ".join(f"{problem.key} {problem.rule}, got {problem.value}." for problem in error.problems)

@@ -262,7 +262,7 @@ def test_init_says_what_would_do_where_no_design_meets_the_targets(
     typed("no, yes\n1000\n8\n5\n1\n3\nc\nb\n\n\n")
     assert main(["init"]) == Exit.MISSED
     said = " ".join(capsys.readouterr().out.split())
-    people = re.search(r"- With ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said)
+    people = re.search(r"- This works with ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said)
     assert people
     assert (
         "- This works without a limit on local epsilon, if the shuffler is trusted: randomized response, reports"
@@ -308,7 +308,7 @@ def test_init_that_ends_early_or_finds_nothing_leaves_nothing(
     assert "question 2: Give a whole number" in capsys.readouterr().err, "of a pipe no answer moves to another question"
     typed("\n100\n\n\n0.1\na\na\n\n\n")
     assert main(["init"]) == Exit.MISSED
-    assert "- With " in capsys.readouterr().out
+    assert "- This works with " in capsys.readouterr().out
     typed("\n" * 9)
 
     def interrupted(*_: object, **__: object) -> None:

@@ -23,8 +23,8 @@ from hushuffle.model.report import software
 from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
-from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, with_local_epsilon
+from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.report.formatting import attained
 from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
 from hushuffle.specification._base import unfit

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tomli_w
 
@@ -19,15 +19,13 @@ from hushuffle.mechanisms.split_and_mix import SplitAndMix
 from hushuffle.model import Bound
 from hushuffle.specification.sums import SumSpecification, parse_sum
 
-if TYPE_CHECKING:
-    from hushuffle.assessment.number_candidates import NumberWishes
-
 
 @dataclass(frozen=True, kw_only=True)
 class SumSearch(Search):
     """Searches for a sum by several messages with the fewest levels that suffice; or judges that of the file."""
 
-    wishes: NumberWishes
+    wishes: Any
+    """The `NumberWishes` that list this search."""
     written: bool = False
 
     @property
@@ -43,7 +41,7 @@ class SumSearch(Search):
 
     def misfit(self) -> str:
         if self.wishes.no_sum:
-            return self.wishes.no_sum
+            return str(self.wishes.no_sum)
         try:
             parse_sum(tomli_w.dumps(self.wishes.sum_tables), file=self.wishes.file)
         except SpecificationError as error:

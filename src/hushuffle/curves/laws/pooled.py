@@ -193,7 +193,8 @@ class Pooled:
             total = np.einsum("bvg,pg->pbv", spots.counts, logs).max(axis=2)
             variance = np.einsum("bvg,pg->pbv", spots.counts, spreads).min(axis=(1, 2))[:, None]
             width = 2 * reach.max(axis=1, keepdims=True)
-            kernel = log_damped(tilt, variance / tilt**2, width / tilt, blur=0.2)
+            with np.errstate(over="ignore"):  # an infinite bound
+                kernel = log_damped(tilt, variance / tilt**2, width / tilt, blur=0.2)
             bounds.append(total + (kernel + rounding)[:, None])
         return np.concatenate(bounds)
 

@@ -18,8 +18,9 @@ help: ## show this list
 demo: .venv/.examples ## assess a real survey and print where the report is
 	$(BIN)/hushuffle assess examples/affairs.toml --out hushuffle-out/affairs --overwrite
 
-test: .venv/.test ## run the tests
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark" --durations=20
+test: .venv/.test ## run the tests (ROOM=curves: only those of tests/curves)
+	@test -d "tests/$(ROOM)" || { echo "make: tests/$(ROOM) is not a folder. Set ROOM to a folder in tests/, for example ROOM=curves, or leave it out." >&2; exit 2; }
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not spark" --durations=20 $(if $(ROOM),"tests/$(ROOM)")
 
 test-slow: .venv/.test ## run the tests that take long
 	$(BIN)/python -m pytest -m "slow and not spark"

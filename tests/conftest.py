@@ -6,15 +6,22 @@ import gc
 import itertools
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+TESTS = Path(__file__).parent
+
 # Tests run side by side, one for each core: a second thread in each would only wait for the first, and busily. NumPy
 # asks when it is loaded, which is later.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Without stored bytecode, every worker and every program that a test starts compiles all modules anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("hushuffle", derandomize=True, deadline=None, database=None)
 settings.load_profile("hushuffle")
@@ -50,6 +57,23 @@ def memory_of_keys(memories: Iterator[Path], monkeypatch: pytest.MonkeyPatch) ->
     folder = next(memories)
     folder.mkdir()
     monkeypatch.setenv("HUSHUFFLE_STATE", str(folder))
+
+
+ROOMS_WITH_FEW_POINTS = {"assessment", "attacks_on_us", "cli", "collection", "specification"}
+"""Folders whose tests assess many deployments and seldom look at charts, whose points take most of an assessment."""
+
+
+@pytest.fixture(autouse=True)
+def points_of_charts(request: pytest.FixtureRequest) -> None:
+    """Draw charts through few points in these folders, but for tests that use `all_points`."""
+    rooms = {folder.name for folder in request.path.parents if folder.parent == TESTS}
+    if rooms & ROOMS_WITH_FEW_POINTS and "all_points" not in request.fixturenames:
+        request.getfixturevalue("few_points")
+
+
+@pytest.fixture
+def all_points() -> None:
+    """Draw charts through all points."""
 
 
 @pytest.fixture

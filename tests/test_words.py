@@ -60,16 +60,21 @@ def prose(page: Path) -> str:
     return re.sub(r"`[^`\n]*`|<code>.*?</code>|\]\([^)]*\)|\$[^$\n]+\$", " ", text)
 
 
-def pages() -> Iterator[tuple[str, int, str]]:
-    """Yield every line of the documentation: file, number, text."""
+def pages(room: str) -> Iterator[tuple[str, int, str]]:
+    """Yield every line of the documentation in a folder ("." is the root), or of a page: file, number, text."""
+
+    def inside(name: str) -> bool:
+        return room in (name, name.partition("/")[0] if "/" in name else ".")
+
     for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/*.md")]):
         name = page.relative_to(ROOT).as_posix()
-        if name not in GENERATED and "node_modules" not in name:
+        if inside(name) and name not in GENERATED and "node_modules" not in name:
             yield from ((name, number, line) for number, line in enumerate(prose(page).splitlines(), 1))
     for template in sorted(SOURCE.rglob("*.html")):
         name = template.relative_to(ROOT).as_posix()
-        lines = template.read_text(encoding="utf-8").splitlines()
-        yield from ((name, number, line) for number, line in enumerate(lines, 1))
+        if inside(name):
+            lines = template.read_text(encoding="utf-8").splitlines()
+            yield from ((name, number, line) for number, line in enumerate(lines, 1))
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, bool]]:
@@ -100,9 +105,14 @@ def without_doctests(text: str) -> str:
     return re.sub(r"^\s*(?:>>>|\.\.\.).*$", "", text, flags=re.MULTILINE)
 
 
-def sentences() -> Iterator[tuple[str, int, str]]:
-    """Yield the texts of the source: messages, help, reports, and docstrings of what is public."""
-    for file in sorted(SOURCE.rglob("*.py")):
+def files(room: str) -> list[Path]:
+    """Return the source files of a package, or a single file of that name."""
+    return sorted(file for file in SOURCE.rglob("*.py") if file.relative_to(SOURCE).parts[0] == room)
+
+
+def sentences(room: str) -> Iterator[tuple[str, int, str]]:
+    """Yield the texts of a package: messages, help, reports, and docstrings of what is public."""
+    for file in files(room):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         described = {id(node): shown for node, shown in docstrings(tree)}
         name = file.relative_to(ROOT).as_posix()
@@ -145,8 +155,7 @@ def long_lived(tree: ast.Module) -> Iterator[ast.Name | ast.arg]:
 
 @pytest.mark.parametrize("room", ["README.md", "docs", "clients", "src", "."])
 def test_pages_use_the_words_of_the_field(room: str) -> None:
-    texts = (line for line in pages() if (line[0].split("/")[0] if "/" in line[0] else ".") == room or line[0] == room)
-    wrong = misplaced(texts)
+    wrong = misplaced(pages(room))
     assert not wrong, "\n".join(wrong)
 
 
@@ -156,18 +165,17 @@ def rooms() -> list[str]:
 
 @pytest.mark.parametrize("room", rooms())
 def test_texts_of_the_program_use_the_words_of_the_field(room: str) -> None:
-    wrong = misplaced(text for text in sentences() if Path(text[0]).parts[2] == room)
+    wrong = misplaced(sentences(room))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("room", rooms())
 def test_private_names_say_what_they_hold(room: str) -> None:
     wrong = []
-    for file in sorted(SOURCE.rglob("*.py")):
-        if file.relative_to(SOURCE).parts[0] == room:
-            for node in long_lived(ast.parse(file.read_text(encoding="utf-8"))):
-                name = node.id if isinstance(node, ast.Name) else node.arg
-                wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {name}")
+    for file in files(room):
+        for node in long_lived(ast.parse(file.read_text(encoding="utf-8"))):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {name}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -23,7 +23,7 @@ from hushuffle.assessment.reach.privacy import Design
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Bound, Report
-from hushuffle.papers.buffling.bloom import every_pair
+from hushuffle.papers.buffling.simulation import every_pair
 from hushuffle.questions import bloom, dp
 from hushuffle.specification import ReachPopulation, load, parse
 from hushuffle.specification.specification import Run

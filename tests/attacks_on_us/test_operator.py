@@ -23,8 +23,7 @@ from hushuffle.errors import DataError
 from hushuffle.network.phones import service as service_module
 from hushuffle.network.phones.batches import Came, held_back
 from hushuffle.network.phones.client import PhoneError, TryAgainError, post
-from hushuffle.network.phones.links import certificate_in
-from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.meter import Meter, certificate_in
 from hushuffle.network.phones.relay import Relay
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.serve import about_certificate

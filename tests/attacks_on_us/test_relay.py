@@ -13,8 +13,8 @@ import pytest
 from hushuffle.errors import DataError
 from hushuffle.network.phones.client import PhoneError, Task, onion_of, parts_of, request_of
 from hushuffle.network.phones.formats import encapsulate
-from hushuffle.network.phones.keys import ServiceKeys
 from hushuffle.network.phones.oblivious_http import GatewayKey
+from hushuffle.network.phones.settings import ServiceKeys
 from hushuffle.network.phones.tokens import IssuerKey
 from network.phones.phone_cases import plan_text
 from network.phones.phone_stage import PhoneStage

@@ -215,7 +215,7 @@ def test_other_files_are_one_clear_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("version", 3, "version 3"),
+        ("version", 4, "version 4"),
         ("version", None, "version None"),
         ("n", 10**15, "reports"),
         ("rows", [[1 / 100] * 100] * 100, "entries"),
@@ -272,7 +272,6 @@ def test_no_certificate_is_written_for_what_is_not_understood() -> None:
     wide = hs.DummyLaw.of(dict.fromkeys(range(2**15), Fraction(1, 2**15)))
     for randomizer, shuffler in (
         (encoding, hs.UniformShuffle()),
-        (hs.UnaryEncoding(k=3, epsilon=1.0, encoding="optimized"), hs.SecureAggregation()),
         (hs.RandomizedResponse(k=2, epsilon=1.0), hs.Scrambler(dummies=wide)),
         (hs.TargetSampling(targets=5, sigma=0.3), hs.Scrambler(dummies=19, cap=20)),
         (hs.RandomizedResponse(k=2, epsilon=math.inf), hs.UniformShuffle()),

@@ -40,7 +40,7 @@ class Threshold(Answer):
 
     keys: ClassVar[Keys | None] = Keys(
         kind="threshold",
-        about='"threshold": answers are numbers, and only whether one is larger than `above` is collected.',
+        about='"threshold": answers are numbers; a device sends only whether its number is larger than `above`.',
         settings={
             "above": Setting(
                 type="number",
@@ -88,7 +88,7 @@ class Threshold(Answer):
             if error is None
             else f" Standard error of the share above {self._shown}: at most {number(error, up=True)}."
         )
-        return f"Only whether a number is larger than {self._shown} is randomized and sent.{of_share}"
+        return f"A device randomizes and sends only whether its number is larger than {self._shown}.{of_share}"
 
     def tables(self, error: float) -> tuple[Table, ...]:
         return (
@@ -110,7 +110,7 @@ class Threshold(Answer):
     def facts(self, error: float | None, n: int) -> Mapping[str, Cell]:
         rows: dict[str, Cell] = {"threshold": f"above {self._shown}"}
         if error is not None:
-            errors = {"share above the threshold": error, "number of people above the threshold": error * n}
+            errors = {"share above the threshold": error, "number above the threshold": error * n}
             rows |= {
                 f"standard error of the {name}": Bound(lower=0.0, upper=value, kind="upper", unit="")
                 for name, value in errors.items()
@@ -139,9 +139,6 @@ class Threshold(Answer):
             "standard_error": error,
             "low": low,
             "high": high,
-            "people": share * protocol.n,
-            "people_low": low * protocol.n,
-            "people_high": high * protocol.n,
             "fake_users": moved,
         }
         name = f"Share above {self._shown}"
@@ -159,7 +156,7 @@ class Threshold(Answer):
 
         gain = poisoning_gain(protocol, fakes=fakes.reports)
         raised, lowered, honest = (float(end.upper) for end in (gain.raised, gain.lowered, gain.honest))
-        up, down, following = (number(end, up=True, digits=3) for end in (raised, lowered, honest))
+        up, down, following = (number(end, up=True) for end in (raised, lowered, honest))
         return {
             "raised": raised,
             "lowered": lowered,

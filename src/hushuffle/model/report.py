@@ -262,13 +262,15 @@ class Certificate:
     report with its sender. `values` is the number of values. Randomized response reports the true value with
     probability `truth`, a fraction, and every other value with equal probability; a dummy is uniform. For other
     randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy` the probabilities of a
-    dummy. `randomizers` describes further randomizers in the same way. The lower bound is attained at `others`, the
-    number of other people by value, and `target`, the target's two values. A certificate contains worst cases and no
-    collected data.
+    dummy. Sums of one-hot reports have `bits`: the probabilities, as fractions, that the bit of the true value, or of
+    another value, is 1; then `dummies` is the number of secret random bits in each sum. `randomizers` describes further randomizers in the same way. The lower bound is attained at `others`, the
+    number of other people by value, and `target`, the target's two values. `further` describes further releases of the
+    same people in the same way: then the claim is about all of them together, and the version is 3. A certificate
+    contains worst cases and no collected data.
     """
 
-    version: Literal[2] = 2
-    release: Literal["shuffled", "senders"]
+    version: Literal[2, 3] = 2
+    release: Literal["shuffled", "senders", "sums"]
     n: int
     dummies: int
     delta: float
@@ -282,6 +284,8 @@ class Certificate:
     target: tuple[int, int]
     randomizers: tuple[Mapping[str, Any], ...]
     steps: tuple[Mapping[str, Any], ...]
+    bits: tuple[str, str] | None = None
+    further: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> str:
         """Return the certificate as a JSON object for `hushuffle verify`; infinity is the text "infinity"."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from .ends import Law
+from .ends import Law, log
 
+RELEASES = ("shuffled", "senders", "sums")
 VIEWS = ("multiset", "senders", "sums", "noisy order", "capped multiset")
 
 _UNITS = 2**64
@@ -24,7 +24,6 @@ _ENTRIES = 1 << 16
 _LONGEST = 64 * 2**20
 _DIGITS = 400
 _ROUNDING = Fraction(1, 10**9)
-_COMPARED = 5 * 10**7
 
 
 class MalformedError(ValueError):
@@ -40,12 +39,27 @@ class Randomizer:
     """Report distributions. Randomized response has `k` values and `truth`, and `rows` is None.
 
     For other randomizers, `rows` contains the report distribution of each value, and `dummy` that of dummies, if any.
+    One-hot reports have a bit for each value: `bits` are the probabilities that the true value's bit, or another one,
+    is 1.
     """
 
     k: int
     truth: Fraction | None
     rows: tuple[Law, ...] | None
     dummy: Law | None
+    bits: tuple[Fraction, Fraction] | None = None
+
+    @property
+    def pure(self) -> Any:
+        """The local epsilon as a ball; None if it is infinite."""
+        if self.bits is not None:
+            p, q = self.bits
+            return log(p * (1 - q) / (q * (1 - p))) if q and p < 1 else None
+        if self.rows is None:
+            assert self.truth is not None
+            return None if self.truth == 1 else log(self.truth * (self.k - 1) / (1 - self.truth))
+        columns = [(min(column), max(column)) for column in zip(*self.rows, strict=True) if any(column)]
+        return None if any(not low for low, _ in columns) else log(max(high / low for low, high in columns))
 
     @classmethod
     def of(cls, given: Any) -> Randomizer:
@@ -54,6 +68,8 @@ class Randomizer:
         if k > MOST_REPORTS:
             message = f"more than {MOST_REPORTS:,} values"
             raise NotCheckedError(message)
+        if given.get("bits") is not None:
+            return cls(k, None, None, None, _bits(given))
         truth, rows = _law(given, k)
         if rows is None or given.get("dummy") is None:
             return cls(k, truth, rows, None)
@@ -66,13 +82,15 @@ class Randomizer:
 class Messages:
     """Messages that depend on no value: the successes of `trials` trials, or a number with the probability in `table`.
 
-    `own`: people send them, each person with the same number of trials; otherwise the shuffler adds them.
+    `own`: people send them, each person with the same number of trials; otherwise the shuffler adds them. `each`: each
+    sum of one-hot reports contains `trials` fair random bits.
     """
 
     trials: int
     p: Fraction
     own: bool = False
     table: tuple[tuple[int, Fraction], ...] = ()
+    each: bool = False
 
     @classmethod
     def of(cls, given: Any) -> Messages | None:
@@ -84,13 +102,18 @@ class Messages:
         listed = sorted(parts.items()) == table and all(parts.values()) and sum(parts.values()) == _UNITS
         if table and (own or trials or p != 1 or not listed):
             _refuse("table", "ascending numbers of the shuffler's messages, with parts of 2**64 in all, without trials")
+        each = bool(given.get("each"))
+        if each and (own or table or p != Fraction(1, 2)):
+            _refuse("each", "fair random bits")
         if p > 1 or max([trials, *dict(table)]) > MOST_REPORTS:
             _refuse("trials, p", f"at most {MOST_REPORTS:,} trials, with a probability")
-        return cls(trials, p, own, tuple((number, Fraction(part, _UNITS)) for number, part in table))
+        return cls(trials, p, own, tuple((number, Fraction(part, _UNITS)) for number, part in table), each)
 
     @property
     def number(self) -> int | None:
-        """The number of messages; None if it is random."""
+        """The number of messages, or of random bits in a sum; None if it is random."""
+        if self.each:
+            return self.trials
         if len(self.table) == 1:
             return self.table[0][0]
         return None if self.table or self.p not in {0, 1} else int(self.trials * self.p)
@@ -101,7 +124,9 @@ class Release:
     """What an observer sees: `groups` of people (number, place of the randomizer), `messages`, and the `view` of all.
 
     The people of the groups `targets` are protected, each with at most `reports` reports; `honest`: None, or the number
-    of people who do not collude with the observer. View `sums`: each report is a vector with a single 1.
+    of people who do not collude with the observer. View `sums`: each report is a vector with a single 1. There are
+    `rounds` such releases of the same people, with fresh randomness in each, or, if `memory` is not 0, with memoized
+    reports of at most `memory` values of each person.
     """
 
     groups: tuple[tuple[int, int], ...]
@@ -110,6 +135,8 @@ class Release:
     view: str
     honest: int | None
     messages: Messages | None
+    rounds: int = 1
+    memory: int = 0
 
     @classmethod
     def of(cls, given: Any, randomizers: int) -> Release:
@@ -125,14 +152,20 @@ class Release:
             _refuse("targets", "places of different groups")
         if max(honest or 1, reports) > people:
             _refuse("honest, reports", "at most the number of people")
-        return cls(tuple(groups), tuple(targets), reports, view, honest, Messages.of(given.get("messages")))
+        rounds = _whole(given, "rounds", 1) if "rounds" in given else 1
+        memory = _whole(given, "memory", 1) if "memory" in given else 0
+        if rounds > MOST_REPORTS or memory > rounds:
+            _refuse("rounds, memory", f"at most {MOST_REPORTS:,} rounds, and a value for each of them")
+        messages = Messages.of(given.get("messages"))
+        return cls(tuple(groups), tuple(targets), reports, view, honest, messages, rounds, memory)
 
 
 @dataclass(frozen=True)
 class Plain:
     """n people with one randomizer and `dummies`, shuffled or seen with their senders; `others` and `target` name data.
 
-    `others` are the numbers of other people by value, and `target` are the two values of the target.
+    `others` are the numbers of other people by value, and `target` are the two values of the target's `reports`
+    reports, which are among those of the n people.
     """
 
     shuffled: bool
@@ -141,11 +174,12 @@ class Plain:
     dummies: int
     others: tuple[tuple[int, int], ...]
     target: tuple[int, int]
+    reports: int = 1
 
     @property
     def named(self) -> bool:
         """Whether the people and values of the datasets are those of this release."""
-        counted = sum(count for _, count in self.others) == self.n - 1 or not self.shuffled
+        counted = sum(count for _, count in self.others) == self.n - self.reports or not self.shuffled
         return counted and all(x < self.randomizer.k for x in (*self.target, *(x for x, _ in self.others)))
 
 
@@ -154,7 +188,8 @@ class Certificate:
     """A claim that the smallest epsilon at `delta` is in [`lower`, `upper`], for the release of the first step.
 
     A step has the name of a rule or law, the page of its proof, and the release that it treats. The last one treats the
-    `plain` release, whose datasets attain the lower bound. Without steps the claim is about the plain release.
+    `plain` release, whose datasets attain the lower bound. Without steps the claim is about the plain release. With
+    `further` releases of the same people, described in the same way, the claim is about all of them together.
     """
 
     plain: Plain
@@ -164,10 +199,11 @@ class Certificate:
     exact: bool
     randomizers: tuple[Randomizer, ...]
     steps: tuple[tuple[str, str, Release], ...]
+    further: tuple[Certificate, ...] = ()
 
     @classmethod
-    def of(cls, given: Any) -> Certificate:
-        """Return the certificate in a JSON object.
+    def of(cls, given: Any, *, part: bool = False) -> Certificate:
+        """Return the certificate in a JSON object, or that of a further release (`part`).
 
         Raises:
             MalformedError: the object is not a certificate.
@@ -175,11 +211,11 @@ class Certificate:
         """
         if not isinstance(given, Mapping):
             _refuse("certificate", "an object")
-        if given.get("version") not in (1, 2):
-            message = f"the certificate has version {str(given.get('version'))[:20]}, not 1 or 2"
+        if given.get("version") not in (1, 2, 3):
+            message = f"the certificate has version {str(given.get('version'))[:20]}, not 1, 2 or 3"
             raise NotCheckedError(message)
-        if given.get("release") not in ("shuffled", "senders"):
-            _refuse("release", "shuffled or senders")
+        if given.get("release") not in RELEASES:
+            _refuse("release", f"one of {', '.join(RELEASES)}")
         n, dummies = _whole(given, "n", 1), _whole(given, "dummies", 0)
         if n + dummies > MOST_REPORTS:
             message = f"more than {MOST_REPORTS:,} reports"
@@ -189,15 +225,29 @@ class Certificate:
         if delta is None or not 0 < delta < 1:
             _refuse("delta", "between 0 and 1")
         own = Randomizer.of(given)
-        if dummies and own.rows is not None and own.dummy is None:
-            _refuse("dummy", "a probability for each report")
-        plain = Plain(given["release"] == "shuffled", own, n, dummies, *_pair(given, own.k, n))
+        _check_randomizer(own, given["release"], dummies)
         steps = [] if given["version"] == 1 else _list(given, "steps")
+        several = any(_reports(step) > 1 for step in steps)
+        plain = Plain(given["release"] != "senders", own, n, dummies, *_pair(given, own.k, None if several else n))
         if not steps and given["version"] > 1:
             _refuse("steps", "at least one step")
         randomizers = (own, *(Randomizer.of(each) for each in (_list(given, "randomizers") if steps else [])))
         read = tuple(_step(each, len(randomizers)) for each in steps)
-        return cls(plain, delta, lower, upper, given.get("kind") == "exact", randomizers, read)
+        others = _list(given, "further") if given.get("further") else []
+        if others and (given["version"] < 3 or not all(isinstance(each, Mapping) for each in others)):
+            _refuse("further", "a list of releases, in version 3")
+        shared = {key: given[key] for key in ("version", "delta", "epsilon", "kind") if key in given}
+        further = tuple(cls.of({**each, **shared, "further": []}, part=True) for each in others)
+        certificate = cls(plain, delta, lower, upper, given.get("kind") == "exact", randomizers, read, further)
+        if (given["version"] == 3) != certificate.needs_3 and not part:
+            _refuse("version", "3 for such a release, and only then")
+        return certificate
+
+    @property
+    def needs_3(self) -> bool:
+        """Whether the certificate is about a release that versions 1 and 2 do not describe."""
+        several = any(release.reports > 1 or release.memory for _, _, release in self.steps)
+        return bool(self.further) or several or self.plain.randomizer.bits is not None
 
 
 def _ends(given: Mapping[str, Any]) -> tuple[Fraction, Fraction | None]:
@@ -309,6 +359,23 @@ def _law(given: Mapping[str, Any], k: int) -> tuple[Fraction | None, tuple[Law, 
     return None, tuple(_probabilities(row, "rows") for row in rows)
 
 
+def _check_randomizer(randomizer: Randomizer, release: str, dummies: int) -> None:
+    if (randomizer.bits is not None) != (release == "sums"):
+        _refuse("bits", "given for sums of one-hot reports, and only for these")
+    if dummies and randomizer.rows is not None and randomizer.dummy is None:
+        _refuse("dummy", "a probability for each report")
+
+
+def _bits(given: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    entries = _list(given, "bits")
+    if len(entries) != 2 or given.get("truth") is not None or given.get("rows") is not None:
+        _refuse("bits", "two fractions, without truth and rows")
+    p, q = (_fraction(entry, "bits") for entry in entries)
+    if not 0 <= q < p <= 1:
+        _refuse("bits", "two probabilities, the larger one first")
+    return p, q
+
+
 def _probabilities(row: list[Any], name: str) -> Law:
     law = [_number(entry, name) or Fraction(0) for entry in row]
     whole = sum(law, Fraction(0))
@@ -317,31 +384,15 @@ def _probabilities(row: list[Any], name: str) -> Law:
     return [entry / whole for entry in law]
 
 
-def _pair(given: Mapping[str, Any], k: int, n: int) -> tuple[tuple[tuple[int, int], ...], tuple[int, int]]:
+def _reports(step: Any) -> int:
+    release = step.get("release") if isinstance(step, Mapping) else None
+    return _whole(release, "reports", 1)
+
+
+def _pair(given: Mapping[str, Any], k: int, n: int | None) -> tuple[tuple[tuple[int, int], ...], tuple[int, int]]:
     others, target = _wholes(given, "others"), _wholes(given, "target")
-    if len(others) > k or sum(others) != n - 1:
+    if len(others) > k or (n is not None and sum(others) != n - 1):
         _refuse("others", "counts of n - 1 people by value")
     if len(target) != 2 or max(target) >= k or target[0] == target[1]:
         _refuse("target", "two different values")
     return tuple((x, count) for x, count in enumerate(others) if count), (target[0], target[1])
-
-
-def different_pairs(rows: tuple[Law, ...], common: Law) -> list[tuple[int, int]]:
-    """Return pairs of values; of several pairs that are equal up to renaming reports and values, only the first."""
-    if len(rows) ** 3 * len(common) > _COMPARED:
-        message = f"a matrix whose {len(rows):,} values take more than a minute to compare in pairs"
-        raise NotCheckedError(message)
-    pairs: dict[Any, tuple[int, int]] = {}
-    numbers: dict[Fraction, int] = {}
-    named = [[numbers.setdefault(entry, len(numbers)) for entry in row] for row in (*rows, common)]
-    for a, b in itertools.permutations(range(len(rows)), 2):
-        alike = {tuple(sorted(zip(named[a], named[b], named[-1], row, strict=True))) for row in named[:-1]}
-        pairs.setdefault(frozenset(alike), (a, b))
-    return list(pairs.values())
-
-
-def widened(certificate: Certificate) -> tuple[Fraction, Fraction | None]:
-    """Return the bounds on epsilon to check; for an epsilon stated as exact, they are wider by a relative 10**-9."""
-    hair = _ROUNDING if certificate.exact else Fraction(0)
-    upper = certificate.upper
-    return certificate.lower * (1 - hair), None if upper is None else upper * (1 + hair)

@@ -14,10 +14,13 @@ from typing import Any
 from flint import arb, ctx
 
 from . import coins
-from .certificate import Certificate, NotCheckedError, Plain, different_pairs, widened
-from .derivation import Effort, Ends, WrongStepError, replay
+from .bits import Sums
+from .certificate import Certificate, NotCheckedError, Plain
+from .composed import Effort, Ends, Event, composed
+from .derivation import WrongStepError, replay
 from .ends import Law, alone, ball, blanket_above, pair_below
 from .few import MOST, PATIENT, FewAbove, FewAlike, FewBelow
+from .named import common_part, different_pairs, events_of, finite, named_rows, widened
 from .pool import Pool
 from .response import FEW, Response
 
@@ -27,8 +30,9 @@ _BITS = 256
 _SECONDS = 60.0
 """Seconds of processor time after which a check stops."""
 
-_COARSE, _PLAIN, _FINER = 20.0, 60.0, (240.0, 2000.0, 10_000.0)
-"""The standard deviation of the added normal noise is 1/t divided by these factors: coarse, plain, and finer ones."""
+_COARSE, _PLAIN, _TABLE, _FINER = 20.0, 60.0, 90.0, (240.0, 2000.0, 10_000.0)
+"""The standard deviation of the added normal noise is 1/t divided by these factors: coarse, plain, for tables, finer.
+"""
 
 _LIFTS = (0.5, -0.5, 0.2, -0.2)
 """Shifts of a sum of scores, in the unit of `pair_below`, if the other people differ in their values."""
@@ -38,6 +42,18 @@ _SPARE = (8.0, 6.0, 4.0)
 
 _TIGHT = 2 + len(_SPARE)
 """Number of attempts at a bound that need not decide, but must be tight."""
+
+_FEWEST = 5000
+"""Largest number of histograms that are enumerated for each point of a table."""
+
+_WIDE = 0.06
+"""Step of losses in a table if each bound needs a pool of reports."""
+
+_ROUGH, _TABLED = 12, 24
+"""Numbers of bins of pool sizes, for a rough bound and for a table."""
+
+_CHOSEN, _CLOSE = 40, 1.0001
+"""The method for a table is chosen again after this many points; the first that is so close to the best is taken."""
 
 Attempts = Iterator[Callable[[Any], Any] | None]
 """Functions that compute a bound, in order of speed; None separates fast functions from slow functions."""
@@ -76,7 +92,9 @@ def check(given: Any, *, question: str) -> Row:
 
 def _checked(certificate: Certificate, question: str, until: float) -> Row:
     low, high = widened(certificate)
-    ends, effort = replay(certificate, lambda plain: _law_of(plain).ends), Effort(ball(certificate.delta), until)
+    replayed = [(replay(part, _ends_of), 1) for part in (certificate, *certificate.further)]
+    ends = composed(replayed, f"{len(replayed):,} releases")
+    effort = Effort(ball(certificate.delta), until)
     at_lower, lower, doubt = (None, AGREES, "") if not low else _shown(ends, ball(low).exp(), effort, upper=False)
     at_upper, upper, why = (None, AGREES, "") if high is None else _shown(ends, ball(high).exp(), effort, upper=True)
     reasons = [f"lower bound: {doubt}"] * bool(doubt) + [f"upper bound: {why}"] * bool(why)
@@ -94,11 +112,11 @@ def _shown(ends: Ends, growth: Any, effort: Effort, *, upper: bool) -> tuple[flo
     for thorough in (False, True):
         level = replace(effort, thorough=thorough)
         try:
-            value = ends[upper](growth, level)
+            value = ends.bound(upper)(growth, level)
             bound = float(value.upper() if upper else arb.max(value, arb(0)).lower())
             if value <= delta if upper else value >= delta:
                 return bound, AGREES, ""
-            other = delta if thorough else ends[not upper](growth, level)
+            other = delta if thorough else ends.bound(not upper)(growth, level)
         except NotCheckedError as error:
             return bound, NOT_CHECKED, str(error)
         if other > delta if upper else other < delta:
@@ -112,7 +130,7 @@ class _Law:
     def __init__(self, plain: Plain) -> None:
         self.given = plain
         self.people, self.dummies = plain.n - 1, plain.dummies
-        self.ends = Ends(self.least, self.most)
+        self.ends = Ends(self.least, self.most, ((self.named, 1),), plain.randomizer.pure)
 
     def least(self, growth: Any, effort: Effort) -> Any:
         best = arb(0)
@@ -135,6 +153,20 @@ class _Law:
             if effort.decides and not best <= effort.delta:
                 break
         return largest
+
+    def named(self, growth: Any, effort: Effort) -> tuple[Sequence[Event], Any]:
+        """Return events of the certificate's datasets, and the probability that they lack in the second one."""
+        if not self.given.named:
+            return [Event(0.0, arb(1), arb(1))], arb(0)
+        first, second = (self.law_of(x) for x in self.given.target)
+        others = [(count, self.law_of(x)) for x, count in self.given.others] if self.given.shuffled else []
+        if self.dummies and self.given.shuffled:
+            others.append((self.dummies, self.law_of(None)))
+        return events_of((first, second), others, self.given.reports, growth, effort)
+
+    def law_of(self, value: int | None) -> Law:
+        """Return the report distribution of a value, or of a dummy."""
+        raise NotImplementedError
 
     def _values(self, attempts: Attempts, growth: Any, effort: Effort) -> Iterator[Any]:
         left = math.inf if effort.decides else _TIGHT if effort.thorough else 1
@@ -164,6 +196,10 @@ class _Senders(_Law):
         super().__init__(plain)
         self.rows, self.pairs = rows, pairs
 
+    def law_of(self, value: int | None) -> Law:
+        assert value is not None
+        return self.rows[value]
+
     def below(self) -> Attempts:
         first, second = (self.rows[x] for x in self.given.target)
         yield lambda growth: alone(first, second, growth)
@@ -177,6 +213,10 @@ class _Senders(_Law):
 class _Coins(_Law):
     """Binary randomized response, shuffled."""
 
+    def __init__(self, plain: Plain) -> None:
+        super().__init__(plain)
+        self.ends = self.ends._replace(many=self.many)
+
     def _at(self, growth: Any, ones: int, zeros: int) -> Any:
         truth = self.given.randomizer.truth
         assert truth is not None
@@ -188,7 +228,17 @@ class _Coins(_Law):
         ones = ones if self.given.target == (1, 0) else self.people - ones
         yield lambda growth: self._at(growth, ones, self.people - ones)
 
+    def law_of(self, value: int | None) -> Law:
+        truth = self.given.randomizer.truth or Fraction(1)
+        return [Fraction(1, 2)] * 2 if value is None else [1 - truth, truth][:: 1 if value else -1]
+
+    def many(self, growths: Sequence[Any], effort: Effort) -> Sequence[Any]:
+        truth = self.given.randomizer.truth or Fraction(1)
+        return coins.tabulated(self.people, self.dummies, (truth, 1 - truth), growths, effort)
+
     def most(self, growth: Any, effort: Effort) -> Any:
+        if effort.table:
+            return self.many([growth], effort)[0]
         level = effort.delta if effort.decides else None
         if time.process_time() > effort.until:
             return arb(1)
@@ -206,6 +256,64 @@ class _Reports(_Senders):
             message = "no distribution of dummies"
             raise NotCheckedError(message)
         self.dummy = plain.randomizer.dummy or alike
+        if plain.randomizer.rows is not None:
+            self.ends = self.ends._replace(step=_WIDE)
+        self._chosen: dict[int, tuple[int, Any]] = {}
+
+    def law_of(self, value: int | None) -> Law:
+        return self.dummy if value is None else self.rows[value]
+
+    def most(self, growth: Any, effort: Effort) -> Any:
+        return self._tabled(growth, effort) if effort.table else super().most(growth, effort)
+
+    def _tabled(self, growth: Any, effort: Effort) -> Any:
+        """Return an upper bound for all pairs, each by the method that was best at a point before."""
+        largest = arb(0)
+        for place, (a, b) in enumerate(self.pairs):
+            effort.check("a table of the reports of all pairs of values")
+            pair = self.rows[a], self.rows[b]
+            best = alone(*pair, growth)
+            for quick in self.quick(pair, float(effort.delta)) if place else ():
+                if best <= largest:
+                    break
+                best = arb.min(best, finite(quick, growth))
+            if not best <= largest:
+                best = arb.min(best, self._method(place, pair, growth, float(effort.delta)))
+            largest = arb.max(largest, best)
+        return largest
+
+    def _blanket(self, pair: tuple[Law, Law], fineness: float) -> Callable[[Any], Any]:
+        return partial(blanket_above, pair, self.common, people=self.people, dummies=self.dummies, fineness=fineness)
+
+    def _method(self, place: int, pair: tuple[Law, Law], growth: Any, delta: float) -> Any:
+        """Return the bound for a pair by the method of its last choice; 1 if there is none."""
+        times, method = self._chosen.get(place, (0, None))
+        if times % _CHOSEN == 0:
+            values = [(finite(method, growth), method) for method in self.tables(pair, delta)]
+            least = min(float(value) for value, _ in values)
+            value, method = next(each for each in values if float(each[0]) <= least * _CLOSE)
+        else:
+            value = finite(method, growth)
+        self._chosen[place] = times + 1, method
+        return value
+
+    def quick(self, pair: tuple[Law, Law], delta: float) -> Iterator[Callable[[Any], Any]]:
+        """Yield fast functions of e**epsilon for upper bounds."""
+        yield self._blanket(pair, _COARSE)
+        if self.given.randomizer.rows is not None:
+            yield partial(self._pool(pair).above, delta=delta, fineness=_COARSE, spare=_SPARE[-1], sizes=_ROUGH)
+
+    def _pool(self, pair: tuple[Law, Law]) -> Pool:
+        return Pool(pair, list(self.rows.values()), self.common, self.people, self.dummies, self.dummy)
+
+    def tables(self, pair: tuple[Law, Law], delta: float) -> Iterator[Callable[[Any], Any]]:
+        """Yield functions of e**epsilon with small relative error for upper bounds, the fastest first."""
+        yield self._blanket(pair, _TABLE)
+        counting = FewAbove(pair, self.common, people=self.people, dummies=self.dummies)
+        if counting.counts <= _FEWEST:
+            yield counting
+        for spare in _SPARE if self.given.randomizer.rows is not None else ():
+            yield partial(self._pool(pair).above, delta=delta, fineness=_PLAIN, spare=spare, sizes=_TABLED)
 
     def below(self) -> Attempts:
         pair = self.rows[self.given.target[0]], self.rows[self.given.target[1]]
@@ -226,7 +334,7 @@ class _Reports(_Senders):
     def _attempts(self, pair: tuple[Law, Law], delta: float) -> Attempts:
         counting = FewAbove(pair, self.common, people=self.people, dummies=self.dummies)
         blanket = partial(blanket_above, pair, self.common, people=self.people, dummies=self.dummies)
-        pool = Pool(pair, list(self.rows.values()), self.common, self.people, self.dummies, self.dummy)
+        pool = self._pool(pair)
         for fineness in (_COARSE, _PLAIN):
             yield counting if counting.counts <= MOST else partial(blanket, fineness=fineness)
             yield partial(alone, *pair)
@@ -248,6 +356,12 @@ class _Response(_Reports):
             return None
         return Response(k=k, truth=truth, people=self.people, dummies=self.dummies)
 
+    def tables(self, pair: tuple[Law, Law], delta: float) -> Iterator[Callable[[Any], Any]]:
+        yield from super().tables(pair, delta)
+        counting = self._few()
+        if counting is not None:
+            yield counting.above
+
     def below(self) -> Attempts:
         counting, held, target = self._few(), [x for x, _ in self.given.others], self.given.target
         attempts = super().below()
@@ -265,10 +379,14 @@ class _Response(_Reports):
         yield from attempts
 
 
+def _ends_of(plain: Plain) -> Ends:
+    return Sums(plain).ends if plain.randomizer.bits is not None else _law_of(plain).ends
+
+
 def _law_of(plain: Plain) -> _Law:
     randomizer = plain.randomizer
     if randomizer.rows is not None:
-        common = _common(randomizer.rows, randomizer.dummy if plain.dummies else None)
+        common = common_part(randomizer.rows, randomizer.dummy if plain.dummies else None)
         rows = dict(enumerate(randomizer.rows))
         pairs = different_pairs(randomizer.rows, common)
         pairs.sort(key=lambda pair: sum(abs(a - b) for a, b in zip(rows[pair[0]], rows[pair[1]], strict=True)))
@@ -277,29 +395,6 @@ def _law_of(plain: Plain) -> _Law:
     assert randomizer.truth is not None
     if randomizer.k == 2 and plain.shuffled:
         return _Coins(plain)
-    named, least = _classes(plain, randomizer.truth)
+    named, least = named_rows(plain, randomizer.truth)
     pairs = [plain.target]  # all pairs are equivalent
     return _Response(plain, named, pairs, least) if plain.shuffled else _Senders(plain, named, pairs)
-
-
-def _common(rows: Sequence[Law], dummy: Law | None) -> Law:
-    """Return the common part of all values' report distributions; with dummies, a multiple of the dummies' one."""
-    least = [min(column) for column in zip(*rows, strict=True)]
-    if dummy is None:
-        return least
-    weight = min(part / given for part, given in zip(least, dummy, strict=True) if given)
-    return [weight * given for given in dummy]
-
-
-def _classes(plain: Plain, truth: Fraction) -> tuple[Mapping[int, Law], Law]:
-    """Return the report distributions of the datasets' values, all other reports merged, and their common part."""
-    named = sorted({*plain.target, *(x for x, _ in plain.others)})
-    if len(named) > 16:
-        message = "others at more than 16 values"
-        raise NotCheckedError(message)
-    lie, k = (1 - truth) / (plain.randomizer.k - 1), plain.randomizer.k
-    least = [*[lie] * len(named), (k - len(named)) * lie]
-    rows: dict[int, Law] = {
-        x: [truth if y == place else part for y, part in enumerate(least)] for place, x in enumerate(named)
-    }
-    return rows, least

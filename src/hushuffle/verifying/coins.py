@@ -13,14 +13,22 @@ import heapq
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
-from flint import acb, arb
+from flint import acb, arb, arb_poly
 
-from .ends import ball
+from .composed import Effort
+from .ends import FAINT, ball, masses_of
 
 MOST = 4000
 """Largest number of compositions of the other people that are evaluated."""
+
+_FAINT = 1e-14
+"""Share of delta that may be lost with faint masses in a table."""
+
+BLOCKS = 1000
+"""Largest number of ranges of compositions in a table."""
 
 Coins = Sequence[tuple[int, Fraction]]
 """Number of Bernoulli trials for each success probability."""
@@ -109,3 +117,47 @@ def _outside(tilted: Sequence[tuple[int, Any]], reach: int, variance: float) -> 
             grown *= (1 + p * (arb(s).exp() - 1)) ** count
         bound += grown * (-arb(s) * (mean + side * reach)).exp()
     return bound
+
+
+def tabulated(
+    people: int, dummies: int, chances: tuple[Fraction, Fraction], growths: Sequence[Any], effort: Effort
+) -> list[Any]:
+    """Return for each e**epsilon a number >= the divergence for each composition of `people`.
+
+    The target's bit is 1 with the first of two `chances` in the first dataset, with the second one in the second. The
+    people's values are divided into at most `BLOCKS` ranges of compositions; within a range, the reports of the people
+    whose values vary are left out.
+    """
+    truth, lie = chances
+    steps = [(ball(truth) - growth * ball(lie), growth - 1) for growth in growths]
+    best = [arb(0) for _ in growths]
+    width, faint = -(-(people + 1) // BLOCKS), float(effort.delta) * _FAINT / (people + dummies + 4)
+    for ones in range(0, people + 1, width):
+        effort.check("a table of the sums of two values' bits")
+        zeros = max(people - ones - width + 1, 0)
+        groups = [(ones, truth), (zeros, lie), (dummies, Fraction(1, 2))]
+        first, masses = sum_of(groups, faint)
+        above = [arb(0), *accumulate(reversed(masses))][::-1][1:]
+        parts = [(count, float(p)) for count, p in groups]
+        for place, (up, price) in enumerate(steps):
+            if not up.upper() > 0:
+                continue
+            odds = 1 + float(price) / max(float(up), 1e-300)
+            middle = math.fsum(count * odds * p / (1 + (odds - 1) * p) for count, p in parts) if odds < 1e300 else 1e300
+            start = min(int(middle) - 1 - first, len(masses) - 1)
+            for u in range(max(start, 0), min(start + 4, len(masses))):
+                best[place] = arb.max(best[place], up * masses[u] - price * above[u])
+    lost = arb(faint) * (people + dummies + 4)
+    return [value + arb.max(up, arb(0)) * lost for value, (up, _) in zip(best, steps, strict=True)]
+
+
+def sum_of(groups: Coins, faint: float = FAINT) -> tuple[int, list[Any]]:
+    """Return the first count of a sum of independent Bernoulli trials that is not faint, and the masses from it on.
+
+    The masses that are left out add up to at most `faint` for each trial, and four times more.
+    """
+    first, product = 0, arb_poly([1])
+    for count, chance in groups:
+        start, masses = masses_of(count, chance, faint)
+        first, product = first + start, product * arb_poly(masses)
+    return first, product.coeffs()

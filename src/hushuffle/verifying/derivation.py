@@ -12,16 +12,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial, reduce
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
 from flint import arb
 
 from . import coins
 from .certificate import Certificate, Messages, NotCheckedError, Plain, Release
+from .composed import FINE, NEITHER, Effort, Ends, composed, nothing
 from .ends import ball, masses_of
 from .sums import least
 
@@ -33,32 +34,12 @@ class WrongStepError(Exception):
     """Raised if a step of a derivation is not what its rule says."""
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How long a bound is improved: until it decides about `delta` if `decides`, and never beyond the time `until`."""
-
-    delta: Any
-    until: float
-    thorough: bool = False
-    decides: bool = True
-
-
-Bound: TypeAlias = Callable[[Any, Effort], Any]
-"""Returns a ball with a bound on delta at e**epsilon."""
-
-
-class Ends(NamedTuple):
-    """Bounds for one release: `least` from below for the named datasets, `most` from above for all datasets."""
-
-    least: Bound
-    most: Bound
-
-
 def _worst(parts: Sequence[Ends], _: Plain) -> Ends:
     """Return the largest bounds of several groups."""
     return Ends(
         lambda growth, effort: reduce(arb.max, [part.least(growth, effort) for part in parts]),
         lambda growth, effort: reduce(arb.max, [part.most(growth, effort) for part in parts]),
+        parts[-1].named,
     )
 
 
@@ -100,7 +81,7 @@ def _mean(numbers: Sequence[int], masses: Sequence[Any], at: Callable[[int], End
         values, places, tight = dict[int, Any](), {0, len(numbers) - 1}, replace(effort, decides=False)
         delta, shift = float(effort.delta), 0 if above else 1
         while True:  # intervals are halved until the bound decides about delta, or cannot
-            values |= {place: at(numbers[place])[above](growth, tight) for place in places - values.keys()}
+            values |= {place: at(numbers[place]).bound(above)(growth, tight) for place in places - values.keys()}
             spots, gaps = sorted(values), list[tuple[float, int, int]]()
             total = values[spots[-1]] * masses[-1] + 1 - below[-1] if above else values[0] * masses[0]
             for left, right in pairwise(spots):
@@ -112,7 +93,7 @@ def _mean(numbers: Sequence[int], masses: Sequence[Any], at: Callable[[int], End
             hopeless = float(total) - lost > delta if above else float(total) + lost < delta
             if (
                 (effort.decides and (decided or hopeless))
-                or lost <= 1e-10 * delta
+                or lost <= (1e-5 * float(total) if effort.table else 1e-10 * delta)
                 or len(values) > _MOST
                 or time.process_time() > effort.until
             ):
@@ -153,7 +134,10 @@ def _features(release: Release) -> set[str]:
         "reports": release.reports > 1,
         "groups": len(release.groups) > 1,
         "own": own,
+        "each": messages is not None and messages.each,
         "random": not own and messages is not None and messages.number is None,
+        "rounds": release.rounds > 1 and not release.memory,
+        "memory": release.memory > 0,
         release.view: release.view != "multiset",
     }
     return {feature for feature, has in features.items() if has}
@@ -188,7 +172,24 @@ def _shuffled(release: Release) -> list[Release]:
     return [replace(release, view="multiset")]
 
 
+def _batch(release: Release) -> list[Release]:
+    """Return one batch of the release, for one report of the target."""
+    ((people, place),), sent, most = release.groups, release.messages, release.reports
+    if release.view in {"senders", "noisy order"}:
+        return [replace(release, groups=((1, place),), view="senders", messages=None, reports=1)]
+    if sent is not None:
+        fewest = Messages(min(number for number, _ in sent.table), Fraction(1)) if sent.table else sent
+        sent = replace(fewest, trials=fewest.trials // most)
+    return [replace(release, groups=((people // most, place),), messages=sent, reports=1)]
+
+
 RULES = {
+    "rounds composed": Rule(
+        "composition.md, Theorem 3",
+        "rounds",
+        "colluding, targets, reports, groups, own, each, random, sums, senders, noisy order",
+        lambda release: [replace(release, rounds=1)],
+    ),
     "every group": Rule(
         "pool.md, Corollary 7",
         "targets",
@@ -198,6 +199,18 @@ RULES = {
     ),
     "colluding people left out": Rule(
         "histograms.md, Corollary 3", "colluding", "reports, own", lambda release: [_of_honest(release)]
+    ),
+    "memoized reports shuffled once": Rule(
+        "composition.md, Theorem 11",
+        "memory",
+        "senders, capped multiset, sums, colluding",
+        lambda release: [replace(release, rounds=1, memory=0)],
+    ),
+    "a batch for each report": Rule(
+        "composition.md, Theorem 8",
+        "reports",
+        "senders, noisy order, sums, own, each, random",
+        _batch,
     ),
     "single ones counted": Rule("secure-sums.md, Theorem 1", "sums", "reports", _shuffled),
     "other groups seen": Rule(
@@ -211,7 +224,7 @@ RULES = {
         "noisy order",
         "groups",
         lambda release: [replace(release, view="senders", messages=None), *_shuffled(release)],
-        lambda parts, _: Ends(parts[1].least, parts[0].most),
+        lambda parts, _: parts[0]._replace(least=parts[1].least, named=parts[1].named),
     ),
     "messages of all people together": Rule(
         "histograms.md, Theorem 2",
@@ -231,8 +244,9 @@ LAWS = {
     "k-ary randomized response, seen": ("index.md", None, "response"),
     "one report seen": ("index.md", False, ""),
     "randomized response of two values, shuffled": ("two-values.md, Theorem 1", True, "response of two values"),
-    "k-ary randomized response, shuffled": ("blanket.md, Theorem 1", True, "response"),
+    "k-ary randomized response, shuffled": ("blanket.md, Theorem 1", True, "response of more values"),
     "flipped bits": ("crowds.md", True, "rows"),
+    "sums of one-hot reports": ("secure-sums.md, Theorem 1", True, "bits"),
     "any finite randomizer": ("pool.md, Theorem 1", True, "rows"),
 }
 """The laws, each with its page, whether reports are shuffled (None: either), and the randomizers that it is for."""
@@ -287,18 +301,37 @@ class _Derivation:
         rule, features = RULES[name], _features(release)
         if not set(rule.on.split(", ")) <= features <= {*rule.on.split(", "), *rule.beside.split(", ")}:
             self._wrong(f"{name!r} is no theorem about its release")
+        self._check(name, release)
+        parts = rule.reduce(release)
         if rule.on == "random":
             return self._counted(release)
-        return rule.join([self._step(part) for part in rule.reduce(release)], self._plain(release))
+        if rule.on == "reports":
+            return self._batched(release, *parts)
+        if rule.on == "rounds":
+            return composed([(self._step(*parts), release.rounds)], f"{release.rounds:,} rounds")
+        return rule.join([self._step(part) for part in parts], self._plain(release))
+
+    def _check(self, name: str, release: Release) -> None:
+        """Raise an error if a further condition of a rule does not hold."""
+        one_hot = self.given.randomizers[release.groups[0][1]].bits is not None
+        if RULES[name].on == "sums" and one_hot:
+            self._wrong("its reports are no vectors with a single 1")
+        if RULES[name].on == "reports" and release.view in {"senders", "noisy order"} and release.messages is not None:
+            self._wrong("messages in addition have no senders")
+        if RULES[name].on == "memory" and (release.memory > 1 or release.messages is not None):
+            self._wrong(f"{name!r} needs values that never change, and no messages in addition")
 
     def _law(self, name: str, release: Release) -> Ends:
         plain, own, features = self._plain(release), release.messages, _features(release)
         (_, shuffled, kind), device = LAWS[name], plain.randomizer
-        here = "rows" if device.rows is not None else "response of two values" if device.k == 2 else "response"
+        here = "bits" if device.bits is not None else "rows" if device.rows is not None else "response"
+        if here == "response":
+            here += " of two values" if device.k == 2 else " of more values"
         fits = here.startswith(kind) and shuffled in (None, plain.shuffled)
         if fits and name == _OWN and own is not None and features == {"own"} and device.truth == 1:
             return _mean(*_numbers(replace(own, p=2 * own.p / device.k)), _among)
-        if not fits or name == _OWN or features - {"senders"}:
+        summed = here == "bits" and "sums" in features and features <= {"sums", "each"}
+        if not fits or name == _OWN or (here == "bits" and not summed) or (here != "bits" and features - {"senders"}):
             self._wrong(f"{name!r} is no law of its release")
         return self.ends(plain)
 
@@ -307,6 +340,28 @@ class _Derivation:
         if plain.shuffled and plain.randomizer.truth == 1:
             return _mean(*_numbers(Messages(plain.dummies, Fraction(2, plain.randomizer.k))), _among)
         return self.leaf(plain)
+
+    def _batched(self, release: Release, batch: Release) -> Ends:
+        """Return bounds for several reports of one person: batches from above, the named datasets from below."""
+        if batch.messages is not None and batch.messages.each and "sums" not in _features(release):
+            self._wrong("messages of each value cannot be divided")
+        together = composed([(self._step(batch), release.reports)], f"{release.reports:,} batches")
+        people = sum(count for count, _ in release.groups)
+        alike = people - sum(count for _, count in self.given.plain.others)
+        if alike not in ({1} if release.view == "senders" else {1, release.reports}):
+            self._wrong("its named datasets are about other numbers of reports")
+        if release.view == "senders":
+            return together
+        if _features(release) & {"own", "random"}:
+            return together._replace(least=nothing, named=())
+        plain = self._plain(replace(release, reports=1, view="sums" if release.view == "sums" else "multiset"))
+        below = self.leaf(replace(plain, reports=alike))
+        least = (
+            below.least
+            if alike == 1
+            else composed([(below, 1), (NEITHER, 1)], "reports of one person", finer=FINE).least
+        )
+        return together._replace(least=least, named=below.named)
 
     def _counted(self, release: Release) -> Ends:
         """Return bounds for a random number of dummies; the next step treats any possible number."""

@@ -95,7 +95,7 @@ class _Result:
             raise MalformedError(message)
         elif not isinstance(bound, Mapping) or [bound.get("lower"), bound.get("upper")] != given.get("epsilon"):
             row = Row(question, CONTRADICTED, "the figure is not the one that its certificate is about")
-        elif (other := self._other(bound, given, question)) is not None:
+        elif (other := self._other(bound, given, finding)) is not None:
             row = Row(question, CONTRADICTED, f"the certificate is not about this result: {other} differs")
         elif figure != bound or not rounds(finding.get("sentence"), bound):
             row = Row(question, CONTRADICTED, "the finding shows another figure than its bound")
@@ -104,28 +104,49 @@ class _Result:
         self.sources.append((_mapping(figure), row))
         return row
 
-    def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any], question: str) -> str | None:
+    def _other(self, bound: Mapping[str, Any], given: Mapping[str, Any], finding: Mapping[str, Any]) -> str | None:
         """Return the name of a field in which a result and its certificate differ; None if they agree."""
         if bound.get("unit") != "nats" or bound.get("kind") != given.get("kind"):
             return "the unit or the kind of the figure"
-        first = next((step.get("release") for step in _mappings(given.get("steps"))), None)
-        release = _plain(given) if given.get("version") == 1 else _mapping(first)
+        if not self.readable:
+            return "the specification, which is no TOML,"
+        if _number(self.limits.get("delta")) != _number(given.get("delta")):
+            return "delta"
+        question, columns = str(finding.get("question")), _mappings(self.specification.get("columns"))
+        if question.endswith("-of-a-column"):
+            named = str(finding.get("adversary"))
+            columns = [column for column in columns if named.startswith(f"{column.get('name')}: ")][:1]
+        elif not columns:
+            columns = [self.specification]
+        releases = [given, *_mappings(given.get("further"))]
+        if len(columns) != len(releases) or len(releases) != 1 + len(_list(given.get("further"))):
+            return "the number of columns"
+        rounds = 1 if "one-round" in question else self.specification.get("rounds", 1)
+        differing = (
+            self._differing(column, release, rounds, given.get("version"))
+            for column, release in zip(columns, releases, strict=True)
+        )
+        return next((name for name in differing if name is not None), None)
+
+    def _differing(self, column: Mapping[str, Any], given: Mapping[str, Any], rounds: Any, version: Any) -> str | None:
+        """Return the name of a field in which the specification of a column differs from a release of a certificate."""
+        release = _plain(given)
+        if version != 1:
+            release = next((_mapping(step.get("release")) for step in _mappings(given.get("steps"))), {})
         people = sum(_number(group[0]) or 0.0 for group in _list(release.get("groups")) if _list(group))
-        planned = _mapping(self.specification.get("population"))
-        times = {
-            self.specification.get("rounds"),
-            *(part.get("reports_per_person") for part in (planned, self.population)),
-        }
-        together = question == "central-dp" and ("columns" in self.specification or not times <= {None, 1})
+        planned = dict(_mapping(self.specification.get("population")))
+        planned |= {key: column[key] for key in ("categories", "k") if key in column}
+        reports = {part.get("reports_per_person") for part in (planned, self.population)} - {None} or {1}
         parts = [release.get(key) for key in ("view", "honest", "messages")]
         shuffled = self.shuffler.get("kind") in _KINDS and parts == self._shuffled(people, _mapping(parts[2]))
+        counted = self.reports == people or (column is not self.specification and people < (self.reports or 0))
         alike = {
-            "the specification, which is no TOML,": self.readable,
-            "the number of people": self.reports == people and planned.get("n") in (None, people),
-            "the number of rounds, of columns, or of reports of one person,": not together,
-            "the randomizer": randomizes(_mapping(self.specification.get("randomizer")), planned, given),
+            "the number of people": counted and planned.get("n") in (None, people),
+            "the number of rounds": rounds == release.get("rounds", 1),
+            "the number of reports of one person": reports == {release.get("reports", 1)},
+            "the memoized reports": release.get("memory", 0) == self._memory(),
+            "the randomizer": randomizes(_mapping(column.get("randomizer")), planned, given),
             "the shuffler, with its messages and honest people,": shuffled,
-            "delta": _number(self.limits.get("delta")) == _number(given.get("delta")),
         }
         return next((name for name, same in alike.items() if not same), None)
 
@@ -140,9 +161,19 @@ class _Result:
                 messages = {"trials": trials, "p": p, "own": True, "table": []}
         elif isinstance(self.shuffler.get("dummies"), Mapping) and not sent.get("own"):
             messages = dict(sent) if draws(_mapping(self.shuffler["dummies"]), sent) else {"table": None}
+        elif kind == "secure-aggregation":
+            trials = int((numbers.get("coins") or 0) * (1 if (given := numbers.get("honest")) is None else given))
+            messages = {"trials": trials, "p": "1/2", "own": False, "table": [], "each": True} if trials else {}
         elif dummies:
             messages = {"trials": dummies, "p": "1", "own": False, "table": []}
         return [_VIEWS.get(str(kind), "multiset"), None if honest == people else honest, messages or None]
+
+    def _memory(self) -> Any:
+        """Return the number of values of one person with a memoized report; 0 if reports are fresh."""
+        changes, rounds = (_number(self.specification.get(key)) for key in ("changes", "rounds"))
+        if self.specification.get("memoised") is not True:
+            return 0
+        return min(changes or 0, (rounds or 1) - 1) + 1
 
     def _strongest(self, questions: tuple[str, ...]) -> Source | None:
         """Return the finding with the largest upper bound among these questions; None without a finding."""

@@ -35,8 +35,13 @@ def ball(number: Fraction | int) -> Any:
     return arb(fmpq(number.numerator, number.denominator))
 
 
-def masses_of(trials: int, chance: Fraction) -> tuple[int, list[Any]]:
-    """Return the first non-negligible count of Bin(trials, chance), and the probabilities from that count on."""
+def log(number: Fraction) -> Any:
+    """Return the ball of the logarithm of a rational number."""
+    return ball(number).log()
+
+
+def masses_of(trials: int, chance: Fraction, faint: float = FAINT) -> tuple[int, list[Any]]:
+    """Return the first count of Bin(trials, chance) with probability `faint`, and the probabilities from it on."""
     if chance in {0, 1}:
         return (trials if chance else 0), [arb(1)]
     p, q = ball(chance), ball(1 - chance)
@@ -45,13 +50,13 @@ def masses_of(trials: int, chance: Fraction) -> tuple[int, list[Any]]:
     last = up[0]
     for u in range(mode, trials):
         last = last * p * (trials - u) / (q * (u + 1))
-        if float(last) < FAINT:
+        if float(last) < faint:
             break
         up.append(last)
     last = up[0]
     for u in range(mode, 0, -1):
         last = last * q * u / (p * (trials - u + 1))
-        if float(last) < FAINT:
+        if float(last) < faint:
             break
         down.append(last)
     return mode - len(down), down[::-1] + up

@@ -46,6 +46,9 @@ def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: 
 
 def _local(randomizer: Randomizer) -> float:
     """Return the local epsilon of a randomizer."""
+    if randomizer.bits is not None:
+        p, q = randomizer.bits
+        return math.log(p) + math.log(1 - q) - math.log(q) - math.log(1 - p) if q and p < 1 else math.inf
     if randomizer.rows is None:
         assert randomizer.truth is not None
         columns = [(randomizer.truth, (1 - randomizer.truth) / (randomizer.k - 1))]

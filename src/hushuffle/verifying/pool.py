@@ -39,8 +39,11 @@ class Pool:
     dummies: int
     dummy: Law
 
-    def above(self, growth: Any, delta: float, *, fineness: float, spare: float) -> Any:
-        """Return a ball with a number >= delta for all datasets; infinite if the expected pool size is below 1."""
+    def above(self, growth: Any, delta: float, *, fineness: float, spare: float, sizes: int = 0) -> Any:
+        """Return a ball with a number >= delta for all datasets; infinite if the expected pool size is below 1.
+
+        `sizes` is the largest number of bins of pool sizes; 0: as many as suit the number of people.
+        """
         others, delta = self.people + self.dummies, max(delta, 1e-300)
         weight = sum(self.common, Fraction(0))
         beta = min(Fraction((spare - math.log(delta)) / others), Fraction(4, 5) * weight) if others else Fraction(0)
@@ -48,7 +51,7 @@ class Pool:
             return arb(math.inf)
         share = self._share(beta)
         pooled = ball(sum(share, Fraction(0)))
-        masses, beyond = _pooled(others, pooled, delta)
+        masses, beyond = _pooled(others, pooled, delta, sizes)
         largest = alone(*self.pair, growth)
         bounds = self._bounds(growth, share, [size for size, _ in masses], fineness)
         total = largest * ((1 - pooled) ** others + beyond)
@@ -201,7 +204,7 @@ def _log_tail(x: float) -> float:
     return math.log(math.erfc(x / math.sqrt(2))) + x * x / 2 if x < 20 else -math.log(x)
 
 
-def _pooled(others: int, weight: Any, delta: float) -> tuple[list[tuple[int, Any]], Any]:
+def _pooled(others: int, weight: Any, delta: float, bins: int) -> tuple[list[tuple[int, Any]], Any]:
     """Return the largest pool size and the probability of each bin of sizes, and the probability of larger sizes."""
     mean, masses, total = others * float(weight), list[tuple[int, Any]](), (1 - weight) ** others
     mass, number = total, 0
@@ -210,7 +213,7 @@ def _pooled(others: int, weight: Any, delta: float) -> tuple[list[tuple[int, Any
         number += 1
         total += mass
         masses.append((number, mass))
-    width = -(-len(masses) // (_SIZES if others < _MANY else _BINS))
-    bins = [masses[start : start + width] for start in range(0, len(masses), width)]
-    joined = [(part[-1][0], sum((each for _, each in part), arb(0))) for part in bins]
+    width = -(-len(masses) // (bins or (_SIZES if others < _MANY else _BINS)))
+    ranges = [masses[start : start + width] for start in range(0, len(masses), width)]
+    joined = [(part[-1][0], sum((each for _, each in part), arb(0))) for part in ranges]
     return joined, (1 - total).abs_upper() if number < others else arb(0)

@@ -292,6 +292,14 @@ def _choices(laws: Laws, delta: float) -> Iterator[list[tuple[DatasetPair, int]]
         yield [(pair.swapped(), times) for pair, times in pairs]
 
 
+def attained(laws: Laws, delta: float, witness: Witness | None) -> list[Witness] | None:
+    """The datasets of each law that attain a lower bound of `composed_epsilon` with this witness; None: not listed."""
+    for pairs in _choices(laws, delta):
+        if len(pairs) == len(laws) and _describe(pairs) == witness:
+            return [pair.witness for pair, _ in pairs]
+    return None
+
+
 def _comparable(pairs: tuple[DatasetPair, ...]) -> list[DatasetPair]:
     """The pairs usable in both orders: each order has an event whose probability exceeds its error."""
     return [

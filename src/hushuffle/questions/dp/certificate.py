@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from hushuffle import _checks
 from hushuffle.curves.laws.flipped_columns import ROOMY
 from hushuffle.curves.laws.pooled import MOST
+from hushuffle.curves.pairs.composition import attained
 from hushuffle.curves.question import Question
 from hushuffle.curves.search import derivation, solve
 from hushuffle.mechanisms.mixed_protocol import MixedProtocol
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.shufflers import Reveals, Source, Trials
-from hushuffle.model import Bound, Certificate
+from hushuffle.model import Bound, Certificate, Witness
 from hushuffle.questions.dp.central import epsilon
+from hushuffle.questions.dp.composition import curves_of, merged
 
 _DIGITS: Final = 14
 """Digits of a matrix's probabilities in a certificate, so that probabilities that differ by rounding become equal."""
+
+_RELEASES: Final = {Reveals.MULTISET: "shuffled", Reveals.SENDERS: "senders", Reveals.SUMS: "sums"}
+"""Names of what the last step of a derivation reveals."""
 
 LARGEST_ROWS: Final = 4096
 """Maximum number of entries of a matrix in a certificate."""
@@ -30,6 +35,9 @@ LARGEST_TABLE: Final = 1 << 14
 
 REPLAYED: Final = frozenset(
     {
+        "rounds composed",
+        "memoized reports shuffled once",
+        "a batch for each report",
         "every group",
         "colluding people left out",
         "single ones counted",
@@ -44,13 +52,16 @@ REPLAYED: Final = frozenset(
         "randomized response of two values, shuffled",
         "k-ary randomized response, shuffled",
         "flipped bits",
+        "sums of one-hot reports",
         "any finite randomizer",
     }
 )
 """The rules and laws that `hushuffle verify` replays."""
 
 
-def certificate(protocol: Protocol | MixedProtocol, *, delta: float) -> Certificate:
+def certificate(
+    protocol: Protocol | MixedProtocol, *, delta: float, reports_per_person: int = 1, rounds: int = 1
+) -> Certificate:
     """Return the bracket of `epsilon` with its derivation, the report distributions and the worst-case datasets.
 
     `hushuffle verify` replays the steps and checks the two bounds in ball arithmetic.
@@ -58,9 +69,11 @@ def certificate(protocol: Protocol | MixedProtocol, *, delta: float) -> Certific
     Args:
         protocol: the collection.
         delta: in (0, 1).
+        reports_per_person: the largest number of reports of one person in each round.
+        rounds: the number of collections among the same people, with fresh randomness in each.
 
     Raises:
-        InvalidInputError: delta out of range.
+        InvalidInputError: delta, reports_per_person or rounds out of range.
         UnsupportedProtocolError: a rule or law that `hushuffle verify` does not replay, a matrix of more than 4,096
             probabilities, a distribution of more than 16,384 numbers of dummies, or no analysis.
         NumericalError: as for `epsilon`.
@@ -76,48 +89,106 @@ def certificate(protocol: Protocol | MixedProtocol, *, delta: float) -> Certific
     """
     _checks.of_type("protocol", protocol, Protocol, MixedProtocol)
     level = _checks.probability("delta", delta, low_open=True, high_open=True)
-    return certified(protocol, epsilon(protocol, delta=level), delta=level)
+    most, times = (
+        _checks.integer(name, value, low=1)
+        for name, value in (("reports_per_person", reports_per_person), ("rounds", rounds))
+    )
+    if most == times == 1:
+        return certified(protocol, epsilon(protocol, delta=level), delta=level)
+    question = Question.of(protocol, most, rounds=times)
+    return of_question(question, solve(question).epsilon(level), delta=level)
 
 
 def certified(protocol: Protocol | MixedProtocol, bound: Bound, *, delta: float) -> Certificate:
-    """Return the certificate of an already computed bracket.
+    """Return the certificate of an already computed bracket for one report of each person.
 
     Raises:
         UnsupportedProtocolError: certificates do not cover this protocol.
     """
+    return of_question(Question.of(protocol), bound, delta=delta)
+
+
+def of_question(question: Question, bound: Bound, *, delta: float) -> Certificate:
+    """Return the certificate of an already computed bracket for any question.
+
+    Raises:
+        UnsupportedProtocolError: certificates do not cover this protocol.
+    """
+    _check_figure(bound)
+    body = _body(question, bound.witness)
+    for step, part in derivation(question):
+        if step.name == "cap removed":
+            uncapped = part.about(view=Reveals.MULTISET)
+            if bound.upper < solve(uncapped).epsilon(delta).upper:
+                _refuse("an epsilon that the cap limits")
+    new = body["release"] == "sums" or question.reports > 1 or question.memory is not None
+    version: Literal[2, 3] = 3 if new else 2
+    return Certificate(version=version, delta=delta, kind=bound.kind, epsilon=(bound.lower, bound.upper), **body)
+
+
+def of_rounds(rounds: Sequence[tuple[Protocol, int]], bound: Bound, *, delta: float) -> Certificate:
+    """Return the certificate of an already computed bracket for several collections among the same people.
+
+    Raises:
+        UnsupportedProtocolError: certificates do not cover one of the protocols.
+    """
+    _check_figure(bound)
+    different, curves = [protocol for protocol, _ in merged(rounds)], curves_of(rounds)
+    named: Sequence[Witness | None] = attained(curves, delta, bound.witness) or ()
+    named = named or [curve.epsilon(delta).witness for curve, _ in curves]
+    bodies = list[dict[str, Any]]()
+    for protocol, times in rounds:
+        question = Question.of(protocol, rounds=times)
+        bodies.append(_body(question, named[different.index(protocol)]))
+    first, *further = bodies
+    ends = bound.lower, bound.upper
+    return Certificate(version=3, delta=delta, kind=bound.kind, epsilon=ends, **first, further=tuple(further))
+
+
+def _others(question: Question, n: int) -> set[int]:
+    """The possible numbers of other reports in named datasets; `n` is the number of people of the last step."""
+    people = question.release.n if question.release.honest is None else question.release.honest
+    return {people - 1, people - question.reports} if question.reports > 1 else {n - 1}
+
+
+def _number(source: Source) -> int:
+    """The number of dummies, or of random bits in a sum; 0 if it is random."""
+    return source.trials.number if source.each else 0 if source.random else source.fewest
+
+
+def _check_figure(bound: Bound) -> None:
     if math.isinf(bound.lower):
         _refuse("an infinite epsilon: there is nothing to compute again")
     if bound.witness is None:
         _refuse("a bracket without named datasets")
-    proof = list(derivation(Question.of(protocol)))
+
+
+def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
+    """Return the release with its derivation, and the named datasets."""
+    assert witness is not None
+    proof = list(derivation(question))
     (_, claimed), (_, last) = proof[0], proof[-1]
-    for step, question in proof:
+    for step, _ in proof:
         if step.name not in REPLAYED:
             _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
-        if question.release.view is Reveals.CAPPED_MULTISET:
-            uncapped = question.about(view=Reveals.MULTISET)
-            if bound.upper < solve(uncapped).epsilon(delta).upper:
-                _refuse("an epsilon that the cap limits")
+    if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
+        _refuse("several collections, or several reports of a person, under a cap")
     _check_crowd(last)
     devices, further = [last.device], [group.device for group in claimed.release.groups]
     devices += [device for place, device in enumerate(further) if device not in [*devices, *further[:place]]]
-    own, *others = [_randomizer(device, dummies=bool(claimed.release.sources)) for device in devices]
-    n, named = last.release.n, bound.witness.others
-    return Certificate(
-        release="shuffled" if last.release.view is Reveals.MULTISET else "senders",
-        n=n,
-        dummies=sum(source.fewest for source in last.release.sources if not source.random),
-        delta=delta,
-        kind=bound.kind,
-        epsilon=(bound.lower, bound.upper),
-        **own,
-        others=named if sum(named) == n - 1 else (n - 1,),
-        target=bound.witness.target,
-        randomizers=tuple(others),
-        steps=tuple(
-            {"name": step.name, "page": step.page, "release": _release(question, devices)} for step, question in proof
-        ),
-    )
+    dummies, summed = bool(claimed.release.sources), last.release.view is Reveals.SUMS
+    own, *others = [_randomizer(device, dummies=dummies, summed=summed) for device in devices]
+    n, named, others_of = last.release.n, witness.others, _others(question, last.release.n)
+    steps = ({"name": step.name, "page": step.page, "release": _release(part, devices)} for step, part in proof)
+    return own | {
+        "release": _RELEASES[last.release.view],
+        "n": n,
+        "dummies": sum(_number(source) for source in last.release.sources),
+        "others": named[: last.device.inputs] if sum(named) in others_of else (max(others_of),),
+        "target": witness.target,
+        "randomizers": tuple(others),
+        "steps": tuple(steps),
+    }
 
 
 def _check_crowd(question: Question) -> None:
@@ -130,7 +201,7 @@ def _check_crowd(question: Question) -> None:
 
 def _release(question: Question, devices: list[Mechanism]) -> dict[str, Any]:
     release = question.release
-    return {
+    written = {
         "groups": [[group.people, devices.index(group.device)] for group in release.groups],
         "targets": list(question.targets),
         "reports": question.reports,
@@ -138,6 +209,8 @@ def _release(question: Question, devices: list[Mechanism]) -> dict[str, Any]:
         "honest": release.honest,
         "messages": next((_messages(source) for source in release.sources), None),
     }
+    repeated = {"rounds": question.rounds} if question.rounds > 1 else {}
+    return written | repeated | ({} if question.memory is None else {"memory": question.memory.values})
 
 
 def _messages(source: Source) -> dict[str, Any]:
@@ -148,12 +221,19 @@ def _messages(source: Source) -> dict[str, Any]:
     if len(table) > LARGEST_TABLE:
         _refuse(f"a distribution of {len(table):,} numbers of dummies, more than {LARGEST_TABLE:,}")
     trials = Trials(number=0, p=1.0) if table else source.trials
-    return {"trials": trials.number, "p": str(Fraction(trials.p)), "own": source.from_people, "table": table}
+    written = {"trials": trials.number, "p": str(Fraction(trials.p)), "own": source.from_people, "table": table}
+    return written | ({"each": True} if source.each else {})
 
 
-def _randomizer(device: Mechanism, *, dummies: bool) -> dict[str, Any]:
-    """Return the probability of the true report (randomized response), or the matrix of all probabilities."""
+def _randomizer(device: Mechanism, *, dummies: bool, summed: bool) -> dict[str, Any]:
+    """Return the probability of the true report (randomized response), or the matrix of all probabilities.
+
+    For one-hot reports whose sums are released, return the probabilities of their bits.
+    """
     law, truth, rows, dummy = device.law(), None, None, None
+    if summed and law.one_hot is not None:
+        bits = str(law.one_hot.kept), str(law.one_hot.raised)
+        return {"values": device.inputs, "truth": None, "rows": None, "dummy": None, "bits": bits}
     if law.symmetric is not None:
         truth = str(law.symmetric.truth)
     elif law.flipped is not None and law.flipped.width == 1:

@@ -19,6 +19,7 @@ import hushuffle as hs
 from hushuffle import report
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.columns import assess_columns
+from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.specification import parse
 from hushuffle.specification.reading import parse_collection
 from hushuffle.verifying.certificate import Certificate, MalformedError, Plain, Randomizer, read
@@ -290,3 +291,17 @@ def test_a_certificate_of_version_3_is_read_only_where_it_is_needed() -> None:
     assert given["version"] == 2
     with pytest.raises(MalformedError, match="version must be 3"):
         Certificate.of(read(json.dumps({**given, "version": 3})))
+
+
+def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() -> None:
+    randomizer = hs.RandomizedResponse(k=2, epsilon=2.0)
+    several = hs.Scrambler(dummies=hs.DummyLaw.binomial(trials=20, p=0.5))
+    uncertain = hs.Protocol(randomizer=randomizer, shuffler=several, n=100)
+    own = hs.Protocol(randomizer=randomizer, shuffler=hs.BlanketMessages(p=0.5), n=100)
+    for protocol, again in (
+        (uncertain, {"rounds": 2}),
+        (uncertain, {"reports_per_person": 2}),
+        (own, {"reports_per_person": 2}),
+    ):
+        with pytest.raises(UnsupportedProtocolError, match="among a random number of messages"):
+            hs.dp.certificate(protocol, delta=1e-3, **again)

@@ -171,6 +171,10 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
     for step, _ in proof:
         if step.name not in REPLAYED:
             _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
+    random = any(source.random for source in claimed.release.sources)
+    own = any(source.from_people for source in claimed.release.sources)
+    if (random and claimed.rounds > 1) or ((random or own) and claimed.reports > 1):
+        _refuse("several collections, or several reports of a person, among a random number of messages")
     if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
         _refuse("several collections, or several reports of a person, under a cap")
     _check_crowd(last)

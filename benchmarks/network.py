@@ -25,9 +25,8 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.connections import Connection, Control, Kind, Message, connect
 from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
-from hushuffle.network.nodes.frames import Control, Kind, Message
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen

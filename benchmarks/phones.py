@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.crowd import Phones, sendings
 from hushuffle.network.phones.formats import blind, encapsulate, token_challenge
-from hushuffle.network.phones.keys import ServiceKeys
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.promise import check_task
 from hushuffle.network.phones.rehearse import Rehearsal
+from hushuffle.network.phones.settings import ServiceKeys
 from hushuffle.network.phones.tokens import Verifier
 from hushuffle.queries import parse_plan
 from hushuffle.randomness import secure

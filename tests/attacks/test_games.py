@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import math
@@ -24,7 +23,6 @@ from hushuffle import (
     Protocol,
     RandomizedResponse,
     Scrambler,
-    TargetSampling,
     UniformShuffle,
     dp,
     order,
@@ -32,18 +30,18 @@ from hushuffle import (
 )
 from hushuffle.attacks.audit_specification import audit_specification
 from hushuffle.attacks.audit_study import audit_deployment
-from hushuffle.attacks.games import Game, Named, Terms, fair, filter_games, games, tell_apart
+from hushuffle.attacks.games import Game, Named, Terms, fair, filter_games, games, round_games, tell_apart
 from hushuffle.attacks.order_games import order_games
-from hushuffle.attacks.round_games import round_games
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.mechanisms.sketches import BloomFilter
 from hushuffle.model import Bound
-from hushuffle.plans import Plan, messages
+from hushuffle.plans import Cluster, Plan, messages
 from hushuffle.plans.plan import Data
 from hushuffle.queries.audit import graph_games
+from hushuffle.queries.exchange import Exchange, exchange
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.specification import parse
 from oracles import dp_enumeration, mallows_enumeration, traffic_enumeration
@@ -272,13 +270,10 @@ def test_dummies_that_are_the_same_every_time_are_caught(monkeypatch: pytest.Mon
     plan = plan_of(sources=2, targets=3, sigma=0.3, dummies=40, batch=2)
     assert not single(graph_games(plan)).broken
 
-    def same(sent: Any, places: Any, scramblers: int, sampling: TargetSampling, scrambler: Any, rng: Any) -> Any:
-        del rng
-        return module_scramble(sent, places, scramblers, sampling, scrambler, reproducible(7))
+    def same(cluster: Cluster, targets: Any, *, rng: Randomness) -> Exchange:
+        return exchange(cluster, targets, coins=rng, rng=reproducible(7))
 
-    home = importlib.import_module("hushuffle.queries.exchange")
-    module_scramble = home._scramble
-    monkeypatch.setattr(home, "_scramble", same)
+    monkeypatch.setattr("hushuffle.queries.audit.exchange", same)
     assert single(graph_games(plan)).broken
 
 

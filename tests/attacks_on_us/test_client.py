@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from aiohttp import ClientSession
 
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.formats import decode_response, encapsulate
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.relay import REQUEST
 from network.phones.test_adversaries import Cheating, everybody
 

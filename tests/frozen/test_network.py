@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from hushuffle.network.nodes.document import RunDocument
+from hushuffle.network.nodes.intake import Told, ToldCodec
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey, Seals
 from hushuffle.network.nodes.source import deliveries, entries_of
-from hushuffle.network.nodes.tally import Told, ToldCodec
 from hushuffle.network.setup import deploy
 from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible

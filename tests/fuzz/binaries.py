@@ -17,15 +17,13 @@ from hushuffle.collection.order import load_reference
 from hushuffle.collection.record_tags import Tags, TagSorter
 from hushuffle.files.secret_keys import key_folder, key_in_file
 from hushuffle.mechanisms.sketches import BloomEncoder
-from hushuffle.network.check import _check_authority
+from hushuffle.network.check import Odometer, Spending, _check_authority
 from hushuffle.network.nodes import source as sources
-from hushuffle.network.nodes.connections import Connection
-from hushuffle.network.nodes.connections import Control, Kind
+from hushuffle.network.nodes.connections import Connection, Control, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.intake import ToldCodec
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey
-from hushuffle.network.nodes.intake import ToldCodec
-from hushuffle.network.check import Odometer, Spending
 from hushuffle.network.setup import read_prepared, write_prepared
 from hushuffle.network.specification import Policy
 from hushuffle.papers.murakami2021.sources import load_scores

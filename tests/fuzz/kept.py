@@ -16,7 +16,7 @@ from fuzz.fuzzing import Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import read_memory, write_memory
-from hushuffle.network.nodes.spool import Spool, pack_batch, unpack_batch
+from hushuffle.network.nodes.journal import Spool, pack_batch, unpack_batch
 from hushuffle.verifying.certificate import MalformedError, read
 from hushuffle.verifying.document import check_document
 from hushuffle.verifying.table import written
@@ -92,7 +92,7 @@ def memories(folder: Path) -> Maker:
 def spools(folder: Path) -> Maker:
     """Cut and change what a node keeps while it runs; what is left is read as batches, or refused."""
     path = folder / "spool"
-    spool, head = Spool(path), importlib.import_module("hushuffle.network.nodes.spool")
+    spool, head = Spool(path), importlib.import_module("hushuffle.network.nodes.journal")
     batch = pack_batch("scrambler-1", 2, 7, [b"a" * 48, b"b" * 48])
     whole = b"".join(head._HEAD.pack(len(one), head._digest(one)) + one for one in [batch, b"x", batch[:100]])
 

@@ -20,11 +20,10 @@ from hushuffle.errors import DataError
 from hushuffle.network.phones import client, formats
 from hushuffle.network.phones.batches import FIRST, Link, check_trail, head_of, messages_of, pack, signed_head
 from hushuffle.network.phones.bundle import PhoneHosts
-from hushuffle.network.phones.settings import ServiceKeys, public_of
 from hushuffle.network.phones.oblivious_http import GatewayKey, decode_request
 from hushuffle.network.phones.parts import Counted, Counts, Part, opened_part, published
 from hushuffle.network.phones.promise import check_task
-from hushuffle.network.phones.settings import load_service
+from hushuffle.network.phones.settings import ServiceKeys, load_service, public_of
 from hushuffle.network.phones.task import TaskDocument, canonical, parse_task
 from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 from hushuffle.specification.reading import parsed

@@ -15,9 +15,8 @@ from typing import Any, Final, Self
 import numpy as np
 
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.connections import Connection, Control, Frame, Kind, connect
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import Control, Frame, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
@@ -25,7 +24,7 @@ from hushuffle.network.nodes.recorder import Recorder, Trace, record_size
 from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.source import Entry, Person, SourceNode, coins, entries_of
-from hushuffle.network.processes import Loopback
+from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import GroupStatistics, Plan, group_statistics, use_chance
 from hushuffle.queries import parse_plan

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.network.hosts import make_certificates
 from hushuffle.network.nodes.identities import read_identity
 from hushuffle.network.nodes.seals import PublicSealKey, SealKey
+from hushuffle.network.setup import make_certificates
 
 
 def contents(folder: Path) -> dict[str, bytes]:

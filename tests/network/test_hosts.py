@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError, SpecificationError, UnsupportedProtocolError
-from hushuffle.network.hosts import Prepared, make_certificates, prepare
 from hushuffle.network.node import ask_health
 from hushuffle.network.nodes.document import read_document
 from hushuffle.network.nodes.seals import SealKey
+from hushuffle.network.setup import Prepared, make_certificates, prepare
 from hushuffle.network.specification import load_node
 from hushuffle.queries import KMeans, KMeansQuery, PlanSpecification, parse_plan
 

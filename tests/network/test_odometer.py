@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.network.odometer import Odometer, Spending
+from hushuffle.network.check import Odometer, Spending
 
 KEY = bytes(range(32))
 

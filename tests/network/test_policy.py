@@ -12,11 +12,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from hushuffle.errors import DataError
-from hushuffle.network.check import check_policy, check_promise, spend
+from hushuffle.network.check import Odometer, check_policy, check_promise, spend
 from hushuffle.network.nodes.document import RunDocument
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.source import Person
-from hushuffle.network.odometer import Odometer
 from hushuffle.network.specification import Policy
 from network.network_tools import KEY, deployed, plan_text
 

@@ -171,7 +171,7 @@ def test_sources_killed_for_good_are_missed_and_too_few_are_never_released(tmp_p
         await until(lambda: len(kept(folder)) >= 8)
         running["source-nodes-1"].kill()
 
-    with pytest.raises(RunFailedError, match="the run ended without a result; nothing was written") as failed:
+    with pytest.raises(RunFailedError, match="the run ended without a result, and no file was written") as failed:
         run(tmp_path / "out", interfere=interfere, collect=8.0, patience=5.0)
     assert "source-nodes-1: killed by signal 9" in str(failed.value)
     assert "sources came through, fewer than the share of 0.6" in str(failed.value)

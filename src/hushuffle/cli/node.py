@@ -96,7 +96,7 @@ def keys(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, s
         out: folder to write into; keys in it are never overwritten.
         steps: number of steps of an issuer; every step of every task has its own keys.
     """
-    from hushuffle.network.phones.keys import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
+    from hushuffle.network.phones.settings import ServiceKeys, role_named  # noqa: PLC0415 - only when needed
 
     _in_range("--steps", steps, 1000)
     roles = {name: role_named(name) for name in names}
@@ -156,8 +156,8 @@ def certs(
         days: validity of the certificates, in days.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
-    from hushuffle.network.hosts import make_certificates  # noqa: PLC0415
     from hushuffle.network.nodes.document import read_document  # noqa: PLC0415
+    from hushuffle.network.setup import make_certificates  # noqa: PLC0415
 
     wanted = dict.fromkeys(names or ())
     if document is not None:

@@ -193,7 +193,7 @@ def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) 
 
     needs_http()
     from hushuffle.network.phones.rehearse import rehearse  # noqa: PLC0415
-    from hushuffle.network.phones.study import phone_study  # noqa: PLC0415
+    from hushuffle.network.study import phone_study  # noqa: PLC0415
 
     with heard(), progress(enabled=not json and sys.stderr.isatty()) as tell:
         ran = rehearse(spec, out=folder, base_folder=base, progress=tell)
@@ -230,7 +230,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None) -> Exit:
-    from hushuffle.network.hosts import prepare  # noqa: PLC0415 - only when needed
+    from hushuffle.network.setup import prepare  # noqa: PLC0415 - only when needed
 
     prepared = prepare(spec, hosts, out=folder, start=start)
     lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations into the same folder.", ""]

@@ -8,9 +8,10 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from hushuffle._checks import fail
 from hushuffle.errors import HushuffleError
@@ -21,13 +22,12 @@ from hushuffle.network.check import Promise, check_policy, check_promise, spend
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.document import RunDocument, read_document
 from hushuffle.network.nodes.identities import Identity, read_identity
-from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.journal import Journal, Room
 from hushuffle.network.nodes.node import Places, health
 from hushuffle.network.nodes.result import ResultNode, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import SourceNode
-from hushuffle.network.nodes.spool import Room
 from hushuffle.network.setup import held_records
 from hushuffle.network.specification import NodeConfiguration, Policy, load_node
 
@@ -53,7 +53,7 @@ def run_nodes(configuration: Path) -> Ran:
     promise = check_promise(document)  # every role checks before it listens or sends
     room = None if config.result is None else result_room(folder / config.result, document)
     try:
-        with _Sockets() as sockets:
+        with ExitStack() as sockets:
             nodes = _nodes(config, document, promise, folder, sockets)
             ran = asyncio.run(_run(nodes))
     finally:
@@ -133,36 +133,21 @@ _ONE_SCRAMBLER: Final = (
 )
 
 
-class _Sockets:
-    """Listening sockets of a process; leaving the context closes them."""
-
-    def __init__(self) -> None:
-        self._open: list[socket.socket] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for listener in self._open:
-            listener.close()
-
-    def listening(self, where: str, name: str) -> socket.socket:
-        try:
-            if where.startswith("fd:"):
-                listener = socket.socket(fileno=int(where.removeprefix("fd:")))
-            else:
-                host, _, port = where.rpartition(":")
-                listener = socket.create_server((host.strip("[]"), int(port)), backlog=4096)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not host:port"
-            fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
-        self._open.append(listener)
-        return listener
+def _listening(where: str, name: str) -> socket.socket:
+    try:
+        if where.startswith("fd:"):
+            return socket.socket(fileno=int(where.removeprefix("fd:")))
+        host, _, port = where.rpartition(":")
+        return socket.create_server((host.strip("[]"), int(port)), backlog=4096)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not host:port"
+        fail(f"{name} cannot listen at {where}: {reason or 'an error'}.")
 
 
 def _nodes(
-    config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: _Sockets
+    config: NodeConfiguration, document: RunDocument, promise: Promise, folder: Path, sockets: ExitStack
 ) -> list[AnyNode]:
+    """Return the nodes of a process; `sockets` closes the sockets on which they listen."""
     scramblers = {batch.scrambler for step in document.steps for batch in step.batches}
     owned = config.records is not None and config.records.data is not None
     policy = config.policy or (Policy() if owned else None)  # prepared records of a rehearsal have no owner
@@ -175,9 +160,12 @@ def _nodes(
                 check_policy(policy, promise, document, identity)
             if held is None:
                 held = held_records(config, document, promise.specification.query, folder)
-                coins = _coins(config, folder)
             own = held.get(name, ())
             assert config.records is not None
+            if not coins:
+                place = config.records.coins
+                env = place.startswith("env:")
+                coins = key_in_environment(place.removeprefix("env:")) if env else key_in_file(folder / place)
             # The rows of every table are numbered from 0: nodes that share a key must not share their randomness.
             draws = coins if config.records.prepared is not None else derived(coins, f"node {name}")
             sent = folder / config.records.state
@@ -188,7 +176,8 @@ def _nodes(
             continue
         if name != document.result and name not in scramblers and document.target_of(name) is None:
             fail(f"{name} takes no part in this run: the document does not list it.")
-        where = sockets.listening(config.listen.get(name) or document.servers[name].address, name)
+        address = config.listen.get(name) or document.servers[name].address
+        where = sockets.enter_context(_listening(address, name))
         if name in scramblers:
             nodes.append(ScramblerNode(document, identity, where, journal=journal, state=state))
             continue
@@ -208,14 +197,6 @@ def _identity(config: NodeConfiguration, name: str, folder: Path) -> Identity:
 
 def _placed(where: str | None, folder: Path) -> str | None:
     return where if where is None or where.startswith("env:") else str(folder / where)
-
-
-def _coins(config: NodeConfiguration, folder: Path) -> bytes:
-    records = config.records
-    assert records is not None
-    if records.coins.startswith("env:"):
-        return key_in_environment(records.coins.removeprefix("env:"))
-    return key_in_file(folder / records.coins)
 
 
 _FIGURE: Final = 40

@@ -74,11 +74,8 @@ class Hosts(File):
             yield Problem(key="sources", rule="must be one or more names", value="none")
 
 
-_HOST_WORDS: Final = Vocabulary(sections={"": (Hosts,)}, goes_with={})
-
-
 def load_hosts(path: Path) -> Hosts:
-    return parsed(read_text(path), Hosts, file=str(path), words=_HOST_WORDS)
+    return parsed(read_text(path), Hosts, file=str(path), words=Vocabulary(sections={"": (Hosts,)}, goes_with={}))
 
 
 class NodeRecords(Section):
@@ -159,10 +156,8 @@ class NodeConfiguration(File):
             yield Problem(key="nodes", rule="must be different names", value=", ".join(map(str, nodes[:10])))
 
 
-_NODE_WORDS: Final = Vocabulary(
-    sections={"": (NodeConfiguration,), "records": (NodeRecords,), "policy": (Policy,)}, goes_with={}
-)
-
-
 def load_node(path: Path) -> NodeConfiguration:
-    return parsed(read_text(path), NodeConfiguration, file=str(path), words=_NODE_WORDS)
+    words = Vocabulary(
+        sections={"": (NodeConfiguration,), "records": (NodeRecords,), "policy": (Policy,)}, goes_with={}
+    )
+    return parsed(read_text(path), NodeConfiguration, file=str(path), words=words)

@@ -294,13 +294,7 @@ class AggregateQuery(Query):
 
     def records(self, base_folder: Path) -> Records:
         query, categories = self.query(), self.categories()
-        columns: Mapping[str, Any]
-        if self.generated is not None:
-            columns, records = self.generated.table(query)
-        else:
-            read = self.read(base_folder, categories=categories, numbers=self.values)
-            columns = {**read.groups, **read.numbers}
-            records = Records(n=read.n, source=read.source, dropped=read.dropped)
+        columns, records = reading.columns_of(self, self.generated, query, base_folder, categories)
         clipped = query.clipped(columns)
         rows = np.column_stack([clipped[name].astype(np.float64) for name in (*categories, *self.values)])
         return replace(records, rows=rows)

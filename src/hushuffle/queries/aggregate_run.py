@@ -10,17 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle import _checks
+from hushuffle import _checks, plans
 from hushuffle.model import Cell, Table, number
-from hushuffle.plans import (
-    GroupingQuery,
-    GroupStatistics,
-    Plan,
-    ResultNoise,
-    cluster_costs,
-    group_statistics,
-    use_chance,
-)
 from hushuffle.plans.aggregates import column_of
 from hushuffle.queries.exchange import Exchange, asked_rows, exchange
 from hushuffle.queries.query import Floats, Simulated
@@ -39,12 +30,12 @@ class AggregateRun:
     `noise`, `received` and `estimated` include it, and only they are released.
     """
 
-    query: GroupingQuery
-    true: tuple[GroupStatistics, ...]
-    received: tuple[GroupStatistics, ...]
-    estimated: tuple[GroupStatistics, ...]
+    query: plans.GroupingQuery
+    true: tuple[plans.GroupStatistics, ...]
+    received: tuple[plans.GroupStatistics, ...]
+    estimated: tuple[plans.GroupStatistics, ...]
     exchanges: tuple[Exchange, ...]
-    noise: ResultNoise | None = None
+    noise: plans.ResultNoise | None = None
 
     @property
     def used(self) -> tuple[int, ...]:
@@ -53,7 +44,7 @@ class AggregateRun:
 
 
 def run_aggregate(
-    plan: Plan, query: GroupingQuery, table: Mapping[str, npt.ArrayLike], *, rng: Randomness | None = None
+    plan: plans.Plan, query: plans.GroupingQuery, table: Mapping[str, npt.ArrayLike], *, rng: Randomness | None = None
 ) -> AggregateRun:
     """Run `plan`, the result of `hushuffle.plans.aggregate` for `query`, over the rows of `table`.
 
@@ -68,7 +59,7 @@ def run_aggregate(
 
     Source: docs/theory/traffic.md, Theorems 8 and 10.
 
-    >>> from hushuffle.plans import GroupingSet, aggregate, generate_table
+    >>> from hushuffle.plans import GroupingQuery, GroupingSet, aggregate, generate_table
     >>> from hushuffle.randomness import reproducible
     >>> sets = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("age", "bmi"))
     >>> query = GroupingQuery(grouping_sets=sets, values=("insulin",), functions=("avg",), partitions=20)
@@ -82,7 +73,8 @@ def run_aggregate(
     wanted = [f"send by {grouping.name}" for grouping in query.grouping_sets]
     if not names.issuperset(wanted) or any(plan.cluster(name).targets != query.partitions for name in wanted):
         _checks.reject("plan", "made of this query by hushuffle.plans.aggregate", plan.name)
-    noise = noise_of(plan, query)
+    shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
+    noise = plans.ResultNoise(query=query, epsilon=min(shares)) if shares else None
     held = table
     if noise is not None:
         used = (*(name for grouping in query.grouping_sets for name in grouping.columns), *query.values)
@@ -100,12 +92,13 @@ def run_aggregate(
         arrived[rows[run.used]] = True
         assert cluster.sampling is not None
         exchanges.append(run)
-        true.append(group_statistics(query, position, table))
-        came = group_statistics(query, position, held, used=arrived)
+        true.append(plans.group_statistics(query, position, table))
+        came = plans.group_statistics(query, position, held, used=arrived)
         if noise is not None:
-            came = GroupStatistics.of(came.name, query.values, noise.release(came.numbers, rng=source))
+            came = plans.GroupStatistics.of(came.name, query.values, noise.release(came.numbers, rng=source))
         received.append(came)
-        estimated.append(came.scaled(people / (rows.size * use_chance(cluster.sampling, only_honest=only_honest))))
+        chance = plans.use_chance(cluster.sampling, only_honest=only_honest)
+        estimated.append(came.scaled(people / (rows.size * chance)))
     return AggregateRun(
         query=query,
         true=tuple(true),
@@ -114,11 +107,6 @@ def run_aggregate(
         exchanges=tuple(exchanges),
         noise=noise,
     )
-
-
-def noise_of(plan: Plan, query: GroupingQuery) -> ResultNoise | None:
-    shares = {release.epsilon for release in plan.releases if release.epsilon is not None}
-    return ResultNoise(query=query, epsilon=min(shares)) if shares else None
 
 
 def simulated(run: AggregateRun, labels: Mapping[str, tuple[str, ...]]) -> Simulated:
@@ -146,7 +134,7 @@ def _errors(run: AggregateRun) -> Table:
     people = int(run.true[0].count.sum())
     rows: list[tuple[Cell, ...]] = []
     for place, (true, got) in enumerate(zip(run.true, run.estimated, strict=True)):
-        costs = cluster_costs(run.exchanges[place].cluster, only_honest=run.noise is not None)
+        costs = plans.cluster_costs(run.exchanges[place].cluster, only_honest=run.noise is not None)
         used, noise = costs.used / people, 0.0
         if run.noise is not None and used:
             noise = run.noise.deviations["count"] / used
@@ -170,9 +158,9 @@ def _errors(run: AggregateRun) -> Table:
 
 
 def result_tables(
-    query: GroupingQuery,
+    query: plans.GroupingQuery,
     labels: Mapping[str, tuple[str, ...]],
-    exact: Sequence[GroupStatistics],
+    exact: Sequence[plans.GroupStatistics],
     answers: Sequence[Mapping[str, Floats]],
 ) -> Iterator[Table]:
     """Yield a table for each grouping set: each statistic, true and as the plan returned it, nan for no result."""

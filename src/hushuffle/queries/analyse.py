@@ -14,8 +14,7 @@ from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
 from hushuffle.plans import Cluster, Plan, cluster_costs, plan_costs
-from hushuffle.queries.charts import trade_offs
-from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings
+from hushuffle.queries.parts import about_ranges, about_records, diagram, refusal, settings, trade_offs
 from hushuffle.queries.query import Records
 from hushuffle.queries.specification import Network, PlanSpecification
 from hushuffle.questions import traffic
@@ -84,18 +83,13 @@ def analyse_plan(
     clusters = traffic.cluster_guarantees(plan, delta=delta)
     guarantee, summed, apart = None, None, None
     held: tuple[traffic.Collusion, ...] = ()
+    charts: tuple[Chart, ...] = ()
     if not refusals:
         tell("the guarantee of the plan", 0.1)
         guarantee, summed = traffic.plan_guarantee(plan, delta=delta), traffic.theorem_one(plan, delta=delta)
         apart, held = traffic.traffic_and_releases(plan, delta=delta), traffic.collusions(plan, delta=delta)
+        charts = trade_offs(specification, plan, people=records.n, total=guarantee.epsilon, tell=tell)
     targets = tuple(_targets(specification, plan, records.n, guarantee, held))
-
-    def tell_share(share: float) -> None:
-        tell("other settings", 0.2 + 0.8 * share)
-
-    charts: tuple[Chart, ...] = ()
-    if guarantee is not None:
-        charts = trade_offs(specification, plan, people=records.n, total=guarantee.epsilon, tell=tell_share)
     watcher = _HOLDER if any(cluster.cascade > 1 for cluster in plan.clusters) else _WATCHER
     certified = all(target.met for target in targets if target.key == "epsilon")
     study = Report(
@@ -150,7 +144,15 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
     if guarantee is None:
         yield f"No guarantee can be stated. {refusal(plan)}"
     else:
-        yield _promise(guarantee, _seen(plan))
+        if math.isinf(guarantee.upper):
+            yield "No protection: the traffic reveals a person's groups to an observer."
+        else:
+            delta = f" (plus delta = {guarantee.delta:g})" if guarantee.delta else ""
+            times = number(math.exp(guarantee.upper), up=True)
+            yield (
+                f"Whatever an observer knows, no conclusion from {_seen(plan)} about one person is more than {times} "
+                f"times as likely as with other data of this person{delta}."
+            )
         if plan.releases:
             yield "This epsilon includes the noisy releases. The result is computed from them, so it adds nothing."
         else:
@@ -165,16 +167,6 @@ def _answers(plan: Plan, guarantee: Guarantee | None) -> Iterator[str]:
 
 def _seen(plan: Plan) -> str:
     return "the traffic and the noisy releases" if plan.releases else "the traffic"
-
-
-def _promise(guarantee: Guarantee, seen: str) -> str:
-    if math.isinf(guarantee.upper):
-        return "No protection: the traffic reveals a person's groups to an observer."
-    delta = f" (plus delta = {guarantee.delta:g})" if guarantee.delta else ""
-    return (
-        f"Whatever an observer knows, no conclusion from {seen} about one person is more than "
-        f"{number(math.exp(guarantee.upper), up=True)} times as likely as with other data of this person{delta}."
-    )
 
 
 def _findings(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from hushuffle.errors import Problem
 from hushuffle.plans import GroupingQuery, generate_table
-from hushuffle.queries.query import MadeUp, Records, table
+from hushuffle.queries.query import MadeUp, Query, Records, table
 from hushuffle.specification._base import ConditionText, Label, Name, Section, refuse
 
 _SHAPES: Final = (
@@ -51,10 +52,16 @@ class Generated(MadeUp):
     seed: Annotated[int, Field(ge=0)] = 1
     """The seed; equal seeds give equal records."""
 
-    def table(self, query: GroupingQuery) -> tuple[Mapping[str, Any], Records]:
-        """Return the synthetic columns of a query, and its records without rows."""
-        columns = generate_table(query, self.people, distribution=self.distribution, seed=self.seed)
-        return columns, Records(n=self.people, source="synthetic records")
+
+def columns_of(
+    query: Query, made: Generated | None, grouping: GroupingQuery, base_folder: Path, categories: Mapping[str, Groups]
+) -> tuple[Mapping[str, Any], Records]:
+    """Return the columns of a query, synthetic if it has `made`, and its records without rows."""
+    if made is not None:
+        columns = generate_table(grouping, made.people, distribution=made.distribution, seed=made.seed)
+        return columns, Records(n=made.people, source="synthetic records")
+    read = query.read(base_folder, categories=categories, numbers=grouping.values)
+    return {**read.groups, **read.numbers}, Records(n=read.n, source=read.source, dropped=read.dropped)
 
 
 def _shape(value: Any) -> str | None:

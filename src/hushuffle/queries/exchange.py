@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.plans import Cluster, Costs, Plan
 from hushuffle.randomness import Randomness, secure
 
@@ -107,33 +105,19 @@ def exchange(
     # The order of the sources is drawn afresh: which sources share a scrambler does not depend on the data.
     scrambler_of = np.empty(own.size, dtype=np.int64)
     scrambler_of[source.permutation(own.size)] = np.arange(own.size) % cluster.scramblers
-    whole = cluster.scrambler
-    if cluster.cascade > 1:
-        whole = Scrambler(dummies=cluster.cascade * whole.dummies)
-    graph = _scramble(sent, scrambler_of, cluster.scramblers, cluster.sampling, whole, source)
-    return Exchange(cluster=cluster, graph=graph, scrambler_of=scrambler_of, used=used)
-
-
-def _scramble(
-    sent: Integers,
-    scrambler_of: Integers,
-    scramblers: int,
-    sampling: TargetSampling,
-    scrambler: Scrambler,
-    rng: Randomness,
-) -> Integers:
-    """Return how many messages each scrambler sends to each target."""
-    targets = sampling.targets
-    graph = np.bincount(scrambler_of * targets + sent, minlength=scramblers * targets).reshape(scramblers, targets)
+    scrambler, sampling, shape = cluster.scrambler, cluster.sampling, (cluster.scramblers, cluster.targets)
+    cells = scrambler_of * cluster.targets + sent
     if scrambler.cap is None:
-        dummies = rng.integers(targets, scramblers * scrambler.dummies)
-        cells = np.repeat(np.arange(scramblers), scrambler.dummies) * targets + dummies
-        return graph + np.bincount(cells, minlength=graph.size).reshape(graph.shape)
-    for row in graph:
-        messages = np.repeat(np.arange(targets), row)
-        completed = scrambler.complete(messages, draw=lambda count: sampling.dummies(count, rng=rng))
-        row[:] = np.bincount(completed, minlength=targets)
-    return graph
+        dummies = cluster.cascade * scrambler.dummies  # every scrambler of a cascade adds the same number
+        drawn = source.integers(cluster.targets, cluster.scramblers * dummies)
+        cells = np.append(cells, np.repeat(np.arange(cluster.scramblers), dummies) * cluster.targets + drawn)
+    graph = np.bincount(cells, minlength=cluster.scramblers * cluster.targets).reshape(shape)
+    if scrambler.cap is not None:
+        for row in graph:
+            messages = np.repeat(np.arange(cluster.targets), row)
+            completed = scrambler.complete(messages, draw=lambda count: sampling.dummies(count, rng=source))
+            row[:] = np.bincount(completed, minlength=cluster.targets)
+    return Exchange(cluster=cluster, graph=graph, scrambler_of=scrambler_of, used=used)
 
 
 def asked_rows(plan: Plan, people: int, rng: Randomness) -> list[Integers]:

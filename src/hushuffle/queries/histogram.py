@@ -16,7 +16,7 @@ from hushuffle._checks import fail
 from hushuffle.errors import Problem
 from hushuffle.model import HeatMap, Table, number
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, Traffic, use_chance
-from hushuffle.queries.columns import Generated, Intervals, column_problems, group_count
+from hushuffle.queries.columns import Generated, Intervals, column_problems, columns_of, group_count
 from hushuffle.queries.exchange import exchange
 from hushuffle.queries.query import Floats, Integers, Query, Records, Rows, Simulated, Task, data_or_generated, table
 from hushuffle.randomness import Randomness
@@ -176,13 +176,8 @@ class HistogramQuery(Query):
         return replace(plan, name=f"Histogram over {' and '.join(self.columns)}")
 
     def records(self, base_folder: Path) -> Records:
-        columns: Mapping[str, Any]
-        if self.generated is not None:
-            columns, records = self.generated.table(self._grid())
-        else:
-            cut = {name: column.conditions() for name, column in self.columns.items()}
-            read = self.read(base_folder, categories=cut)
-            columns, records = read.groups, Records(n=read.n, source=read.source, dropped=read.dropped)
+        cut = {name: column.conditions() for name, column in self.columns.items()}
+        columns, records = columns_of(self, self.generated, self._grid(), base_folder, cut)
         return replace(records, rows=np.column_stack([columns[name].astype(np.float64) for name in self.columns]))
 
     def task(self, records: Records | None = None) -> Histogram:

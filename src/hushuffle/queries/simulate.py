@@ -13,7 +13,7 @@ from hushuffle.model import Cell, HeatMap, Progress, Report, Table
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import LADJEL
 from hushuffle.model.report import software
-from hushuffle.plans import Costs, Plan, cluster_costs
+from hushuffle.plans import Costs, cluster_costs
 from hushuffle.queries.exchange import Exchange
 from hushuffle.queries.parts import about_run, no_guarantee, settings
 from hushuffle.queries.specification import PlanSpecification
@@ -62,13 +62,19 @@ def simulate_plan(
     done = specification.query.simulate(
         plan, records, rng=rng, tell=lambda share: tell("running the plan", 0.1 + 0.8 * share)
     )
+    formula = [cluster_costs(one.cluster, only_honest=plan.coins_known(one.cluster)) for one in done.exchanges]
+    sent, used = sum(one.cluster.sources for one in done.exchanges), sum(one.costs.used for one in done.exchanges)
+    reached = (
+        f"{used:,.0f} of {sent:,} records reached their targets ({percent(used / sent)}); "
+        f"{sum(one.used for one in formula):,.0f} were expected."
+    )
     study = Report(
         key="plan-run",
         title=specification.title or plan.name,
         question=_QUESTION,
-        answers=(*done.answers, _arrived(plan, done.exchanges)),
+        answers=(*done.answers, reached),
         settings=settings(specification, records),
-        tables=(*done.tables, _costs(plan, done.exchanges), _graph(done.exchanges)),
+        tables=(*done.tables, _costs(formula, done.exchanges), _graph(done.exchanges)),
         charts=done.charts,
         heat_maps=(*done.heat_maps, *_seen(done.exchanges[0])),
         warnings=(*no_guarantee(plan), *about_run(specification, records)),
@@ -79,21 +85,9 @@ def simulate_plan(
     return study
 
 
-def _arrived(plan: Plan, exchanges: Sequence[Exchange]) -> str:
-    sent, used = sum(one.cluster.sources for one in exchanges), sum(one.costs.used for one in exchanges)
-    return (
-        f"{used:,.0f} of {sent:,} records reached their targets ({percent(used / sent)}); "
-        f"{sum(one.used for one in _formula(plan, exchanges)):,.0f} were expected."
-    )
-
-
-def _formula(plan: Plan, exchanges: Sequence[Exchange]) -> list[Costs]:
-    return [cluster_costs(one.cluster, only_honest=plan.coins_known(one.cluster)) for one in exchanges]
-
-
-def _costs(plan: Plan, exchanges: Sequence[Exchange]) -> Table:
+def _costs(formula: Sequence[Costs], exchanges: Sequence[Exchange]) -> Table:
     """Return the costs of all clusters that send messages, by formula and as counted."""
-    formula, counted = _formula(plan, exchanges), [one.costs for one in exchanges]
+    counted = [one.costs for one in exchanges]
     spread = math.sqrt(
         sum(cost.used * (1 - cost.used / one.cluster.sources) for cost, one in zip(formula, exchanges, strict=True))
     )

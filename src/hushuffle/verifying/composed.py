@@ -119,6 +119,11 @@ class Ends(NamedTuple):
         """Return `most` if `above`, else `least`."""
         return self.most if above else self.least
 
+    @property
+    def tabulated(self) -> bool:
+        """Whether bounds come from tables of losses, whose steps cost a part of delta."""
+        return bool(self.parts) or sum(count for _, count in self.named) > 1
+
     def table(self, growths: Sequence[Any], effort: Effort) -> Sequence[Any]:
         """Return `most` at several values of e**epsilon."""
         if self.many is not None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hushuffle.network.nodes.connections import Control, Kind, Message, Reason
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.result import RunFailedError, RunResult
 from hushuffle.network.nodes.scrambler import Gathering, ScramblerNode
@@ -34,7 +34,7 @@ class Chooser(ScramblerNode):
     victim, way = "", ""
 
     async def _release(self, gathering: Gathering) -> None:
-        step, number = self._document.step(gathering.number), gathering.number
+        step, number = self.document.step(gathering.number), gathering.number
         n, total = len(gathering.messages), len(gathering.messages) + step.dummies
         (chosen,) = (one for slot, one in gathering.messages.items() if gathering.batch.holders[slot] == self.victim)
         sent: dict[int, list[Message]] = {target: [] for target in range(len(step.computes))}

@@ -23,7 +23,7 @@ from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
 from hushuffle.network.nodes.result import RunResult
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import Person
-from hushuffle.network.processes import Loopback
+from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment
 from hushuffle.plans import GroupStatistics
 from hushuffle.queries import Aggregate, parse_plan

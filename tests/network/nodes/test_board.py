@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
+from hushuffle.network.nodes.connections import Control, Kind, Message, Reason
+from hushuffle.network.nodes.intake import Counts
 from hushuffle.network.nodes.result import ResultNode, RunFailedError, RunResult
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.tally import Counts
 from k_means_cases import Clusters, clusters, ended, plan_text, release
 from runtime_cases import bounded, identity
 

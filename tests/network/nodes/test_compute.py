@@ -13,12 +13,11 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.connections import ConnectionLostError
+from hushuffle.network.nodes.connections import ConnectionLostError, Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.document import RESULT
-from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
+from hushuffle.network.nodes.intake import Told, ToldCodec
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
-from hushuffle.network.nodes.tally import Told, ToldCodec
 from runtime_cases import Case, bounded, case, holders, identity, seal_key, step, until
 
 NAME = "compute-1-1"

@@ -14,8 +14,16 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.network.nodes import listening
-from hushuffle.network.nodes.connections import Connection, ConnectionLostError, connect
-from hushuffle.network.nodes.frames import Control, Kind, Layout, Message, Reason
+from hushuffle.network.nodes.connections import (
+    Connection,
+    ConnectionLostError,
+    Control,
+    Kind,
+    Layout,
+    Message,
+    Reason,
+    connect,
+)
 from hushuffle.network.nodes.identities import Authority, Identity, _as_file
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen
@@ -319,7 +327,7 @@ def test_a_peer_that_takes_nothing_is_slow() -> None:
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [(ConnectionLostError("gone", reason=Reason.LATE), Reason.LATE), (DataError("private"), Reason.MALFORMED)],
+    [(ConnectionLostError(Reason.LATE, "gone"), Reason.LATE), (DataError("private"), Reason.MALFORMED)],
 )
 def test_what_goes_wrong_is_counted_and_told_by_its_reason(error: Exception, reason: Reason) -> None:
     async def work() -> None:

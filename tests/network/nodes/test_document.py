@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hushuffle.errors import DataError
+from hushuffle.network.nodes.connections import HEAD
 from hushuffle.network.nodes.document import RunDocument, read_document
-from hushuffle.network.nodes.frames import HEAD
 from hushuffle.queries import KMeans
 from runtime_cases import case, holders, seal_key, step
 

@@ -16,8 +16,7 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.files.private_files import write_whole
-from hushuffle.network.nodes.connections import ConnectionLostError
-from hushuffle.network.nodes.frames import Frame, Kind, Message, Reason
+from hushuffle.network.nodes.connections import ConnectionLostError, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.listening import OF_ADDRESS, STRANGERS
 from hushuffle.network.nodes.recorder import Trace

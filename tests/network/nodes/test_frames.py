@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushuffle.errors import DataError, InvalidInputError
-from hushuffle.network.nodes.frames import (
+from hushuffle.network.nodes.connections import (
     CONTROL,
     HEAD,
     LARGEST,

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.connections import ConnectionLostError
-from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
+from hushuffle.network.nodes.connections import ConnectionLostError, Control, Kind, Message, Reason
 from hushuffle.network.nodes.intake import Intake, take_batch
 from hushuffle.network.nodes.journal import Journal
 from runtime_cases import Case, bounded, case, holders, seal_key, step
@@ -59,7 +58,7 @@ class Taken:
                     yield message
                 if end is None:
                     error = "broke"
-                    raise ConnectionLostError(error, reason=Reason.TRUNCATED)
+                    raise ConnectionLostError(Reason.TRUNCATED, error)
                 ends.append(end)
 
             return await take_batch(come(), ends, peer, {1: self.intake}, self.journal)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from hushuffle.network.nodes.frames import Control, Kind, Reason
+from hushuffle.network.nodes.connections import Control, Kind, Reason
 from hushuffle.network.nodes.journal import Journal
 
 

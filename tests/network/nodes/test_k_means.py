@@ -14,14 +14,13 @@ import pytest
 
 from hushuffle.errors import DataError, UnsupportedProtocolError
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.connections import Connection, ConnectionLostError
+from hushuffle.network.nodes.connections import Connection, ConnectionLostError, Control, Kind, Message, Reason
 from hushuffle.network.nodes.document import RESULT
-from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
+from hushuffle.network.nodes.intake import ToldCodec
 from hushuffle.network.nodes.result import ResultNode, RunFailedError, RunResult
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import SourceNode
-from hushuffle.network.nodes.tally import ToldCodec
 from hushuffle.network.setup import deploy
 from hushuffle.plans.centroids import Floats, means, noisy_means
 from hushuffle.queries import parse_plan, run_k_means
@@ -455,7 +454,7 @@ async def released(one: Clusters, told: list[list[bytes]], state: Path, *, kills
     async def report(contents: list[bytes], **_: object) -> None:
         told.append(contents)
         if len(told) == kills:
-            raise ConnectionLostError(name, reason=Reason.SLOW)
+            raise ConnectionLostError(Reason.SLOW, name)
 
     async def not_always(spool: Any, records: Any) -> bool:
         nonlocal kept

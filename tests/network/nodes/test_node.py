@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.connections import ConnectionLostError
-from hushuffle.network.nodes.frames import Control, Kind, Reason
+from hushuffle.network.nodes.connections import ConnectionLostError, Control, Kind, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, health

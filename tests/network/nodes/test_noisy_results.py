@@ -16,9 +16,8 @@ from pydantic import ValidationError
 from hushuffle.errors import DataError
 from hushuffle.network.node import result_table
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.connections import ConnectionLostError
-from hushuffle.network.nodes.frames import Reason
-from hushuffle.network.nodes.tally import ToldCodec
+from hushuffle.network.nodes.connections import ConnectionLostError, Reason
+from hushuffle.network.nodes.intake import ToldCodec
 from hushuffle.queries import Aggregate
 from network.network_tools import plan_text, stage
 from runtime_cases import Case, aggregate_of, bounded, case, holders, identity, query, seal_key, step
@@ -47,7 +46,7 @@ async def released(one: Case, told: list[list[bytes]], state: Path, *, dies: boo
     async def report(contents: list[bytes], **_: object) -> None:
         told.append(contents)
         if dies:
-            raise ConnectionLostError(NAME, reason=Reason.SLOW)
+            raise ConnectionLostError(Reason.SLOW, NAME)
 
     async def kept(spool: Any, records: Any) -> bool:
         return keeps and await keep(spool, records)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
+from hushuffle.network.nodes.connections import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.document import RESULT
-from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
+from hushuffle.network.nodes.intake import Counts, Told, ToldCodec
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
 from hushuffle.network.nodes.result import ResultNode, RunFailedError, RunResult, StepResult
-from hushuffle.network.nodes.tally import Counts, Told, ToldCodec
 from hushuffle.plans import GroupStatistics, use_chance
 from hushuffle.randomness import reproducible
 from runtime_cases import Case, adding_up, aggregate_of, bounded, case, holders, identity, seal_key, step, until

@@ -6,11 +6,12 @@ import asyncio
 import datetime as dt
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hushuffle.network.nodes.journal import Room
 from hushuffle.network.nodes.result import RunFailedError
-from hushuffle.network.nodes.spool import Room
 from network.network_tools import Stage, arrived, counts, deployed, plan_text, stage
 from network.nodes.test_spool import full_disk
 from runtime_cases import bounded, later, until
@@ -146,18 +147,17 @@ def test_a_result_on_a_full_disk_takes_what_it_has_room_for(tmp_path: Path) -> N
                 scene.node(scene.document.result)
             scene.start_servers()
             scene.start(*scene.sources)
-            node = scene.nodes[scene.document.result]
-            parts = node._kept_parts  # type: ignore[attr-defined]
-            assert isinstance(parts._room, Room)
-            keep, tries = parts._spool.append, list[int]()
+            node: Any = scene.nodes[scene.document.result]
+            assert isinstance(node._room, Room)
+            keep, tries = node._spool.append, list[int]()
 
             async def full(records: list[bytes]) -> None:
                 tries.append(len(records))
-                if parts._room._path.exists():
+                if node._room._path.exists():
                     raise OSError(28, "No space left on device")
                 await keep(records)
 
-            parts._spool.append = full
+            node._spool.append = full
             assert counts(await scene.result()) == arrived(scene.deployment)
             assert len(tries) == 4  # the first gives the room free
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from hushuffle.network.nodes.connections import ConnectionLostError, connect
+from hushuffle.network.nodes.connections import ConnectionLostError, Control, Frame, Kind, Message, Reason, connect
 from hushuffle.network.nodes.document import Batch
-from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.node import Node
 from hushuffle.network.nodes.scrambler import Gathering, ScramblerNode
 from hushuffle.randomness import Randomness, reproducible
@@ -80,12 +79,12 @@ class Channel:
             await self.gate.wait()
         for frame in frames:
             if self.fails == "send" or (self.fails == "end" and isinstance(frame, Control)):
-                raise ConnectionLostError(self.name, reason=Reason.TRUNCATED)
+                raise ConnectionLostError(Reason.TRUNCATED, self.name)
             self.log.append((self.name, frame))
 
     async def answer(self) -> Control:
         if self.fails == "answer":
-            raise ConnectionLostError(self.name, reason=Reason.SLOW)
+            raise ConnectionLostError(Reason.SLOW, self.name)
         return Control(Kind.REFUSED if self.fails == "refused" else Kind.ACCEPTED, 1)
 
     async def close(self) -> None:
@@ -130,7 +129,7 @@ def release(
 
         async def connect(name: str, **_: object) -> Channel:
             if (fails or {}).get(name) == "connect":
-                raise ConnectionLostError(name, reason=Reason.SLOW)
+                raise ConnectionLostError(Reason.SLOW, name)
             log.append((name, "opened"))
             return Channel(name, log, (fails or {}).get(name, ""), gate)
 

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.connections import Connection
+from hushuffle.network.nodes.connections import Connection, Control, Kind, Message, Reason
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import Control, Kind, Message, Reason
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.source import Entry, NotDeliveredError, Person, SourceNode, coins, deliveries
 from runtime_cases import COINS, Case, bounded, case, holders, identity, seal_key, step, until

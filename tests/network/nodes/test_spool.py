@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes import spool as module
-from hushuffle.network.nodes.spool import Room, Spool
+from hushuffle.network.nodes import journal as module
+from hushuffle.network.nodes.journal import Room, Spool
 
 RECORDS = [b"", b"first", bytes(1000), b"last"]
 

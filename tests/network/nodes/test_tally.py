@@ -10,7 +10,7 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.tally import Told, ToldCodec
+from hushuffle.network.nodes.intake import Told, ToldCodec
 from k_means_cases import clusters, plan_text
 from runtime_cases import aggregate_of, case, holders, step
 

@@ -16,12 +16,11 @@ from aiohttp import ClientSession
 from hushuffle.network.phones.crowd import Phones, Sending, sendings
 from hushuffle.network.phones.formats import Invitation
 from hushuffle.network.phones.issuer import write_codes
-from hushuffle.network.phones.keys import Role, ServiceKeys, keys_of_steps, place_of
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.promise import Services, TaskPromise, check_task, draw_task, together
 from hushuffle.network.phones.serve import SERVICES, serving
 from hushuffle.network.phones.service import Service
-from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.settings import Role, ServiceKeys, ServiceSettings, keys_of_steps, place_of
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
 from hushuffle.queries import parse_plan
 from hushuffle.queries.query import Records

@@ -17,9 +17,9 @@ import pytest
 from aiohttp import ClientSession
 
 from hushuffle.network.phones import batches
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.crowd import Phones, Sending
 from hushuffle.network.phones.formats import blind, decode_response, encapsulate, token_challenge
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.relay import REQUEST
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.target import Target

@@ -10,8 +10,7 @@ import pytest
 from aiohttp import ClientSession
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import held_back, last_sizes, lost_answer, lost_in
-from hushuffle.network.phones.onions import Onions
+from hushuffle.network.phones.batches import Onions, held_back, last_sizes, lost_answer, lost_in
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.target import Target
 from hushuffle.queries import load_plan, parse_plan

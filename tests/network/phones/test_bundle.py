@@ -15,9 +15,8 @@ from hushuffle.errors import DataError, SpecificationError
 from hushuffle.network.phones.bundle import prepare_task
 from hushuffle.network.phones.formats import Invitation
 from hushuffle.network.phones.issuer import listed, make_codes
-from hushuffle.network.phones.keys import ServiceKeys, public_of
 from hushuffle.network.phones.promise import check_task
-from hushuffle.network.phones.settings import load_service
+from hushuffle.network.phones.settings import ServiceKeys, load_service, public_of
 from hushuffle.network.phones.task import names_of, read_task
 from hushuffle.queries import parse_plan
 from network.phones.phone_cases import plan_text

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.asked import PhoneHistogram
 from hushuffle.network.phones.choices import record_of
 from hushuffle.network.phones.client import Task
+from hushuffle.network.phones.promise import PhoneHistogram
 from hushuffle.network.phones.rehearse import rehearse
-from hushuffle.network.phones.study import phone_study
+from hushuffle.network.study import phone_study
 from hushuffle.queries import parse_plan
 from hushuffle.queries.histogram import Histogram
 from network.phones.phone_cases import drawn

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from hushuffle.network.phones.batches import Link, head_of, pack
-from hushuffle.network.phones.onions import Onions
+from hushuffle.network.phones.batches import Link, Onions, head_of, pack
 from hushuffle.network.phones.parts import Counted, sealed_part
 from network.phones.phone_cases import plan_text
 from network.phones.phone_stage import PhoneStage

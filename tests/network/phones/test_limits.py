@@ -12,10 +12,9 @@ import pytest
 from aiohttp import ClientSession, web
 
 from hushuffle.network.phones import serve
-from hushuffle.network.phones.batches import Link, head_of, pack
+from hushuffle.network.phones.batches import Link, Onions, head_of, pack
 from hushuffle.network.phones.formats import blind, token_challenge
 from hushuffle.network.phones.issuer import Issuer
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.parts import Counted, largest_part
 from hushuffle.network.phones.relay import REQUEST
 from hushuffle.network.phones.task import canonical

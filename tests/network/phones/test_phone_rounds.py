@@ -25,8 +25,8 @@ from hushuffle.network.phones.formats import spki_of
 from hushuffle.network.phones.limits import Limits, Total, alone, local_epsilon
 from hushuffle.network.phones.promise import after, check_task, draw_task
 from hushuffle.network.phones.rehearse import rehearse
-from hushuffle.network.phones.study import phone_study
 from hushuffle.network.phones.task import MOST, TaskDocument, parse_task
+from hushuffle.network.study import phone_study
 from hushuffle.plans import CentroidNoise
 from hushuffle.plans.centroids import means, nearest, sums_and_counts
 from hushuffle.queries import parse_plan

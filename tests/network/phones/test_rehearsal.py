@@ -14,8 +14,8 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.network.phones.rehearse import read_metrics, rehearse
-from hushuffle.network.phones.study import phone_study
 from hushuffle.network.phones.task import read_task
+from hushuffle.network.study import phone_study
 from hushuffle.queries import parse_plan
 from network.phones.phone_cases import plan_text
 

@@ -15,9 +15,9 @@ import pytest
 from aiohttp import ClientSession
 
 from hushuffle.errors import DataError
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.formats import blind, encapsulate, token_challenge
 from hushuffle.network.phones.meter import METRICS
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.relay import REQUEST
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.task import SEAL

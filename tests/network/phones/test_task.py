@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError, HushuffleError, SpecificationError, UnsupportedProtocolError
-from hushuffle.network.phones.asked import asked_of
-from hushuffle.network.phones.promise import check_task, draw_task
+from hushuffle.network.phones.promise import asked_of, check_task, draw_task
 from hushuffle.network.phones.task import MOST, TaskDocument, parse_task, read_task
 from hushuffle.queries import load_plan, parse_plan
 from network.phones.phone_cases import drawn, plan_text, services

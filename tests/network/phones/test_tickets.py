@@ -9,8 +9,8 @@ import pytest
 from aiohttp import ClientSession
 
 from hushuffle.errors import DataError
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.crowd import Phones
-from hushuffle.network.phones.onions import Onions
 from hushuffle.network.phones.scrambler import Scrambler
 from hushuffle.network.phones.service import Task
 from network.phones.phone_stage import PhoneStage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from hushuffle.network.nodes.frames import Control, Kind, Message
+from hushuffle.network.nodes.connections import Control, Kind, Message
 from hushuffle.network.nodes.seals import KEY
 from network.simulation.evidence import Evidence, Take
 from network.simulation.hosts import Process

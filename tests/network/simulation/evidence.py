@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushuffle.network.nodes.frames import Control, Kind, Message
+from hushuffle.network.nodes.connections import Control, Kind, Message
 from hushuffle.network.nodes.seals import KEY
 from hushuffle.network.nodes.source import coins
 from hushuffle.queries import Aggregate

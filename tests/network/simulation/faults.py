@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from hushuffle.network.nodes.frames import Message
+from hushuffle.network.nodes.connections import Message
 from hushuffle.network.nodes.node import Places
 from network.simulation.hosts import Process
 from network.simulation.liars import LIES, FalseScrambler, Impostor, false_part

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hushuffle.errors import HushuffleError
-from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.connections import HEAD, Connection, Control, Frame, Kind, Message, Reason, connect
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import HEAD, Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.source import deliveries
 from network.simulation.hosts import Process, secret
 from network.simulation.wires import Wire, badge

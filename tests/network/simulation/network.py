@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from hushuffle.network.nodes.frames import Frame, Layout
+from hushuffle.network.nodes.connections import Frame, Layout
 from network.simulation.clock import Loop, current
 from network.simulation.hosts import Process
 from network.simulation.wires import Context, Place, Talk, Wire

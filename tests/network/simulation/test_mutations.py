@@ -10,8 +10,8 @@ from typing import Any, Final
 import pytest
 
 from hushuffle.files.private_files import private_file
+from hushuffle.network.nodes.connections import Layout, Reason
 from hushuffle.network.nodes.document import Step
-from hushuffle.network.nodes.frames import Layout, Reason
 from hushuffle.network.nodes.intake import Intake
 from hushuffle.network.nodes.node import Node
 from hushuffle.network.nodes.scrambler import Gathering, ScramblerNode
@@ -98,7 +98,7 @@ def _no_sum_of_messages(patch: pytest.MonkeyPatch) -> None:
     def sources(_step: Step, _batch: Any, told: Any) -> int:
         return int(max(count for count, _messages in told))
 
-    patch.setattr("hushuffle.network.nodes.tally._sources", sources)
+    patch.setattr("hushuffle.network.nodes.intake._sources", sources)
 
 
 def _waits_too_long(patch: pytest.MonkeyPatch) -> None:

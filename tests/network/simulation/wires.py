@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.frames import HEAD, Control, Frame, Kind, Layout
+from hushuffle.network.nodes.connections import HEAD, Control, Frame, Kind, Layout
 from hushuffle.network.nodes.identities import Identity
 from network.simulation.hosts import Process
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from hushuffle.errors import HushuffleError
 from hushuffle.network.nodes.compute import ComputeNode
+from hushuffle.network.nodes.connections import Control, Frame
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import Control, Frame
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Places
 from hushuffle.network.nodes.result import ResultNode

@@ -9,15 +9,13 @@ from pathlib import Path
 
 from hushuffle._checks import fail
 from hushuffle.files.private_files import mark_once
-from hushuffle.network.nodes.connections import Connection
+from hushuffle.network.nodes.connections import Connection, Control, Reason
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import Control, Reason
 from hushuffle.network.nodes.identities import Identity
-from hushuffle.network.nodes.intake import Intake, restored, take_batch
+from hushuffle.network.nodes.intake import Intake, Told, ToldCodec, restored, take_batch
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, check_key
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.tally import Told, ToldCodec
 from hushuffle.queries.query import Floats
 from hushuffle.randomness import Randomness, secure
 
@@ -65,25 +63,25 @@ class ComputeNode(Node):
     async def run(self) -> None:
         """Accept each step's messages until all have arrived or time is over, then send the sums to the result node."""
         if self._told is not None and self._told.exists():
-            self._journal.enter("done", before=True)
+            self.journal.enter("done", before=True)
             return
         records = [] if self._released is None else self._released.read()
         statements = [(record, self._codec.unpack(self._place, [record])) for record in records]
         before = {one.step: (record, one) for record, one in statements}  # released before this node was stopped
-        with self._journal.resuming():
-            restored(self._batches, self._intakes, self._document)
+        with self.journal.resuming():
+            restored(self._batches, self._intakes, self.document)
         numbers: Floats | None = None
         async with self._listening():
             for step, intake in self._intakes.items():
-                self._journal.enter("computing", step=step)
+                self.journal.enter("computing", step=step)
                 if step in before:
                     record, statement = before[step]
                     numbers, contents = statement.numbers, self._codec.cut(step, record)
                     intake.close()
                 else:
-                    await self._wait(intake.all_ended, self._left(self._document.target_deadline(step)))
+                    await self._wait(intake.all_ended, self._left(self.document.target_deadline(step)))
                     if self._stop.is_set():
-                        self._journal.enter("gave up", reason=Reason.STOPPED.words)
+                        self.journal.enter("gave up", reason=Reason.STOPPED.words)
                         return
                     intake.close()
                     numbers = self._task.tell(step, self._place[1], self._merged[step], numbers, self._rng)
@@ -93,7 +91,7 @@ class ComputeNode(Node):
         if self._told is not None:
             with suppress(OSError):  # after a restart, the node then reports the same again
                 mark_once(self._told)
-        self._journal.enter("done")
+        self.journal.enter("done")
 
     def forget(self) -> None:
         """Delete batches that the result node has. Keep released numbers, since a new draw would have other noise."""
@@ -103,7 +101,7 @@ class ComputeNode(Node):
     async def _take(self, connection: Connection) -> Control:
         ends = list[Control]()
         messages, keep = self._messages(connection, ends), partial(self._keep_batch, self._batches)
-        return await take_batch(messages, ends, connection.peer, self._intakes, self._journal, keep=keep)
+        return await take_batch(messages, ends, connection.peer, self._intakes, self.journal, keep=keep)
 
     def _merge(self, step: int, contents: list[bytes], used: list[bool]) -> None:
         self._merged[step] = self._task.merge(step, self._merged[step], contents, used)

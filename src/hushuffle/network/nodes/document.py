@@ -17,7 +17,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.files.causes import text_in
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.nodes.frames import LARGEST, SMALLEST, Layout
+from hushuffle.network.nodes.connections import LARGEST, SMALLEST, Layout
 from hushuffle.network.nodes.seals import PublicSealKey, Seals
 from hushuffle.plans import Traffic
 from hushuffle.queries.query import Task

@@ -26,6 +26,12 @@ from hushuffle.files.secret_keys import text_of_secret
 _FILLING: Final = x509.ObjectIdentifier("2.25.271828182845904523536028747135266249775")
 """A certificate extension without meaning, which pads short names."""
 
+_UNUSED: Final = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("encipher_only", "decipher_only"),
+)
+"""Uses of a key that an authority's certificate excludes."""
+
 _LONGEST_NAME: Final = 63
 
 _SKEW: Final = dt.timedelta(minutes=10)
@@ -91,17 +97,7 @@ class Authority:
         self._key = Ed25519PrivateKey.generate()
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hushuffle development authority")])
         self._days = _checks.positive("days", days)
-        usage = x509.KeyUsage(
-            digital_signature=False,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            key_cert_sign=True,
-            crl_sign=True,
-            encipher_only=False,
-            decipher_only=False,
-        )
+        usage = x509.KeyUsage(key_cert_sign=True, crl_sign=True, **dict.fromkeys(_UNUSED, False))
         builder = self._builder(self._name, self._key, dt.timedelta())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         self._certificate = builder.add_extension(usage, critical=True).sign(self._key, None)

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Final
 
 from hushuffle.errors import HushuffleError
-from hushuffle.network.nodes.connections import BUFFER, Connection, ConnectionLostError
-from hushuffle.network.nodes.frames import Control, Kind, Layout, Reason
+from hushuffle.network.nodes.connections import BUFFER, Connection, ConnectionLostError, Control, Kind, Layout, Reason
 from hushuffle.network.nodes.identities import peer_name
 from hushuffle.network.nodes.journal import Journal
 
@@ -229,7 +228,7 @@ class _Members:
 
 def _busy(connection: Connection) -> ConnectionLostError:
     message = f"{connection.peer} has too many connections, or this node has no room for another one."
-    return ConnectionLostError(message, reason=Reason.BUSY)
+    return ConnectionLostError(Reason.BUSY, message)
 
 
 async def _roomy(strangers: _Strangers, accepted: socket.socket, address: str) -> bool:

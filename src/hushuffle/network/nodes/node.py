@@ -14,14 +14,22 @@ from typing import Any, Final
 
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
-from hushuffle.network.nodes.connections import Connection, ConnectionLostError, Pauses, connect
+from hushuffle.network.nodes.connections import (
+    Connection,
+    ConnectionLostError,
+    Control,
+    Frame,
+    Kind,
+    Message,
+    Pauses,
+    Reason,
+    connect,
+)
 from hushuffle.network.nodes.document import RESULT, RunDocument
-from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
-from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.journal import Journal, Spool, pack_batch
 from hushuffle.network.nodes.listening import listen
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.spool import Spool, pack_batch
 
 _OF_EACH: Final = 8
 
@@ -30,12 +38,10 @@ class Places:
     """Limits on the connections of one process, one for each other node: a slow node delays no other node."""
 
     def __init__(self) -> None:
-        self._free: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _OF_EACH))
+        self.of: dict[str, asyncio.Semaphore] = defaultdict(partial(asyncio.Semaphore, _OF_EACH))
+        """The connections to each other node, by its name."""
         self.work = asyncio.Semaphore(_OF_EACH)
         """Limits concurrent work before sending: sealing, and waiting for the disk."""
-
-    def of(self, name: str) -> asyncio.Semaphore:
-        return self._free[name]
 
 
 class Node:
@@ -51,22 +57,10 @@ class Node:
         peers: frozenset[str] = frozenset(),
         state: Path | None = None,
     ) -> None:
-        self._document, self._identity, self._journal = document, identity, journal
+        self.document, self._identity, self.name, self.journal = document, identity, identity.name, journal
         self._where, self._known = where, peers | {identity.name}
         self._state = state
         self._stop = asyncio.Event()
-
-    @property
-    def name(self) -> str:
-        return self._identity.name
-
-    @property
-    def document(self) -> RunDocument:
-        return self._document
-
-    @property
-    def journal(self) -> Journal:
-        return self._journal
 
     def stop(self) -> None:
         """Finish work in progress, and cancel all other work."""
@@ -76,13 +70,11 @@ class Node:
         """Yield the messages of a connection; append the control frame that ends the messages to `frames`."""
         while not isinstance(frame := await connection.receive(), Control):
             if frame is None:
-                message = f"{connection.peer} ended the connection early."
-                raise ConnectionLostError(message, reason=Reason.TRUNCATED)
+                raise ConnectionLostError(Reason.TRUNCATED, f"{connection.peer} ended the connection early.")
             yield frame
         if frame.kind is Kind.HEALTH and connection.peer != self.name:
             # The number of arrived messages would help an adversary who wants to isolate one honest message.
-            message = f"{connection.peer} may not query the health of {self.name}."
-            raise ConnectionLostError(message, reason=Reason.IDENTITY)
+            raise ConnectionLostError(Reason.IDENTITY, f"{connection.peer} may not query the health of {self.name}.")
         frames.append(frame)
 
     async def _take(self, connection: Connection) -> Frame:
@@ -93,16 +85,16 @@ class Node:
         if connection.peer in self._known:
             await connection.send(await self._take(connection))
         else:
-            await connection.send(self._journal.refuse(0, Reason.IDENTITY))
+            await connection.send(self.journal.refuse(0, Reason.IDENTITY))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[None]:
         assert self._where is not None
-        document = self._document
+        document = self.document
         context = self._identity.server()  # an unusable certificate must raise before anything is sent
         layout, patience = document.layout, document.patience
         task = asyncio.create_task(
-            listen(self._where, context, self._handle, layout=layout, patience=patience, journal=self._journal)
+            listen(self._where, context, self._handle, layout=layout, patience=patience, journal=self.journal)
         )
         try:
             yield
@@ -115,7 +107,7 @@ class Node:
     @cached_property
     def _origin(self) -> float:
         """The event loop's time at the start of the run; the clock is read once, since it may be adjusted later."""
-        return asyncio.get_running_loop().time() + self._document.starts - time.time()
+        return asyncio.get_running_loop().time() + self.document.starts - time.time()
 
     def _at(self, seconds: float) -> float:
         """Return the event loop's time `seconds` after the start of the run."""
@@ -131,7 +123,7 @@ class Node:
         return None if path is None else Spool(path)
 
     def kept_at(self, what: str) -> Path | None:
-        return None if self._state is None else self._state / f"{self._document.digest.hex()}-{self.name}{what}"
+        return None if self._state is None else self._state / f"{self.document.digest.hex()}-{self.name}{what}"
 
     async def keep(self, spool: Spool | None, records: Sequence[bytes]) -> bool:
         """Store records, if there is a file for them; return whether they survive a kill of the node."""
@@ -140,7 +132,7 @@ class Node:
         try:
             await spool.append(records)
         except OSError as error:
-            self._journal.event("state lost", reason=cause(error))
+            self.journal.event("state lost", reason=cause(error))
             return False
         return True
 
@@ -163,13 +155,13 @@ class Node:
 
     async def _connect(self, name: str, *, until: float | None = None, stop: asyncio.Event | None = None) -> Connection:
         """Return a connection to another node; retry until loop time `until`, by default for `patience` seconds."""
-        place, layout, patience = self._document.servers[name].place, self._document.layout, self._document.patience
+        place, layout, patience = self.document.servers[name].place, self.document.layout, self.document.patience
         until = asyncio.get_running_loop().time() + patience if until is None else until
         return await connect(name, place, self._identity, layout=layout, patience=patience, until=until, stop=stop)
 
     async def _report(self, contents: list[bytes], *, number: int = 0) -> None:
         """Send the node's numbers to the result, sealed, and count the messages; `number` identifies the report."""
-        document, name = self._document, self._document.result
+        document, name = self.document, self.document.result
         seals, key = document.seals(RESULT), document.seal_key(name)
         messages = [
             Message(RESULT, slot, number, seals.seal(content, key, target=name))
@@ -178,9 +170,10 @@ class Node:
         until = max(self._at(document.result_deadline), asyncio.get_running_loop().time() + document.patience)
         answer = await self._deliver(name, messages, sources=1, until=until)
         if answer.kind is not Kind.ACCEPTED:
-            message = f"{name} refused the numbers of {self.name} ({answer.reason.words})."
-            raise ConnectionLostError(message, reason=answer.reason)
-        self._journal.sent += len(messages)
+            raise ConnectionLostError(
+                answer.reason, f"{name} refused the numbers of {self.name} ({answer.reason.words})."
+            )
+        self.journal.sent += len(messages)
 
     async def _deliver(
         self, name: str, messages: list[Message], *, sources: int, until: float, places: Places | None = None
@@ -191,7 +184,7 @@ class Node:
         `places`: the connection limits that all nodes of this process share.
         """
         loop, pauses = asyncio.get_running_loop(), Pauses()
-        place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of(name)
+        place: AbstractAsyncContextManager[None] = nullcontext() if places is None else places.of[name]
         while True:
             try:
                 async with place:
@@ -211,8 +204,7 @@ class Node:
         finally:
             await connection.close()
         if answer.reason is Reason.BUSY:
-            error = f"{name} has no free connection for {self.name} now."
-            raise ConnectionLostError(error, reason=Reason.BUSY)
+            raise ConnectionLostError(Reason.BUSY, f"{name} has no free connection for {self.name} now.")
         return answer
 
 

@@ -11,15 +11,13 @@ from typing import Final, NoReturn
 
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.network.nodes.connections import Connection, ConnectionLostError
+from hushuffle.network.nodes.connections import Connection, ConnectionLostError, Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.document import RESULT, RunDocument
-from hushuffle.network.nodes.frames import Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
-from hushuffle.network.nodes.journal import Journal
+from hushuffle.network.nodes.intake import Counts, Tally, Told, ToldCodec, tally
+from hushuffle.network.nodes.journal import Journal, Room, pack_batch, unpack_batch
 from hushuffle.network.nodes.node import Node, check_key
 from hushuffle.network.nodes.seals import SealKey
-from hushuffle.network.nodes.spool import Room, pack_batch, unpack_batch
-from hushuffle.network.nodes.tally import Counts, Tally, Told, ToldCodec, tally
 from hushuffle.plans import use_chance
 from hushuffle.queries.query import Floats
 
@@ -95,14 +93,17 @@ class ResultNode(Node):
         self._all = asyncio.Event()
         readers = frozenset(document.places) if document.query.rounds else frozenset[str]()
         super().__init__(document, identity, journal, where=where, peers=self._nodes | readers, state=state)
-        self._kept_parts = KeptParts(self, self._codec.all_messages)
+        self._sealed, place = document.layout.sealed, self.kept_at(".room")
+        self._spool = self.kept(".parts")
+        self._room = None if place is None else Room(place, self._codec.all_messages * (self._sealed + _EACH_PART))
 
     async def run(self) -> RunResult:
-        document = self._document
-        self._journal.enter("gathering", nodes=len(self._nodes))
+        document = self.document
+        self.journal.enter("gathering", nodes=len(self._nodes))
         seals = document.seals(RESULT)
-        with self._journal.resuming():
-            for peer, _, sealed in self._kept_parts.read():
+        with self.journal.resuming():
+            for record in [] if self._spool is None else self._spool.read():
+                peer, _, _, sealed = unpack_batch(record, self._sealed)
                 contents = [seals.open(one, self._key, target=self.name) or b"" for one in sealed]
                 if (place := document.target_of(peer)) is not None:
                     self._keep(peer, self._codec.unpack(place, contents))
@@ -115,51 +116,60 @@ class ResultNode(Node):
                 self._check_all_there(stage)
             steps = tuple(self._steps[number] for number in self._parts)
         except RunFailedError as error:
-            self._journal.enter("failed", reason=str(error))
+            self.journal.enter("failed", reason=str(error))
             raise
-        self._journal.enter("done")
+        self.journal.enter("done")
         return RunResult(run=document.run, people=document.people, steps=steps)
 
     async def _take(self, connection: Connection) -> Frame:
         """Accept the report of one compute node, or send the start centroids of a step."""
-        seals, contents, sealed, ends = self._document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
+        seals, contents, sealed, ends = self.document.seals(RESULT), list[bytes](), list[bytes](), list[Control]()
         async for message in self._messages(connection, ends):
             if len(contents) == self._most:
-                error = f"{connection.peer} sends more messages than a report has."
-                raise ConnectionLostError(error, reason=Reason.MALFORMED)
+                raise ConnectionLostError(Reason.MALFORMED, f"{connection.peer} sends more messages than a report has.")
             try:
                 contents.append(seals.open(message.sealed, self._key, target=self.name) or b"")
             except DataError:
-                return self._journal.refuse(RESULT, Reason.UNREADABLE)
+                return self.journal.refuse(RESULT, Reason.UNREADABLE)
             sealed.append(message.sealed)
         (end,) = ends
         if end.kind is Kind.HEALTH:
-            return self._journal.health()
+            return self.journal.health()
         if end.kind is Kind.WANT:
             return await self._show(connection, end.step)
-        place = self._document.target_of(connection.peer)
+        place = self.document.target_of(connection.peer)
         if place is None:
-            return self._journal.refuse(RESULT, Reason.IDENTITY)
+            return self.journal.refuse(RESULT, Reason.IDENTITY)
         statement = self._codec.unpack(place, contents)  # an invalid report raises, and is not stored
         new = connection.peer not in self._parts.get(statement.step, {connection.peer: statement})
-        if new and not await self._kept_parts.add(connection.peer, statement.step, sealed):
+        if new and not await self._kept_part(pack_batch(connection.peer, statement.step, 0, sealed)):
             return Control(Kind.REFUSED, RESULT, Reason.BUSY)
         return self._keep(connection.peer, statement)
 
     def forget(self) -> None:
         """Delete the stored reports, which are not needed once the result is written or the run has failed."""
-        self._kept_parts.remove()
+        if self._spool is not None:
+            self._spool.remove()
+        if self._room is not None:
+            self._room.give()
+
+    async def _kept_part(self, record: bytes) -> bool:
+        """Store a report, sealed; return whether the report survives a kill of the node."""
+        if not (stored := await self.keep(self._spool, [record])) and self._room is not None:
+            self._room.give()  # the disk is full: use the reserved space
+            stored = await self.keep(self._spool, [record])
+        return stored
 
     def _keep(self, peer: str, statement: Told) -> Control:
         parts = self._parts.get(statement.step)
         if parts is None:
-            return self._journal.refuse(RESULT, Reason.STEP)
+            return self.journal.refuse(RESULT, Reason.STEP)
         if peer in parts:
-            self._journal.repeated += 1  # the first answer was lost
+            self.journal.repeated += 1  # the first answer was lost
             return Control(Kind.ACCEPTED, RESULT)
         parts[peer] = statement
-        self._journal.accepted += 1
-        if len(parts) == len(self._document.step(statement.step).computes):
+        self.journal.accepted += 1
+        if len(parts) == len(self.document.step(statement.step).computes):
             self._complete(statement.step)
         return Control(Kind.ACCEPTED, RESULT)
 
@@ -169,24 +179,24 @@ class ResultNode(Node):
             self._steps[number] = self._step(number)
         except RunFailedError as error:
             self._failed = self._failed or error
-        whole = all(len(parts) == len(self._document.step(step).computes) for step, parts in self._parts.items())
-        if whole or (self._failed is not None and self._document.query.rounds):
+        whole = all(len(parts) == len(self.document.step(step).computes) for step, parts in self._parts.items())
+        if whole or (self._failed is not None and self.document.query.rounds):
             self._all.set()
 
     async def _show(self, connection: Connection, number: int) -> Control:
         """Send the start centroids of a step, which the previous step released. They are public, so not sealed."""
-        if not self._document.query.rounds or not 1 < number <= len(self._parts):
-            return self._journal.refuse(number, Reason.STEP)
+        if not self.document.query.rounds or not 1 < number <= len(self._parts):
+            return self.journal.refuse(number, Reason.STEP)
         if number - 1 not in self._steps:
             return Control(Kind.REFUSED, number, Reason.NOT_YET if self._failed is None else Reason.STOPPED)
-        size = self._document.layout.sealed
+        size = self.document.layout.sealed
         whole = self._steps[number - 1].combined.astype("<f8").tobytes()
         for slot, start in enumerate(range(0, len(whole), size)):
             await connection.send(Message(number, slot, 0, whole[start : start + size].ljust(size, b"\0")))
         return Control(Kind.END, number)
 
     def _check_all_there(self, stage: Sequence[int]) -> None:
-        query, nodes = self._document.query, [name for step in stage for name in self._document.step(step).computes]
+        query, nodes = self.document.query, [name for step in stage for name in self.document.step(step).computes]
         missing = sorted(name for name in nodes if not any(name in self._parts[step] for step in stage))
         if missing:
             names = ", ".join(missing[:5]) + (" and others" if len(missing) > 5 else "")
@@ -197,13 +207,13 @@ class ResultNode(Node):
             )
 
     def _step(self, number: int) -> StepResult:
-        step, parts = self._document.step(number), self._parts[number]
+        step, parts = self.document.step(number), self._parts[number]
         statements = [parts[name] for name in step.computes]
-        came = came_through(self._document, number, [one.counts for one in statements], self._journal)
+        came = came_through(self.document, number, [one.counts for one in statements], self.journal)
         return StepResult(
             name=step.name,
-            combined=self._document.query.combine(number, [one.numbers for one in statements]),
-            people=self._document.people,
+            combined=self.document.query.combine(number, [one.numbers for one in statements]),
+            people=self.document.people,
             planned=step.sources,
             sources=came.sources,
             messages=came.messages,
@@ -211,38 +221,6 @@ class ResultNode(Node):
             sampling=step.sampling,
             only_on_purpose=step.only_on_purpose,
         )
-
-
-class KeptParts:
-    """The compute nodes' reports, sealed, in the result's private folder, which reserves space for all `messages`."""
-
-    def __init__(self, node: Node, messages: int) -> None:
-        self._node, self._sealed = node, node.document.layout.sealed
-        self._spool, place = node.kept(".parts"), node.kept_at(".room")
-        self._room = None if place is None else Room(place, messages * (self._sealed + _EACH_PART))
-
-    def read(self) -> list[tuple[str, int, list[bytes]]]:
-        """Return sender, step number and sealed messages of every report."""
-        records = [] if self._spool is None else self._spool.read()
-        return [
-            (peer, number, sealed) for peer, number, _, sealed in (unpack_batch(one, self._sealed) for one in records)
-        ]
-
-    async def add(self, peer: str, number: int, sealed: list[bytes]) -> bool:
-        """Store a report; return whether the report survives a kill of the node."""
-        record = pack_batch(peer, number, 0, sealed)
-        if await self._node.keep(self._spool, [record]):
-            return True
-        if self._room is None:
-            return False
-        self._room.give()  # the disk is full: use the reserved space
-        return await self._node.keep(self._spool, [record])
-
-    def remove(self) -> None:
-        if self._spool is not None:
-            self._spool.remove()
-        if self._room is not None:
-            self._room.give()
 
 
 def came_through(document: RunDocument, number: int, told: Sequence[Counts], journal: Journal) -> Tally:

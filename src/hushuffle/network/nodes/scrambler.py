@@ -13,9 +13,18 @@ import numpy as np
 
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import mark_once
-from hushuffle.network.nodes.connections import Connection, ConnectionLostError, Pauses
+from hushuffle.network.nodes.connections import (
+    HEAD,
+    Connection,
+    ConnectionLostError,
+    Control,
+    Frame,
+    Kind,
+    Message,
+    Pauses,
+    Reason,
+)
 from hushuffle.network.nodes.document import Batch, RunDocument
-from hushuffle.network.nodes.frames import HEAD, Control, Frame, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node
@@ -103,25 +112,25 @@ class ScramblerNode(Node):
 
     async def run(self) -> None:
         """Serve until every batch is released or given up."""
-        self._journal.enter("gathering", sources=sum(len(one.batch.holders) for one in self._gatherings.values()))
+        self.journal.enter("gathering", sources=sum(len(one.batch.holders) for one in self._gatherings.values()))
         for number in self._gatherings:
             self._restore(number)
         async with self._listening():
             await asyncio.gather(*(self._finish(one) for one in self._gatherings.values()))
-        self._journal.enter("done")
+        self.journal.enter("done")
 
     def _restore(self, number: int) -> None:
-        spool, gathering, layout = self._spools[number], self._gatherings[number], self._document.layout
+        spool, gathering, layout = self._spools[number], self._gatherings[number], self.document.layout
         if spool is None:
             return
         if self._mark(number).exists():
             spool.remove()
-        with self._journal.resuming():
+        with self.journal.resuming():
             for record in spool.read():
                 message = layout.unpack(record[:HEAD], record[HEAD:])
                 if isinstance(message, Message) and 0 <= message.slot < len(gathering.batch.holders):
                     gathering.add(gathering.batch.holders[message.slot], message)
-            self._journal.accepted += len(gathering.messages)
+            self.journal.accepted += len(gathering.messages)
 
     async def _take(self, connection: Connection) -> Control:
         """Accept the messages of one source, and answer when they are stored."""
@@ -131,7 +140,7 @@ class ScramblerNode(Node):
         finally:
             safe = await self._secure(places)
         if end[0].kind is Kind.HEALTH:
-            return self._journal.health()
+            return self.journal.health()
         problem = problem or (Reason.NONE if safe else Reason.BUSY)  # BUSY: the source sends the messages again
         return Control(Kind.REFUSED if problem else Kind.ACCEPTED, end[0].step, problem, (taken,))
 
@@ -142,7 +151,7 @@ class ScramblerNode(Node):
         self._calm.clear()
         try:
             for number in {number for number, _ in fresh}:
-                records = [self._document.layout.pack(one) for one in fresh.values() if one.step == number]
+                records = [self.document.layout.pack(one) for one in fresh.values() if one.step == number]
                 if not await self.keep(self._spools[number], records):
                     return False
         finally:
@@ -161,8 +170,9 @@ class ScramblerNode(Node):
         async for message in self._messages(connection, end):
             count += 1
             if count > most:
-                error = f"{connection.peer} sends more messages than it has places in batches."
-                raise ConnectionLostError(error, reason=Reason.MALFORMED)
+                raise ConnectionLostError(
+                    Reason.MALFORMED, f"{connection.peer} sends more messages than it has places in batches."
+                )
             reason = self._put(connection.peer, message)
             problem, taken = problem or reason, taken + (reason is Reason.NONE)
             if reason is Reason.NONE:
@@ -177,16 +187,16 @@ class ScramblerNode(Node):
             before = len(gathering.messages)
             reason = gathering.add(peer, message)
             if len(gathering.messages) > before:
-                self._journal.accepted += 1
+                self.journal.accepted += 1
                 self._unkept[message.step, message.slot] = message
-            self._journal.repeated += reason is Reason.NONE and len(gathering.messages) == before
+            self.journal.repeated += reason is Reason.NONE and len(gathering.messages) == before
         if reason is not Reason.NONE:
-            self._journal.reject(reason)
+            self.journal.reject(reason)
         return reason
 
     async def _finish(self, gathering: Gathering) -> None:
         """Wait until a batch is complete or its time is over, then release it or give it up."""
-        document = self._document
+        document = self.document
         await self._wait(gathering.whole, self._left(document.deadline(gathering.number)))
         gathering.closed = True
         await self._calm.wait()  # wait until the last messages are stored and answered
@@ -222,19 +232,19 @@ class ScramblerNode(Node):
         try:
             first = mark_once(self._mark(number))
         except OSError as error:
-            self._journal.event("state lost", reason=cause(error))
+            self.journal.event("state lost", reason=cause(error))
             return Reason.STOPPED
         return Reason.NONE if first else Reason.DUPLICATE
 
     async def _give_up(self, gathering: Gathering, reason: Reason) -> None:
         """Delete the batch, and inform the targets that no batch will arrive."""
         await asyncio.to_thread(self._remember, gathering.number)  # if this fails, continue
-        sources, least = gathering.people, self._document.step(gathering.number).min_batch
+        sources, least = gathering.people, self.document.step(gathering.number).min_batch
         gathering.messages.clear()
-        self._journal.reject(reason)
-        self._journal.enter("gave up", reason=reason.words, sources=sources, least=least)
+        self.journal.reject(reason)
+        self.journal.enter("gave up", reason=reason.words, sources=sources, least=least)
         end = Control(Kind.ABORT, gathering.number, reason)
-        await asyncio.gather(*(self._tell(name, end) for name in self._document.step(gathering.number).computes))
+        await asyncio.gather(*(self._tell(name, end) for name in self.document.step(gathering.number).computes))
 
     async def _tell(self, name: str, end: Control) -> None:
         with suppress(ConnectionLostError):
@@ -249,7 +259,7 @@ class ScramblerNode(Node):
 
         If a target is missing, there is no result, and the other targets would learn their messages without any use.
         """
-        step = self._document.step(gathering.number)
+        step = self.document.step(gathering.number)
         slots = list(gathering.messages)
         sent = np.array([gathering.messages[slot].target for slot in slots], dtype=np.int64)
         shuffler = step.traffic.scrambler(len(gathering.batch.holders))
@@ -271,9 +281,9 @@ class ScramblerNode(Node):
             await self._give_up(gathering, reason)
             return
         stragglers = len(gathering.batch.holders) - len(slots)
-        self._journal.enter("releasing", step=step.name, sources=len(slots), stragglers=stragglers)
-        self._journal.facts["stragglers"] = self._journal.facts.get("stragglers", 0) + stragglers
-        self._journal.event("sending", step=step.name)
+        self.journal.enter("releasing", step=step.name, sources=len(slots), stragglers=stragglers)
+        self.journal.facts["stragglers"] = self.journal.facts.get("stragglers", 0) + stragglers
+        self.journal.event("sending", step=step.name)
         counts = np.zeros(len(step.computes), dtype=np.int64)
         together = _TOGETHER * len(step.computes)
         for start in range(0, order.size, together):
@@ -291,7 +301,7 @@ class ScramblerNode(Node):
             for name, count in zip(step.computes, counts, strict=True)
         }
         await asyncio.gather(*(self._end(name, channel, ends[name]) for name, channel in channels.items()))
-        self._journal.event("released", step=step.name, sources=len(slots), sent=int(counts.sum()))
+        self.journal.event("released", step=step.name, sources=len(slots), sent=int(counts.sum()))
 
     async def _send(self, name: str, channels: dict[str, Connection], messages: list[Message]) -> int:
         """Send messages to one target, and return how many were sent; after a failure the target gets no more."""
@@ -305,18 +315,18 @@ class ScramblerNode(Node):
             channel.abort()
             del channels[name]
             return 0
-        self._journal.sent += len(messages)
+        self.journal.sent += len(messages)
         return len(messages)
 
     def _dummy(self, number: int, target: int) -> bytes:
-        document = self._document
+        document = self.document
         name = document.step(number).computes[target]
-        self._journal.dummies += 1
+        self.journal.dummies += 1
         return document.seals(number).seal(None, document.seal_key(name), target=name)
 
     async def _channels(self, number: int) -> dict[str, Connection] | None:
         """Return a connection to every target of a step; None if a target cannot be connected in time."""
-        loop, document = asyncio.get_running_loop(), self._document
+        loop, document = asyncio.get_running_loop(), self.document
         until, pauses = self._at(document.deadline(number) + document.patience), Pauses()
         while True:
             channels, name = dict[str, Connection](), ""
@@ -346,5 +356,5 @@ class ScramblerNode(Node):
             await channel.close()
 
     def _lost(self, name: str, reason: Reason) -> None:
-        self._journal.facts["targets lost"] = self._journal.facts.get("targets lost", 0) + 1
-        self._journal.event("target lost", target=name, reason=reason.words)
+        self.journal.facts["targets lost"] = self.journal.facts.get("targets lost", 0) + 1
+        self.journal.event("target lost", target=name, reason=reason.words)

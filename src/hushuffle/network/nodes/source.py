@@ -15,9 +15,8 @@ from hushuffle.errors import DataError, HushuffleError
 from hushuffle.files.causes import cause
 from hushuffle.files.private_files import private_file
 from hushuffle.files.secret_keys import derived
-from hushuffle.network.nodes.connections import ConnectionLostError
+from hushuffle.network.nodes.connections import HEAD, ConnectionLostError, Control, Kind, Message, Reason
 from hushuffle.network.nodes.document import RunDocument
-from hushuffle.network.nodes.frames import HEAD, Control, Kind, Message, Reason
 from hushuffle.network.nodes.identities import Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.node import Node, Places
@@ -135,7 +134,7 @@ class SourceNode(Node):
 
     async def run(self) -> None:
         """Send all messages, stage by stage, each until it is accepted or refused, or until time is over."""
-        document, state = self._document, self._document.query.start
+        document, state = self.document, self.document.query.start
         for stage in document.stages:
             number = stage[0]
             until = self._at(document.deadline(number))
@@ -144,12 +143,12 @@ class SourceNode(Node):
             which = f"-{number}" if document.query.rounds else ""
             path = self._folder / f"{document.run}-{self.name}{which}.messages"
             await self._settle(path, entries_of(document, self._people, stage, state), until)
-        lost = self._journal.facts.get("undelivered", 0)
-        if lost and not self._journal.sent:
-            reasons = ", ".join(reason.words for reason in sorted(self._journal.rejected))
+        lost = self.journal.facts.get("undelivered", 0)
+        if lost and not self.journal.sent:
+            reasons = ", ".join(reason.words for reason in sorted(self.journal.rejected))
             message = f"none of its {lost:,} messages was accepted ({reasons}): this node has no part in the result."
             raise NotDeliveredError(message)
-        self._journal.enter("done", **({"undelivered": lost} if lost else {}))
+        self.journal.enter("done", **({"undelivered": lost} if lost else {}))
 
     async def _known_before(self, number: int, until: float) -> Floats:
         """Query the result until it returns the start centroids of a step."""
@@ -157,7 +156,7 @@ class SourceNode(Node):
         while True:
             over = loop.time() >= until or self._stop.is_set()
             try:
-                async with self._places.of(self._document.result):
+                async with self._places.of[self.document.result]:
                     return await self._asked(number)
             except ConnectionLostError as error:
                 if error.final or over:
@@ -165,9 +164,9 @@ class SourceNode(Node):
             await asyncio.sleep(_PAUSE)
 
     async def _asked(self, number: int) -> Floats:
-        query, lost = self._document.query, self._document.query.lost
+        query, lost = self.document.query, self.document.query.lost
         size = 8 * query.figures
-        connection = await self._connect(self._document.result, until=asyncio.get_running_loop().time())
+        connection = await self._connect(self.document.result, until=asyncio.get_running_loop().time())
         shown, ends = b"", list[Control]()
         try:
             await connection.send(Control(Kind.WANT, number))
@@ -177,8 +176,9 @@ class SourceNode(Node):
             await connection.close()
         (end,) = ends
         if end.kind is not Kind.END:
+            final = end.reason not in {Reason.NOT_YET, Reason.BUSY}
             error = f"the {lost} of step {number} could not be fetched ({end.reason.words})."
-            raise ConnectionLostError(error, reason=end.reason, final=end.reason not in {Reason.NOT_YET, Reason.BUSY})
+            raise ConnectionLostError(end.reason, error, final=final)
         if len(shown) != size:
             fail(f"the result node sent values that are not the {lost} of this plan.")
         return query.known(np.frombuffer(shown, dtype="<f8"))
@@ -187,10 +187,10 @@ class SourceNode(Node):
         """Send the messages of records; if `path` exists, send the messages stored there."""
         async with self._places.work:
             # The sent messages are always read from the file: another process of this node may have written it first.
-            while (written := _read(path, self._document)) is None:
-                drawn = deliveries(self._document, entries, self._key)
-                await asyncio.to_thread(_write, path, self._document, drawn)  # in a thread, since it waits for the disk
-        self._journal.enter("sending", messages=sum(len(one.messages) for one in written))
+            while (written := _read(path, self.document)) is None:
+                drawn = deliveries(self.document, entries, self._key)
+                await asyncio.to_thread(_write, path, self.document, drawn)  # in a thread, since it waits for the disk
+        self.journal.enter("sending", messages=sum(len(one.messages) for one in written))
         await asyncio.gather(*(self._send(delivery, until) for delivery in written))
 
     async def _send(self, delivery: Delivery, until: float) -> None:
@@ -202,11 +202,11 @@ class SourceNode(Node):
         else:
             reason = answer.reason
             if answer.kind is Kind.ACCEPTED:
-                self._journal.sent += count
+                self.journal.sent += count
                 return
-        self._journal.reject(reason, count)
-        self._journal.facts["undelivered"] = self._journal.facts.get("undelivered", 0) + count
-        self._journal.event("lost", to=delivery.to, reason=reason.words)
+        self.journal.reject(reason, count)
+        self.journal.facts["undelivered"] = self.journal.facts.get("undelivered", 0) + count
+        self.journal.event("lost", to=delivery.to, reason=reason.words)
 
 
 _NAME: Final = 64

@@ -18,8 +18,8 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
-from hushuffle.network.phones.keys import CODES, keys_of_steps, place_of, public_of, role_named
-from hushuffle.network.phones.promise import Services, chain_of, draw_task, questions, together
+from hushuffle.network.phones.promise import Services, draw_task, questions, together
+from hushuffle.network.phones.settings import CODES, keys_of_steps, place_of, public_of, role_named
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.network.specification import NodeName, Text
 from hushuffle.queries import PlanSpecification
@@ -52,9 +52,6 @@ class PhoneHosts(File):
     """Number of the first of the issuer's key pairs for this task: every step of every task needs a new key pair."""
 
 
-_WORDS: Final = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
-
-
 @dataclass(frozen=True, kw_only=True)
 class PreparedTask:
     document: Path
@@ -73,8 +70,9 @@ def prepare_task(
     `start`: the moment from which all times are counted; by default 15 minutes from now. `bundle`: write one
     folder for each service, with the secret keys of this service only; by default all settings are in `out`, no keys.
     """
-    wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=_WORDS)
-    steps, chain = questions(specification, wanted.people), chain_of(specification)
+    words = Vocabulary(sections={"": (PhoneHosts,)}, goes_with={})
+    wanted = parsed(read_text(hosts), PhoneHosts, file=str(hosts), words=words)
+    steps, chain = questions(specification, wanted.people), specification.traffic.scramblers or 1
     query = specification.query.task()
     task_steps = together(specification, len(steps))
     names = [RELAY, ISSUER, *names_of([query.targets] * task_steps, chain)]

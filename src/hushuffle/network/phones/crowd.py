@@ -6,21 +6,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 import numpy as np
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
-from hushuffle.network.phones.formats import (
-    Invitation,
-    PhoneError,
-    blind,
-    decode_response,
-    encapsulate,
-    token_challenge,
-)
-from hushuffle.network.phones.onions import Onions
+from hushuffle.network.phones import formats
+from hushuffle.network.phones.batches import Onions
 from hushuffle.network.phones.promise import TaskPromise
 from hushuffle.network.phones.relay import REQUEST
 from hushuffle.network.phones.target import ENTRY, entry_of
@@ -104,10 +96,10 @@ class Phones:
         document, number = self._document, sending.step
         name = document.step(number).targets[sending.target].name
         try:
-            challenge = token_challenge(document.issuer.name, document.context(number, name), "")
+            challenge = formats.token_challenge(document.issuer.name, document.context(number, name), "")
             token = await self._token(session, sending, "token", document.token_key(number), challenge)
             ticket = await self.ticket(session, sending)
-        except PhoneError as error:
+        except formats.PhoneError as error:
             self.crowd.refused[str(error)] += 1
             return
         message = self._onions[number].message(sending.target, token, sending.record)
@@ -119,13 +111,13 @@ class Phones:
         self.crowd.nonces.setdefault((number, sending.target), []).append(token[2:34])
 
     async def _token(self, session: ClientSession, sending: Sending, kind: str, spki: bytes, challenge: bytes) -> bytes:
-        document, blinded = self._document, blind(spki, challenge)
+        document, blinded = self._document, formats.blind(spki, challenge)
         url = f"{document.issuer.url.rstrip('/')}/tasks/{document.id.hex()}/steps/{sending.step}/{kind}"
-        shown = Invitation(sending.code).shown(document.id, sending.step, kind, spki, blinded.request)
+        shown = formats.Invitation(sending.code).shown(document.id, sending.step, kind, spki, blinded.request)
         status, signed = await _post(session, url, blinded.request, dict([shown]))
         if status != 200:
             message = f"{kind} {status}"
-            raise PhoneError(message)
+            raise formats.PhoneError(message)
         return blinded.finalize(signed)
 
     async def ticket(self, session: ClientSession, sending: Sending) -> bytes:
@@ -136,25 +128,24 @@ class Phones:
 
     async def post(self, session: ClientSession, number: int, message: bytes, ticket: bytes) -> str:
         """Post a message through the relay, and return the gateway's one-word answer."""
-        sealed, open_response = encapsulate(self._gateway, self._document.request(number, message, ticket))
+        sealed, open_response = formats.encapsulate(self._gateway, self._document.request(number, message, ticket))
         status, answer = await _post(session, self._document.relay, sealed, {"Content-Type": REQUEST})
         if status != 200:
             return f"relay {status}"
         try:
-            _, _, content = decode_response(open_response(answer))
-        except PhoneError:
+            _, _, content = formats.decode_response(open_response(answer))
+        except formats.PhoneError:
             return "no answer"
         return content.decode("ascii", "replace").strip()
 
-    async def passed(self, *, share: float = 1.0) -> tuple[int, int]:
-        """Look up a share of the messages in the targets' lists; return how many were looked up and are listed."""
+    async def passed(self) -> tuple[int, int]:
+        """Look up all messages in the targets' lists; return how many were looked up and are listed."""
         looked = present = 0
         async with self._session() as session:
             for (number, place), nonces in self.crowd.nonces.items():
                 entries = await self._entries(session, number, place)
-                sample = [entry_of(nonce) for nonce in islice(nonces, round(share * len(nonces)))]
-                looked += len(sample)
-                present += sum(one in entries for one in sample)
+                looked += len(nonces)
+                present += sum(entry_of(nonce) in entries for nonce in nonces)
         return looked, present
 
     async def _entries(self, session: ClientSession, number: int, place: int) -> set[bytes]:

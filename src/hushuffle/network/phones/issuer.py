@@ -23,10 +23,9 @@ from hushuffle.errors import DataError
 from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import write_private
 from hushuffle.network.phones.formats import Invitation, is_proof, name_in
-from hushuffle.network.phones.keys import CODES
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.service import Refused, Service, Task
-from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.settings import CODES, ServiceSettings
 from hushuffle.network.phones.tokens import REQUEST, IssuerKey
 
 _CODE: Final = 16

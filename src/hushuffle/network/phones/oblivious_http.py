@@ -15,22 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hushuffle import _checks
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.network.phones.formats import (
-    AES_KEYS,
-    ENC,
-    KDF,
-    KEM,
-    Draw,
-    PhoneError,
-    Reader,
-    encode_fields,
-    key_config,
-    receiver_keys,
-    request_info,
-    response_keys,
-    varint,
-    with_length,
-)
+from hushuffle.network.phones import formats
 
 _HEADER: Final = 7
 """Bytes of a request's header: key id, KEM, KDF, AEAD."""
@@ -66,23 +51,24 @@ class GatewayKey:
     def config(self) -> bytes:
         """The key configuration, 45 bytes; a list of type application/ohttp-keys has its length in front, 2 bytes."""
         public = X25519PrivateKey.from_private_bytes(self.private).public_key().public_bytes_raw()
-        return key_config(public, self.number)
+        return formats.key_config(public, self.number)
 
-    def open(self, message: bytes, draw: Draw = secrets.token_bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    def open(self, message: bytes, draw: formats.Draw = secrets.token_bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
         """Return the request in an encapsulated message, and a function that seals its response."""
-        header, enc, sealed = message[:_HEADER], message[_HEADER : _HEADER + ENC], message[_HEADER + ENC :]
-        aead = int.from_bytes(header[5:])
-        if header[:5] != self.number.to_bytes(1) + KEM.to_bytes(2) + KDF.to_bytes(2) or aead not in AES_KEYS:
+        start = _HEADER + formats.ENC
+        header, enc, sealed = message[:_HEADER], message[_HEADER:start], message[start:]
+        suite, aead = formats.KEM.to_bytes(2) + formats.KDF.to_bytes(2), int.from_bytes(header[5:])
+        if header[:5] != self.number.to_bytes(1) + suite or aead not in formats.AES_KEYS:
             fail("a request is not sealed for this gateway's key.")
         try:
-            keys = receiver_keys(self.private, enc, request_info(header), aead)
+            keys = formats.receiver_keys(self.private, enc, formats.request_info(header), aead)
             request = keys.open(b"", sealed)
-        except PhoneError as error:
+        except formats.PhoneError as error:
             raise DataError(str(error)) from None
 
         def seal_response(response: bytes) -> bytes:
-            first = draw(AES_KEYS[aead])
-            cipher, nonce = response_keys(keys, aead, first)
+            first = draw(formats.AES_KEYS[aead])
+            cipher, nonce = formats.response_keys(keys, aead, first)
             return first + cipher.encrypt(nonce, response, b"")
 
         return request, seal_response
@@ -105,7 +91,7 @@ def decode_request(data: bytes) -> Request:
     >>> decode_request(bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f"))[:4]
     ('GET', 'https', 'example.com', '/')
     """
-    reader = Reader(data)
+    reader = formats.Reader(data)
     try:
         framing = reader.number()
         if framing not in (0, 2):
@@ -114,7 +100,7 @@ def decode_request(data: bytes) -> Request:
         method, scheme, authority, path = (reader.text() for _ in range(4))
         headers, content = reader.fields(known_length=known_length), reader.content(known_length=known_length)
         reader.end(known_length=known_length)
-    except PhoneError as error:
+    except formats.PhoneError as error:
         raise DataError(str(error)) from None
     return Request(method, scheme, authority, path, headers, content)
 
@@ -125,4 +111,4 @@ def encode_response(status: int, headers: list[tuple[str, str]], content: bytes)
     >>> encode_response(200, [], b"").hex()
     '0140c8000000'
     """
-    return b"\x01" + varint(status) + encode_fields(headers) + with_length(content) + b"\0"
+    return b"\x01" + formats.varint(status) + formats.encode_fields(headers) + formats.with_length(content) + b"\0"

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
-import signal
 import socket
 import tempfile
 import time
@@ -20,26 +19,15 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private, write_whole
 from hushuffle.model import Progress
-from hushuffle.network import processes
 from hushuffle.network.nodes.result import RunFailedError, run_failed
-from hushuffle.network.phones.asked import asked_of
+from hushuffle.network.phones import promise
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
 from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
 from hushuffle.network.phones.issuer import make_codes
-from hushuffle.network.phones.keys import CODES, ServiceKeys, keys_of_steps, place_of, role_named
-from hushuffle.network.phones.promise import (
-    ITERATIONS,
-    Centroids,
-    Services,
-    after,
-    chain_of,
-    check_task,
-    draw_task,
-    questions,
-    together,
-)
 from hushuffle.network.phones.service import FORGET
+from hushuffle.network.phones.settings import CODES, ServiceKeys, keys_of_steps, place_of, role_named
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
+from hushuffle.network.run import end, start_process
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
 from hushuffle.queries import PlanSpecification
@@ -49,6 +37,8 @@ from hushuffle.randomness import Randomness, reproducible, secure
 RESULT_FILE: Final = "result.json"
 _READY: Final = 60.0
 """Seconds that services have to start."""
+_GRACE: Final = 15.0
+"""Seconds that services have to end."""
 _EACH: Final = 1.0
 """Largest number of seconds that one message takes on this machine."""
 
@@ -76,7 +66,8 @@ class PhoneRun:
 
     @property
     def answers(self) -> Sequence[Mapping[str, Any]]:
-        answers: Sequence[Mapping[str, Any]] = self.result["answers" if self.document.round is None else ITERATIONS]
+        key = "answers" if self.document.round is None else promise.ITERATIONS
+        answers: Sequence[Mapping[str, Any]] = self.result[key]
         return answers
 
 
@@ -84,15 +75,16 @@ class Rehearsal:
     """The services of a task as processes of this machine, with all of their files in the private `folder`."""
 
     def __init__(
-        self, specification: PlanSpecification, people: int, folder: Path, *, centroids: Centroids | None = None
+        self, specification: PlanSpecification, people: int, folder: Path, *, centroids: promise.Centroids | None = None
     ) -> None:
-        steps, chain = questions(specification, people, centroids), chain_of(specification)
-        targets, task_steps = asked_of(specification.query, centroids).task.targets, together(specification, len(steps))
+        steps, chain = promise.questions(specification, people, centroids), specification.traffic.scramblers or 1
+        targets = promise.asked_of(specification.query, centroids).task.targets
+        task_steps = promise.together(specification, len(steps))
         self.names = [*names_of([targets] * task_steps, chain), RELAY, ISSUER]
         self.sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in self.names}
         keys = {name: ServiceKeys.generate(role_named(name), steps=len(steps)) for name in self.names if name != RELAY}
         places = {name: place_of(name, self.url(name), one.public) for name, one in keys.items()}
-        services = Services(
+        services = promise.Services(
             relay=self.url(RELAY) + "/",
             chain=tuple(places[f"scrambler-{number}"] for number in range(1, chain + 1)),
             targets=tuple(
@@ -104,7 +96,7 @@ class Rehearsal:
             token_keys=keys_of_steps(keys[ISSUER].public["tokens"], 0, len(steps)),
         )
         start = dt.datetime.now(dt.UTC)
-        document = draw_task(specification, people, services, start=start, centroids=centroids)
+        document = promise.draw_task(specification, people, services, start=start, centroids=centroids)
         messages = sum(step.sources for step in document.steps)
         longer = {"collect": max(document.collect, _READY + _EACH * messages)}
         self.document = TaskDocument.model_validate(document.model_dump() | longer)
@@ -124,28 +116,26 @@ class Rehearsal:
     async def start(self, name: str, group: int = 0) -> None:
         """Start a service, whose output is appended to its log file."""
         place = self.folder / name
-        sockets = [self.sockets[name]]
-        self.running[name] = await processes.start(place / f"{name}.toml", sockets, place / "log", group)
+        self.running[name] = await start_process(place / f"{name}.toml", [self.sockets[name]], place / "log", group)
 
     async def ready(self) -> None:
         """Wait until all services answer; raise RunFailedError if a service has ended, or is too late."""
         last = time.monotonic() + _READY * (1 + len(self.names) / 10)
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
             for name in self.names:
-                while not await self._answers(session, name):
+                while not (health := (await self._answer(session, name, "/health"))[1]):
                     if self.running[name].returncode is not None or time.monotonic() > last:
                         run_failed(f"{name} has not started: {self._last_words(name)}")
                     await asyncio.sleep(0.1)
+                if not json.loads(health)["tasks"]:
+                    run_failed(f"{name} refuses the task: {self._last_words(name)}")
 
-    async def _answers(self, session: ClientSession, name: str) -> bool:
-        try:
-            async with session.get(self.url(name) + "/health") as answer:
-                tasks: int = (await answer.json())["tasks"]
-        except (ClientError, TimeoutError, OSError):
-            return False
-        if not tasks:
-            run_failed(f"{name} refuses the task: {self._last_words(name)}")
-        return True
+    async def _answer(self, session: ClientSession, name: str, path: str) -> tuple[int, bytes]:
+        """Return the status and content of a service's answer; status 0 and no content without an answer."""
+        with contextlib.suppress(ClientError, TimeoutError, OSError):
+            async with session.get(self.url(name) + path) as answer:
+                return answer.status, await answer.read()
+        return 0, b""
 
     def _last_words(self, name: str) -> str:
         lines = (self.folder / name / "log").read_text("utf-8", errors="replace").splitlines()
@@ -156,26 +146,19 @@ class Rehearsal:
         last, path = time.monotonic() + _READY, f"/tasks/{document.id.hex()}"
         async with ClientSession(timeout=ClientTimeout(total=2.0)) as session:
             for name in self.names:
-                there = False
-                while not there:
-                    with contextlib.suppress(ClientError, TimeoutError, OSError):
-                        async with session.get(self.url(name) + path) as answer:
-                            there = answer.status == 200
-                    if not there and time.monotonic() > last:
+                while (await self._answer(session, name, path))[0] != 200:
+                    if time.monotonic() > last:
                         run_failed(f"{name} takes no part in the next iteration: {self._last_words(name)}")
-                    await asyncio.sleep(0 if there else 0.1)
+                    await asyncio.sleep(0.1)
 
     async def result(self, document: TaskDocument) -> Mapping[str, Any]:
         """Wait until the result publishes a task, and return the publication."""
-        url = f"{self.url('result')}/tasks/{document.id.hex()}/result"
         last = document.deadline + 4 * document.patience
         async with ClientSession() as session:
             while time.time() < last:
-                with contextlib.suppress(ClientError, TimeoutError, OSError):
-                    async with session.get(url) as answer:
-                        if answer.status == 200:
-                            result: dict[str, Any] = json.loads(await answer.read())
-                            return result
+                status, content = await self._answer(session, "result", f"/tasks/{document.id.hex()}/result")
+                if status == 200:
+                    return dict(json.loads(content))
                 await asyncio.sleep(0.1)
         message = "the result service published nothing in time. Check the logs of the services."
         raise RunFailedError(message)
@@ -189,16 +172,7 @@ class Rehearsal:
         return counters
 
     async def stop(self) -> None:
-        for process in self.running.values():
-            if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(15.0):
-                await asyncio.gather(*(process.wait() for process in self.running.values()))
-        for process in self.running.values():
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+        await end(self.running, grace=_GRACE)
 
     def close(self) -> None:
         for listener in self.sockets.values():
@@ -251,7 +225,7 @@ def rehearse(
         def made(document: TaskDocument) -> list[Sending]:
             number = 1 if document.round is None else document.round.number
             here = dict(enumerate(step_rows[number - 1 :][: len(document.steps)], 1))
-            return sendings(document, check_task(document), records.rows, here, rehearsal.codes, rng)
+            return sendings(document, promise.check_task(document), records.rows, here, rehearsal.codes, rng)
 
         run = _Run(rehearsal, group, made, interfere, tell)
         result = asyncio.run(run.run())
@@ -305,15 +279,15 @@ class _Run:
             result, iterations = dict[str, Any](), list[Any]()
             while document is not None:
                 result = {**await self._task(document)}
-                iterations += result.get(ITERATIONS, ())
-                document = after(document, result)
+                iterations += result.get(promise.ITERATIONS, ())
+                document = promise.after(document, result)
                 if document is not None:
                     await rehearsal.has(document)
             if beside is not None:
                 await beside
             self.seconds = time.monotonic() - start
             self.counters = await rehearsal.counters()
-            return result | ({ITERATIONS: iterations} if ITERATIONS in result else {})
+            return result | ({promise.ITERATIONS: iterations} if promise.ITERATIONS in result else {})
         finally:
             await rehearsal.stop()
 

@@ -16,10 +16,9 @@ from typing import Any, ClassVar, Final
 from aiohttp import ClientSession, web
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Came, Head, Link, head_of, held_back, last_sizes, pack, receipt
+from hushuffle.network.phones import batches
 from hushuffle.network.phones.meter import Meter
 from hushuffle.network.phones.oblivious_http import decode_request, encode_response
-from hushuffle.network.phones.onions import ONCE, Onions, by_target
 from hushuffle.network.phones.relay import REQUEST, RESPONSE
 from hushuffle.network.phones.service import CAME, FORGET, Refused, Service, Task, until
 from hushuffle.network.phones.settings import ServiceSettings
@@ -70,7 +69,7 @@ class Scrambler(Service):
     role: ClassVar[str] = "scrambler"
 
     def __init__(self, settings: ServiceSettings, folder: Path, *, meter: Meter) -> None:
-        self._onions: dict[tuple[bytes, int], Onions] = {}
+        self._onions: dict[tuple[bytes, int], batches.Onions] = {}
         self._gatherings: dict[tuple[bytes, int], Gathering] = {}
         self._passing: dict[tuple[bytes, int], asyncio.Lock] = {}
         self._tickets: dict[tuple[bytes, int], Verifier] = {}
@@ -97,7 +96,7 @@ class Scrambler(Service):
         document = task.document
         self._next = self._next or self.session()
         for number in range(1, len(document.steps) + 1):
-            self._onions[document.id, number] = Onions(document, number)
+            self._onions[document.id, number] = batches.Onions(document, number)
             if self._hop(document) == 0:
                 key = (document.id, number)
                 self._tickets[key] = Verifier(document.ticket_key(number))
@@ -166,7 +165,7 @@ class Scrambler(Service):
         opened = onions.opened(message, self.secret.seal, hop=0) if len(message) == document.message else None
         if opened is None:
             raise Refused(400, "unreadable")
-        once, digest = message[:ONCE], hashlib.sha256(message).digest()
+        once, digest = message[: batches.ONCE], hashlib.sha256(message).digest()
 
         def keep(db: sqlite3.Connection) -> str:
             row = (document.id, number, once)
@@ -189,7 +188,7 @@ class Scrambler(Service):
         gathering = self._gatherings[document.id, number]
         gathering.waiting += 1
         step = onions.step
-        full = gathering.waiting >= step.batch + held_back(step.batch, step.min_batch)
+        full = gathering.waiting >= step.batch + batches.held_back(step.batch, step.min_batch)
         planned = gathering.sources + gathering.waiting >= step.sources
         if (full or planned) and not gathering.releasing.locked():
             task = self.tasks[document.id]
@@ -220,7 +219,7 @@ class Scrambler(Service):
                 break
         gathering.asked.set()
 
-    async def _came_to(self, task: Task, number: int, receiver: Place) -> Came | None:
+    async def _came_to(self, task: Task, number: int, receiver: Place) -> batches.Came | None:
         """Return a receiver's signed state of a step; None if the receiver does not answer before the task ends."""
         document, nonce = task.document, secrets.token_hex(16)
         path = CAME.partition("{")[0] + f"{document.id.hex()}/steps/{number}/came/{nonce}"
@@ -228,7 +227,7 @@ class Scrambler(Service):
         while time.time() <= document.deadline + FORGET * document.patience:
             answer = await self.get(self._next, receiver.url.rstrip("/") + path, most=_SAID)
             with suppress(ValueError):
-                if answer is not None and (came := Came.model_validate_json(answer)).by(
+                if answer is not None and (came := batches.Came.model_validate_json(answer)).by(
                     receiver, document.id, number, nonce
                 ):
                     return came
@@ -251,13 +250,13 @@ class Scrambler(Service):
             await gathering.asked.wait()
             if gathering.closed or gathering.older:
                 return
-            most = step.batch + held_back(step.batch, step.min_batch)
+            most = step.batch + batches.held_back(step.batch, step.min_batch)
             while gathering.waiting >= most and gathering.sources + gathering.waiting < step.sources:
                 await self._release(task, number, step.batch)
             if last or gathering.ending or gathering.sources + gathering.waiting >= step.sources:
                 gathering.ending = True
                 await self.store.do(lambda _: None)  # all messages accepted before are counted now
-                for size in last_sizes(gathering.waiting, step.batch, step.min_batch):
+                for size in batches.last_sizes(gathering.waiting, step.batch, step.min_batch):
                     await self._release(task, number, size)
                 await self._close(task, number, gathering)
                 gathering.closed = True
@@ -316,13 +315,13 @@ class Scrambler(Service):
                 answer = await self._pass_on(task, hop, head, messages, body)
         return web.Response(body=answer, content_type="application/octet-stream")
 
-    async def _pass_on(self, task: Task, hop: int, head: Head, messages: list[bytes], body: bytes) -> bytes:
+    async def _pass_on(self, task: Task, hop: int, head: batches.Head, messages: list[bytes], body: bytes) -> bytes:
         document, place, last = task.document, head.place, head.trail[-1] if head.trail else None
         if not head.closed and (last is None or last.sent != len(messages)):
             self.meter.event("refused", reason="a batch has other messages than its sender declares")
             raise Refused(400, "not a batch")
-        answer, digest = receipt(body, self.secret.sign), hashlib.sha256(body).digest()
-        onces = [message[:ONCE] for message in messages]
+        answer, digest = batches.receipt(body, self.secret.sign), hashlib.sha256(body).digest()
+        onces = [message[: batches.ONCE] for message in messages]
         query, row = "SELECT 1 FROM taken WHERE task = ? AND step = ? AND once = ?", (document.id, head.step)
         seen = await self.store.do(lambda db: {once for once in onces if db.execute(query, (*row, once)).fetchone()})
         if head.closed:
@@ -347,15 +346,15 @@ class Scrambler(Service):
         return answer
 
     def _reshuffled(
-        self, document: TaskDocument, hop: int, head: Head, messages: Sequence[bytes], seen: set[bytes]
+        self, document: TaskDocument, hop: int, head: batches.Head, messages: Sequence[bytes], seen: set[bytes]
     ) -> dict[str, bytes]:
         """Open the messages of a batch, replace invalid or repeated messages by dummies, add dummies, and shuffle."""
         onions, unwrapped, wrong = self._onions[document.id, head.step], list[bytes](), 0
         for message in messages:
             opened = None
-            if message[:ONCE] not in seen:
+            if message[: batches.ONCE] not in seen:
                 opened = onions.opened(message, self.secret.seal, hop=hop)
-            seen.add(message[:ONCE])
+            seen.add(message[: batches.ONCE])
             wrong += opened is None
             if opened is not None:
                 unwrapped.append(opened)
@@ -373,27 +372,26 @@ class Scrambler(Service):
         number: int,
         batch: int,
         messages: list[bytes],
-        trail: tuple[Link, ...],
+        trail: tuple[batches.Link, ...],
         sources: int,
     ) -> dict[str, bytes]:
         """Add dummies to the messages, shuffle, and return the request body for each receiver."""
         onions, hop, rng, sign = self._onions[document.id, number], self._hop(document), secure(), self.secret.sign
         all_of_them = messages + onions.dummies(onions.step.dummies, hop=hop, rng=rng)
         mixed = [all_of_them[place] for place in rng.permutation(len(all_of_them)).tolist()]
-        link = Link.signed(sign, document.id, number, batch, self.name, len(messages), sources, len(mixed))
+        link = batches.Link.signed(sign, document.id, number, batch, self.name, len(messages), sources, len(mixed))
         self.meter.count("dummies", number=onions.step.dummies)
-        parts = [mixed] if hop + 1 < len(document.chain) else by_target(mixed, len(onions.step.targets))
-        return {
-            receiver.name: pack(
-                head_of(document, number, batch, self.name, receiver.name, part, trail=(*trail, link)), part, sign
-            )
-            for receiver, part in zip(self._receivers(document, number), parts, strict=True)
-        }
+        parts = [mixed] if hop + 1 < len(document.chain) else batches.by_target(mixed, len(onions.step.targets))
+        bodies, trail = dict[str, bytes](), (*trail, link)
+        for receiver, part in zip(self._receivers(document, number), parts, strict=True):
+            head = batches.head_of(document, number, batch, self.name, receiver.name, part, trail=trail)
+            bodies[receiver.name] = batches.pack(head, part, sign)
+        return bodies
 
-    def _closing(self, document: TaskDocument, number: int, batches: int) -> dict[str, bytes]:
+    def _closing(self, document: TaskDocument, number: int, last: int) -> dict[str, bytes]:
         return {
-            receiver.name: pack(
-                head_of(document, number, batches, self.name, receiver.name, closed=True), [], self.secret.sign
+            receiver.name: batches.pack(
+                batches.head_of(document, number, last, self.name, receiver.name, closed=True), [], self.secret.sign
             )
             for receiver in self._receivers(document, number)
         }
@@ -425,9 +423,9 @@ def _restored(db: sqlite3.Connection, key: tuple[bytes, int]) -> Gathering:
     """Return the state of a step from the disk, as it was before the service stopped."""
     (waiting,) = db.execute("SELECT count(*) FROM message WHERE task = ? AND step = ?", key).fetchone()
     rows = db.execute("SELECT batch, sources FROM released WHERE task = ? AND step = ?", key).fetchall()
-    sources, batches = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
+    sources, newest = sum(one for _, one in rows), max((batch for batch, _ in rows), default=0)
     closed = any(batch == 0 for batch, _ in rows)
-    return Gathering(waiting=waiting, batches=batches, sources=sources, ending=closed, closed=closed)
+    return Gathering(waiting=waiting, batches=newest, sources=sources, ending=closed, closed=closed)
 
 
 def _put(db: sqlite3.Connection, task: bytes, step: int, batch: int, bodies: dict[str, bytes]) -> None:

@@ -20,8 +20,7 @@ from aiohttp.web_protocol import RequestHandler
 from hushuffle._checks import fail
 from hushuffle.files.causes import cause
 from hushuffle.network.phones.issuer import Issuer
-from hushuffle.network.phones.links import SOON, certificate_in
-from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones.meter import SOON, Meter, certificate_in
 from hushuffle.network.phones.relay import Relay
 from hushuffle.network.phones.result import Result
 from hushuffle.network.phones.scrambler import Scrambler

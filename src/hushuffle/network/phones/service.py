@@ -17,22 +17,10 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 from hushuffle._checks import fail
 from hushuffle.errors import DataError, HushuffleError
 from hushuffle.network.nodes.document import utc_text
-from hushuffle.network.phones.batches import (
-    AROUND,
-    FIRST,
-    Came,
-    Head,
-    check_trail,
-    messages_of,
-    receipted,
-    rest_of_head,
-    signed_head,
-)
-from hushuffle.network.phones.keys import ServiceKeys
-from hushuffle.network.phones.links import why_not
-from hushuffle.network.phones.meter import Meter
+from hushuffle.network.phones import batches
+from hushuffle.network.phones.meter import Meter, why_not
 from hushuffle.network.phones.promise import TaskPromise, after, check_task
-from hushuffle.network.phones.settings import ServiceSettings
+from hushuffle.network.phones.settings import ServiceKeys, ServiceSettings
 from hushuffle.network.phones.store import SharedStore, Store
 from hushuffle.network.phones.task import Place, TaskDocument, read_task
 
@@ -368,7 +356,9 @@ class Service:
         row = (task.document.id, step)
         query = "SELECT coalesce(max(batch), 0), coalesce(min(batch), 1) = 0 FROM came WHERE task = ? AND step = ?"
         highest, closed = await self.store.do(lambda db: db.execute(query, row).fetchone())
-        statement = Came(task=task.document.id.hex(), step=step, nonce=nonce, highest=highest, closed=bool(closed))
+        statement = batches.Came(
+            task=task.document.id.hex(), step=step, nonce=nonce, highest=highest, closed=bool(closed)
+        )
         return web.json_response(statement.signed(self.secret.sign).model_dump())
 
     async def content(self, request: web.Request, sizes: Container[int]) -> bytes:
@@ -386,7 +376,7 @@ class Service:
 
     async def batch(
         self, request: web.Request, document: TaskDocument, senders: Sequence[Place], most: int, word: str
-    ) -> tuple[Head, bytes]:
+    ) -> tuple[batches.Head, bytes]:
         """Return head and content of a request whose head one of the senders has signed; `most` bytes may follow it.
 
         The signature of the head is checked before the rest is read, so no other party can make this service store more
@@ -394,12 +384,12 @@ class Service:
         """
         if time.time() > document.deadline + FORGET * document.patience:
             raise Refused(410, "over")
-        length = self._length(request, range(AROUND + most + 1))
+        length = self._length(request, range(batches.AROUND + most + 1))
         try:
             async with asyncio.timeout(_SLOW + length / _SLOWEST):
-                start = await request.content.readexactly(FIRST)
-                start += await request.content.readexactly(rest_of_head(start))
-                head = signed_head(start, document, senders=senders, receiver=self.name)
+                start = await request.content.readexactly(batches.FIRST)
+                start += await request.content.readexactly(batches.rest_of_head(start))
+                head = batches.signed_head(start, document, senders=senders, receiver=self.name)
                 return head, start + await request.content.read()
         except DataError as error:
             self.meter.event("refused", reason=str(error))
@@ -409,7 +399,7 @@ class Service:
 
     async def messages(
         self, request: web.Request, document: TaskDocument, *, hops: int, size: int, step: int | None = None
-    ) -> tuple[Head, bytes, list[bytes]]:
+    ) -> tuple[batches.Head, bytes, list[bytes]]:
         """Return head, content and messages of a batch that has passed `hops` scramblers, for `step` or for any step.
 
         `size`: bytes of each message.
@@ -417,17 +407,17 @@ class Service:
         most = max(step.batch + hops * step.dummies for step in document.steps) * size
         head, body = await self.batch(request, document, [document.chain[hops - 1]], most, "not a batch")
         try:
-            messages = messages_of(body, head, size=size)
+            messages = batches.messages_of(body, head, size=size)
             if step not in (None, head.step):
                 raise Refused(400, "another step")
             if not head.closed:
-                check_trail(document, head, hops=hops)
+                batches.check_trail(document, head, hops=hops)
         except DataError as error:
             self.meter.event("refused", reason=str(error))
             raise Refused(400, "not a batch") from None
         return head, body, messages
 
-    async def answer_before(self, document: TaskDocument, head: Head, body: bytes) -> bytes | None:
+    async def answer_before(self, document: TaskDocument, head: batches.Head, body: bytes) -> bytes | None:
         """Return the stored answer to a batch that arrived before; refuse another batch with the same number."""
         query = "SELECT digest, answer FROM came WHERE task = ? AND step = ? AND batch = ?"
         row = (document.id, head.step, head.place)
@@ -473,7 +463,7 @@ class Service:
                     content = b""
                     async for chunk in answer.content.iter_chunked(_ANSWER):
                         content = (content + chunk)[:_ANSWER]
-                    if answer.status == 200 and receipted(body, content, receiver):
+                    if answer.status == 200 and batches.receipted(body, content, receiver):
                         self.meter.count("batches", "sent")
                         return content
                     if 400 <= answer.status < 500 and answer.status not in {404, 408, 425, 429}:

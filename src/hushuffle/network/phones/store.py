@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError, MissingDependencyError
@@ -78,25 +78,45 @@ class Store:
     (b'{}',)
     """
 
+    _begin: ClassVar[tuple[str, ...]] = (
+        "PRAGMA locking_mode = EXCLUSIVE",
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "PRAGMA secure_delete = ON",
+        "BEGIN EXCLUSIVE",
+    )
+    _empty: ClassVar[str] = "SELECT count(*) = 0 FROM sqlite_master"
+
     def __init__(self, path: Path, *, service: str) -> None:
-        self._path, self._service = path, service
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
-        self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
-        self._busy: asyncio.Task[None] | None = None
+        self._path = path
         with failing(f"{path} cannot be opened"):
             make_folder(path.parent, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self._db = self._worker.submit(self._open).result()
+        self._start(str(path), service)
+
+    def _start(self, called: str, service: str) -> None:
+        """Open the database in the thread that alone uses it; messages call the database `called`."""
+        self._called, self._service = called, service
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
+        self._busy: asyncio.Task[None] | None = None
+        try:
+            self._db = self._worker.submit(self._open).result()
+        except BaseException:
+            self._worker.shutdown()
+            raise
+
+    def _connected(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._path, timeout=0.0, isolation_level=None)
 
     def _open(self) -> sqlite3.Connection:
+        """Connect, and create the tables of an empty database; refuse one of another version or service."""
         db: sqlite3.Connection | None = None
         try:
-            db = sqlite3.connect(self._path, timeout=0.0, isolation_level=None)
-            for name, value in (("locking_mode", "EXCLUSIVE"), ("journal_mode", "WAL"), ("synchronous", "FULL")):
-                db.execute(f"PRAGMA {name} = {value}")
-            db.execute("PRAGMA secure_delete = ON")
-            db.execute("BEGIN EXCLUSIVE")
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            db = self._connected()
+            for statement in self._begin:
+                db.execute(statement)
+            if db.execute(self._empty).fetchone() == (True,):
                 for statement in SCHEMA:
                     db.execute(statement)
                 db.execute("INSERT INTO about VALUES (?, ?)", (VERSION, self._service))
@@ -108,7 +128,7 @@ class Store:
             self._refuse(error)
         if about != [(VERSION, self._service)]:
             db.close()
-            fail(f"{self._path} was written by another version, or for another service than {self._service}.")
+            fail(f"{self._called} was written by another version, or for another service than {self._service}.")
         return db
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
@@ -206,36 +226,15 @@ class SharedStore(Store):
     """
 
     _db: Any
+    _begin = ("BEGIN", f"SELECT pg_advisory_xact_lock({_LOCK})")
+    _empty = "SELECT to_regclass('about') IS NULL"
 
     def __init__(self, where: str, *, service: str) -> None:
         self._info = text_of_secret(where).strip() if where.startswith("env:") else where
-        self._service = service
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
-        self._waiting, self._busy = [], None
-        try:
-            self._db = self._worker.submit(self._open).result()
-        except BaseException:
-            self._worker.shutdown()
-            raise
+        self._start("the database", service)
 
-    def _open(self) -> Any:
-        db = _Connection(self._info)
-        try:
-            db.execute("BEGIN")
-            db.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
-            if db.execute("SELECT to_regclass('about') IS NULL").fetchone() == (True,):
-                for statement in SCHEMA:
-                    db.execute(statement.replace("BLOB", "BYTEA").replace("WITHOUT ROWID", ""))
-                db.execute("INSERT INTO about VALUES (?, ?)", (VERSION, self._service))
-            about = db.execute("SELECT version, service FROM about").fetchall()
-            db.execute("COMMIT")
-        except sqlite3.Error as error:
-            db.close()
-            self._refuse(error)
-        if about != [(VERSION, self._service)]:
-            db.close()
-            fail(f"the database was written by another version, or for another service than {self._service}.")
-        return db
+    def _connected(self) -> Any:
+        return _Connection(self._info)
 
     def _together(self, works: list[Any]) -> list[Any]:
         if self._db.broken:  # for example after a restart of the server
@@ -276,7 +275,7 @@ class _Connection:
         return not self._db.closed and self._db.info.transaction_status.name in {"INTRANS", "INERROR"}
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        text = statement.replace("?", "%s")
+        text = statement.replace("?", "%s").replace("BLOB", "BYTEA").replace("WITHOUT ROWID", "")
         if text.startswith("INSERT OR IGNORE"):
             text = text.replace(" OR IGNORE", "", 1) + " ON CONFLICT DO NOTHING"
         try:

@@ -8,7 +8,9 @@ import hashlib
 import json
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +22,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.network.phones.batches import Head, head_of, lost_in, pack, receipt
+from hushuffle.network.phones.batches import ONCE, Head, Onions, head_of, is_token, lost_in, pack, receipt
 from hushuffle.network.phones.formats import PhoneError, token_challenge, token_input
 from hushuffle.network.phones.meter import Meter
-from hushuffle.network.phones.onions import ONCE, Onions, is_token
 from hushuffle.network.phones.parts import Counted, sealed_part
-from hushuffle.network.phones.service import CAME, Refused, Service, Task, until
+from hushuffle.network.phones.service import CAME, Refused, Service, Task
 from hushuffle.network.phones.settings import ServiceSettings
 from hushuffle.network.phones.store import spend
 from hushuffle.network.phones.task import TaskDocument
@@ -199,13 +200,9 @@ class Target(Service):
     async def _tell(self, task: Task) -> None:
         """Report to the result when all batches have arrived, or when time is over; noise is drawn only once."""
         document, inbox = task.document, self._inboxes[task.document.id]
-        waiting = asyncio.create_task(self._all[document.id].wait())
-        timer = asyncio.create_task(until(document.deadline + _SLACK * document.patience))
-        try:
-            await asyncio.wait({waiting, timer}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-            timer.cancel()
+        left = document.deadline + _SLACK * document.patience - time.time()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all[document.id].wait(), max(left, 0.0))
         await self.insist(task, lambda: self._told(task, inbox))
 
     async def _told(self, task: Task, inbox: Inbox) -> None:

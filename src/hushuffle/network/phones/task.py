@@ -21,7 +21,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.files.causes import failing
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.nodes.document import DocumentPart, refuse_field
+from hushuffle.network.nodes.document import DocumentPart, Name, refuse_field
 from hushuffle.network.phones.formats import authorization, encode_request, key_config, token_challenge
 
 MOST: Final = 20_000
@@ -32,7 +32,6 @@ TOKEN: Final = 354
 """Bytes of a token of type 2 (RFC 9578)."""
 _NUMBER: Final = struct.Struct(">H")
 
-Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Url = Annotated[
     str, Field(min_length=8, max_length=200, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$")
 ]

@@ -31,8 +31,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from hushuffle.network.nodes.connections import Connection, connect
-from hushuffle.network.nodes.frames import Control, Kind, Layout, Message
+from hushuffle.network.nodes.connections import Connection, Control, Kind, Layout, Message, connect
 from hushuffle.network.nodes.identities import Authority, Identity
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen
@@ -251,7 +250,7 @@ async def edwards() -> None:
 
 
 OWN_NODE: Final = """
-from hushuffle.network.nodes.frames import Layout
+from hushuffle.network.nodes.connections import Layout
 from hushuffle.network.nodes.identities import Authority
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen

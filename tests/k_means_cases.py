@@ -13,10 +13,10 @@ import numpy as np
 
 from hushuffle.network.nodes.compute import ComputeNode
 from hushuffle.network.nodes.document import RunDocument
+from hushuffle.network.nodes.intake import Counts, Told, ToldCodec
 from hushuffle.network.nodes.result import ResultNode
 from hushuffle.network.nodes.source import Person, SourceNode, coins
-from hushuffle.network.nodes.tally import Counts, Told, ToldCodec
-from hushuffle.network.processes import Loopback
+from hushuffle.network.run import Loopback
 from hushuffle.network.setup import Deployment, deploy
 from hushuffle.plans import Plan
 from hushuffle.plans.centroids import Floats, nearest, sums_and_counts

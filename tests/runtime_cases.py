@@ -14,17 +14,16 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from hushuffle.network.nodes.compute import ComputeNode
-from hushuffle.network.nodes.connections import Connection, connect
+from hushuffle.network.nodes.connections import Connection, Control, Frame, Kind, connect
 from hushuffle.network.nodes.document import Batch, RunDocument, Server, Step
-from hushuffle.network.nodes.frames import Control, Frame, Kind
 from hushuffle.network.nodes.identities import Authority, Identity
+from hushuffle.network.nodes.intake import Counts
 from hushuffle.network.nodes.journal import Journal
 from hushuffle.network.nodes.listening import listen
 from hushuffle.network.nodes.result import ResultNode
 from hushuffle.network.nodes.scrambler import ScramblerNode
 from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.nodes.source import Entry, Person, SourceNode, entries_of
-from hushuffle.network.nodes.tally import Counts
 from hushuffle.plans import GroupingQuery, GroupingSet, generate_table
 from hushuffle.queries import Aggregate
 from hushuffle.randomness import Randomness

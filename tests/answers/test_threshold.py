@@ -14,7 +14,7 @@ import pytest
 import hushuffle as hs
 from hushuffle.answers.base import Fakes
 from hushuffle.answers.threshold import Threshold, share_interval
-from hushuffle.errors import InvalidInputError
+from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.specification.reading import load
 
 PEOPLE: Final = 400
@@ -190,10 +190,26 @@ def test_a_number_equal_to_the_threshold_does_not_count(tmp_path: Path) -> None:
 def test_labels_have_every_digit_of_the_threshold(above: float, label: str) -> None:
     answer = Threshold(above=above)
     assert answer.labels[1] == label
-    assert answer.coded[label] == f"> {float(above)!r}"
+    assert answer.coded.conditions[label] == f"> {float(above)!r}"
 
 
 @pytest.mark.parametrize("above", [math.inf, math.nan, 2.0**53])
 def test_a_threshold_that_floats_cannot_compare_exactly_is_refused(above: float) -> None:
     with pytest.raises(InvalidInputError, match="above"):
         Threshold(above=above)
+
+
+@pytest.mark.parametrize("value", ["abc", "inf", "1e400"])
+def test_what_is_no_finite_number_is_refused_with_advice_that_helps(value: str, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("late\n3\n70\n" + value + "\n", encoding="utf-8")
+    file = tmp_path / "late.toml"
+    file.write_text(
+        '[population]\ndata = "people.csv"\ncolumn = "late"\nperson = "none"\nkind = "threshold"\nabove = 30\n'
+        '[randomizer]\nkind = "randomized-response"\nepsilon = 2.0\n[shuffler]\nkind = "uniform"\n'
+        "[targets]\ndelta = 1e-4\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match="hold no finite number") as caught:
+        hs.assess(file)
+    assert "category" not in str(caught.value)
+    assert value not in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushuffle.attacks.learnability import accuracy, learned_shares, local_shares, relative_error, without_noise
+from hushuffle.attacks.inference import accuracy, learned_shares, local_shares, relative_error, without_noise
 from hushuffle.errors import InvalidInputError, MissingDependencyError, NumericalError
 from hushuffle.model.groups import Groups
 from oracles import order_attack

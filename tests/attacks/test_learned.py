@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from hushuffle.attacks.audit import audit_reports, audit_sampler
-from hushuffle.attacks.reports import codes_of, columns_of
+from hushuffle.attacks.learned import codes_of, columns_of
 from hushuffle.errors import InvalidInputError, MissingDependencyError
 
 Codes = npt.NDArray[np.int64]

@@ -21,10 +21,9 @@ from hushuffle import (
     UniformShuffle,
     dp,
 )
-from hushuffle.attacks.audit import audit_protocol
+from hushuffle.attacks.audit import audit_protocol, release_scores
 from hushuffle.attacks.audit_specification import audit_specification
 from hushuffle.attacks.audit_study import audit_deployment
-from hushuffle.attacks.releases import release_scores
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.randomness import reproducible
 from hushuffle.specification import parse

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.attacks import sum_audit
+from hushuffle.attacks import audit_specification
+from hushuffle.attacks.audit_specification import audit_sum, of_messages, of_pairs, subset_sums
 from hushuffle.attacks.games import Terms
-from hushuffle.attacks.sum_audit import audit_sum, of_messages, of_pairs, subset_sums
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.mechanisms.split_and_mix import Integers, SplitAndMix
@@ -61,7 +61,7 @@ def test_an_honest_device_passes_and_shows_most_of_what_is_claimed(text: str) ->
 
 def test_releases_are_those_of_the_people_needed() -> None:
     protocol = parse_sum(CROWD).build(40)
-    assert sum_audit._mixed(protocol, 1, 3, reproducible(1)).shape == (3, 30 * protocol.messages)
+    assert audit_specification._mixed(protocol, 1, 3, reproducible(1)).shape == (3, 30 * protocol.messages)
 
 
 def test_half_of_the_noise_is_found_in_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_the_attack_on_equal_sums_is_as_good_as_any_in_a_crowd_of_two() -> None:
     object.__setattr__(protocol, "modulus", 8)
     laws = [release(values, messages=2, modulus=8) for values in ((2, 0), (1, 1))]
     best = Fraction(1, 2) + distance(*laws) / 2
-    game = sum_audit._beyond(protocol, Terms(releases=20_000, confidence=0.999, rng=reproducible(1)))
+    game = audit_specification._beyond(protocol, Terms(releases=20_000, confidence=0.999, rng=reproducible(1)))
     assert game.success.lower < float(best) < game.success.upper
 
 

@@ -262,7 +262,9 @@ def test_init_says_what_would_do_where_no_design_meets_the_targets(
     typed("no, yes\n1000\n8\n5\n1\n3\nc\nb\n\n\n")
     assert main(["init"]) == Exit.MISSED
     said = " ".join(capsys.readouterr().out.split())
-    people = re.search(r"- This works with ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said)
+    people = re.search(
+        r"- This works with ([\d,]+) people: randomized response, reports memoized for all 8 rounds\.", said
+    )
     assert people
     assert (
         "- This works without a limit on local epsilon, if the shuffler is trusted: randomized response, reports"

@@ -17,7 +17,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.estimation import heavy_hitters
 from hushuffle.report.frequency_chart import Frequencies
-from hushuffle.tables.frequency_files import in_cell
+from hushuffle.tables.value_files import in_cell
 
 PLAIN = ["-1.5", "+2", "yes"]
 FORMULAS = ['=HYPERLINK("http://x";"y")', "+1+1", "-no", "@SUM(A1)", "\tx", " =1", "'quoted", "\uff1d1"]

@@ -29,7 +29,7 @@ from hushuffle.network import run as network_run
 from hushuffle.network.nodes.document import Server
 from hushuffle.network.nodes.seals import PublicSealKey
 from hushuffle.network.nodes.source import SourceNode
-from hushuffle.network.processes import Process, statuses
+from hushuffle.network.run import Process, statuses
 from hushuffle.network.setup import draw_up
 from hushuffle.papers.meehan2022.data import load_census, load_graph
 from hushuffle.papers.murakami2021.sources import load_scores

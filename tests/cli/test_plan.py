@@ -13,7 +13,7 @@ from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
 from hushuffle.model import number
 from hushuffle.network import run as network_run
-from hushuffle.network.processes import Process, statuses
+from hushuffle.network.run import Process, statuses
 from hushuffle.randomness import reproducible
 
 SPEC = """
@@ -157,7 +157,7 @@ def test_run_with_real_nodes_says_and_writes_no_key(
         assert modes == {0o600}
         return statuses(processes)
 
-    monkeypatch.setattr("hushuffle.network.processes.write_private", remember)
+    monkeypatch.setattr("hushuffle.network.run.write_private", remember)
     monkeypatch.setattr(network_run, "statuses", read_logs)
     ran, run = list[network_run.NetworkRun](), network_run.run_on_network
 

@@ -6,7 +6,7 @@ import pytest
 
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.papers.base import every, falling, flattening
-from hushuffle.papers.meehan2022.beliefs import shift
+from hushuffle.papers.meehan2022.example import shift
 from hushuffle.papers.murakami2021.buckets import at_scale
 from hushuffle.papers.murakami2021.frequencies import VALUES
 from hushuffle.questions import pie

@@ -13,15 +13,17 @@ from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.papers import Request
 from hushuffle.papers.murakami2021 import frequencies
 from hushuffle.papers.murakami2021.buckets import losses_by_buckets
-from hushuffle.papers.murakami2021.crowds import Crowd, losses, zipf
 from hushuffle.papers.murakami2021.frequencies import (
     EXPONENT,
     PEOPLE,
     VALUES,
+    Crowd,
     checkins,
     epsilons_for,
     errors,
+    losses,
     shares_of_the_top,
+    zipf,
 )
 
 
@@ -52,7 +54,7 @@ def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
 
 
 def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
-    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(2.0, 9.0), request=Request(), stand_in="Few.")
+    study = errors(people, g=64, epsilons=(2.0, 9.0), request=Request(), stand_in="Few.")
     table = study.tables[0]
     assert [row[0] for row in table.rows] == ["randomized response", "local hashing"] * 2
     predicted = [row[table.columns.index("predicted")] for row in table.rows]
@@ -68,7 +70,7 @@ def test_the_epsilon_of_a_loss_is_solved_for_and_not_read_off_a_grid(people: Cro
         epsilon = frequencies.epsilon_for_loss(people, loss)
         response = RandomizedResponse(k=people.counts.size, epsilon=epsilon)
         assert losses(people, response, 1).predicted[0] == pytest.approx(loss, rel=1e-3)
-    study = errors(people, key="murakami2021/figure-10", g=64, epsilons=(16.0,), request=Request(), stand_in="Few.")
+    study = errors(people, g=64, epsilons=(16.0,), request=Request(), stand_in="Few.")
     needs, promises = study.claims
     expected = frequencies.epsilon_for_loss(people, 1e-6)
     assert f"expected loss at epsilon = {expected:.3f}" in needs.ours

@@ -18,16 +18,18 @@ from hushuffle import report
 from hushuffle.attacks import linkage
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Report, Table
+from hushuffle.papers import targets
 from hushuffle.papers.base import Request
 from hushuffle.papers.murakami2021 import linkage as figures
-from hushuffle.papers.murakami2021 import matchers
 from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021.attempts import attempts, information
 from hushuffle.papers.murakami2021.datasets import checkins
 from hushuffle.papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
 
 PEOPLE, PLACES, MOVIES = 110, 60, 150
-TARGETS = {target.name: target for target in figures.TARGETS}
+TARGETS = {
+    name: targets()[name] for name in (f"murakami2021/figure-{end}" for end in ("5", "5-sources", "6", "7", "8", "9"))
+}
 
 
 @pytest.fixture(scope="module")
@@ -242,16 +244,19 @@ def test_real_check_ins() -> None:
 
 
 def test_matchers_of_visits_beside_the_markov_model(data: Path) -> None:
-    study = matchers.matchers(Request(data=data))
+    study = linkage_noise.matchers(Request(data=data))
     assert [claim.verdict for claim in study.claims] == ["holds on other data"]
     wrong, noise = study.tables
-    by_score = {score: [float(str(row[2])) for row in wrong.rows if row[1] == score] for score in matchers.SCORES}
+    by_score = {score: [float(str(row[2])) for row in wrong.rows if row[1] == score] for score in linkage_noise.SCORES}
     assert all(found[-1] <= found[0] for found in by_score.values())  # more check-ins, fewer errors
-    assert by_score[matchers.MARKOV] == by_score[matchers.SHARED_OUT]  # dividing by the length names the same person
+    assert (
+        by_score[linkage_noise.MARKOV] == by_score[linkage_noise.SHARED_OUT]
+    )  # dividing by the length names the same person
     scene = linkage.scene(checkins(Request(data=data), long=True).traces, events=None)
     profiles = linkage.train(scene.training)
     assert np.array_equal(
-        matchers.scored(profiles, scene.reported, matchers.MARKOV), linkage.trace_scores(profiles, scene.reported)
+        linkage_noise.scored(profiles, scene.reported, linkage_noise.MARKOV),
+        linkage.trace_scores(profiles, scene.reported),
     )
     for epsilon, _, error, least in noise.rows:
         assert float(str(epsilon)) in (8.0, 12.0)

@@ -10,7 +10,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.papers.murakami2021 import properties
+from hushuffle.papers.murakami2021 import buckets
 from oracles.pie_information import capacity, randomized_response
 from papers.rendered import rendered
 
@@ -20,7 +20,7 @@ def test_post_processing_and_mixtures() -> None:
     assert [claim.verdict for claim in study.claims] == ["confirmed", "confirmed"]
     (table,) = study.tables
     shown, hidden, mean = ([row[column] for row in table.rows] for column in (1, 2, 4))
-    for weight, seen, unseen in zip(properties._WEIGHTS, shown, hidden, strict=True):
+    for weight, seen, unseen in zip(buckets._WEIGHTS, shown, hidden, strict=True):
         assert isinstance(seen, hs.Bound)
         assert isinstance(unseen, hs.Bound)
         first = randomized_response(4, 2.0)
@@ -37,7 +37,7 @@ def test_post_processing_and_mixtures() -> None:
 
 
 def test_a_mechanism_that_says_nothing_has_no_bits() -> None:
-    assert properties.alpha(np.full((4, 2), 0.5)).upper == pytest.approx(0.0, abs=1e-9)
+    assert buckets.alpha(np.full((4, 2), 0.5)).upper == pytest.approx(0.0, abs=1e-9)
 
 
 def test_what_a_report_costs() -> None:

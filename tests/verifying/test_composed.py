@@ -20,6 +20,7 @@ from hushuffle import report
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.columns import assess_columns
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.specification import parse
 from hushuffle.specification.reading import parse_collection
 from hushuffle.verifying.certificate import Certificate, MalformedError, Plain, Randomizer, read
@@ -305,3 +306,19 @@ def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() ->
     ):
         with pytest.raises(UnsupportedProtocolError, match="among a random number of messages"):
             hs.dp.certificate(protocol, delta=1e-3, **again)
+
+
+def test_a_lower_bound_that_the_tables_nearly_attain_agrees_and_says_so() -> None:
+    one, two = hs.RandomizedResponse(k=2, epsilon=1.0), hs.RandomizedResponse(k=3, epsilon=2.0)
+    rounds = [(hs.Protocol(randomizer=each, shuffler=hs.UniformShuffle(), n=2000), 1) for each in (one, two)]
+    bound = hs.dp.compose(rounds, delta=1e-5)
+    given = json.loads(of_rounds(rounds, bound, delta=1e-5).to_json())
+    row = check(given, question="central-dp")
+    assert row.verdict == AGREES
+    assert row.at_lower is not None
+    if row.at_lower < 1e-5:
+        assert "of delta" in row.reason
+    given["epsilon"] = [bound.upper * 1.02, bound.upper * 1.03]
+    assert check(given, question="central-dp").verdict == CONTRADICTED
+    given["epsilon"] = [bound.lower * 0.9, bound.lower * 0.97]
+    assert check(given, question="central-dp").verdict == CONTRADICTED

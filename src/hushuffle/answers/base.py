@@ -47,6 +47,8 @@ class Answer:
 
     keys: ClassVar[Keys | None] = None
     estimated_as: ClassVar[str] = ""
+    topic: ClassVar[str] = "The estimate"
+    """What is estimated, for a row that says why it is not."""
     hints: ClassVar[Mapping[str, str]] = {}
     """What to do if a key is missing, by key; an example by default."""
 

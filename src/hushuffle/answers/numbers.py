@@ -63,6 +63,7 @@ class Numbers(Answer):
         example='kind = "number", low = 0, high = 100, levels = 21',
     )
     estimated_as: ClassVar[str] = "numbers"
+    topic: ClassVar[str] = "The mean of the numbers"
     hints: ClassVar[Mapping[str, str]] = {"low": _PUBLIC, "high": _PUBLIC, "levels": "For example levels = 21."}
 
     low: float

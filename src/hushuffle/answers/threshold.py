@@ -14,6 +14,7 @@ from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.mechanisms.settings import Table as Keys
 from hushuffle.model import Bound, Cell, Histogram, Table, number
+from hushuffle.tables.labels import NumberConditions
 
 if TYPE_CHECKING:
     from hushuffle.estimation.readout import FrequencyVariance
@@ -53,6 +54,7 @@ class Threshold(Answer):
         example='kind = "threshold", above = 30',
     )
     estimated_as: ClassVar[str] = "share_above"
+    topic: ClassVar[str] = "The share above the threshold"
     hints: ClassVar[Mapping[str, str]] = {
         "above": "For example above = 30. Choose the threshold before the collection: the file and the release show it."
     }
@@ -68,9 +70,9 @@ class Threshold(Answer):
         return f"at most {self._shown}", f"above {self._shown}"
 
     @property
-    def coded(self) -> dict[str, str]:
+    def coded(self) -> NumberConditions:
         at_most, above = self.labels
-        return {at_most: f"<= {float(self.above)!r}", above: f"> {float(self.above)!r}"}
+        return NumberConditions({at_most: f"<= {float(self.above)!r}", above: f"> {float(self.above)!r}"})
 
     @property
     def _shown(self) -> str:

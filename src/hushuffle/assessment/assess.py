@@ -95,7 +95,7 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
         ),
     )
     answer = specification.population.answer
-    mean = questions.ask("mean", "The mean of the numbers", lambda: answer.error(protocol))
+    mean = questions.ask("mean", answer.topic, lambda: answer.error(protocol))
     concerns = warnings.concerns(
         protocol, people=people, specification=specification, findings=order.findings, utility=utility
     )

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
-from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_sampler
+from hushuffle.attacks.audit import audit_mechanism, audit_protocol, audit_sampler, drawn_at_once
 from hushuffle.attacks.games import Game, Named, Terms, enough, games, refuse
 from hushuffle.attacks.measured import AUDIT, Measurement
-from hushuffle.attacks.releases import drawn_at_once
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import Mechanism
@@ -34,6 +33,15 @@ _CLAIMS: Final = 3
 
 _GRID: Final = 51
 _POINTS: Final = 12
+
+
+class Options(TypedDict, total=False):
+    """The options of all audits: trials of each claim, confidence of all together, random generator, and progress."""
+
+    trials: int | None
+    confidence: float
+    rng: Randomness | None
+    progress: Progress | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from hushuffle import _checks
-from hushuffle.attacks.learnability import library
+from hushuffle.attacks.inference import library
 from hushuffle.model import Bound, Citation
 from hushuffle.model.citation import PIE
 from hushuffle.numerics.trials import clopper_pearson
@@ -100,8 +100,8 @@ def equal_error_rate(
     0.1460 to 0.1801 (95% interval)
     """
     ours, others = _scores("genuine", genuine), _scores("impostor", impostor)
-    steps = _Steps.of(ours)
-    counts = steps.count(ours), steps.count(others)
+    cuts = np.unique(ours)
+    counts = [_step_counts(part, cuts) for part in (ours, others)]
     rng = np.random.default_rng(seed)
     rates = [
         _equal_error(*(rng.multinomial(int(part.sum()), part / part.sum()) for part in counts))
@@ -133,15 +133,15 @@ def matrix_equal_error_rate(
     if n < _FEWEST_PEOPLE:
         _checks.reject("scores", f"a matrix for at least {_FEWEST_PEOPLE} people, to resample people", f"<{n} people>")
     same = np.eye(n, dtype=np.bool_).reshape(-1)
-    steps = _Steps.of(table.diagonal())
-    step = steps.of_scores(table.reshape(-1))
+    cuts = np.unique(table.diagonal())
+    step, size = _steps(table.reshape(-1), cuts), 2 * cuts.size + 1
     rng = np.random.default_rng(seed)
 
     def rate(times: Floats) -> float:
         pairs = np.outer(times, times).reshape(-1)
         pairs[same] = 0.0
-        impostor = np.bincount(step, weights=pairs, minlength=steps.size)
-        return _equal_error(np.bincount(step[same], weights=times, minlength=steps.size), impostor)
+        impostor = np.bincount(step, weights=pairs, minlength=size)
+        return _equal_error(np.bincount(step[same], weights=times, minlength=size), impostor)
 
     draws = _checks.integer("replicates", replicates, low=20)
     # How often each of n units occurs in a sample of n with replacement.
@@ -157,25 +157,13 @@ def square(scores: npt.ArrayLike) -> Floats:
     return _scores("scores", array.reshape(-1)).reshape(array.shape)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Steps:
-    """The real line cut at the genuine scores; a score's position in a gap (an even step) has no effect."""
+def _steps(scores: Floats, cuts: Floats) -> npt.NDArray[np.int64]:
+    """Return the step of each score on the real line with cuts: 2 i + 1 at cut i, 2 i in the gap below it."""
+    return np.searchsorted(cuts, scores, side="left") + np.searchsorted(cuts, scores, side="right")
 
-    cuts: Floats
 
-    @classmethod
-    def of(cls, genuine: Floats) -> _Steps:
-        return cls(cuts=np.unique(genuine))
-
-    @property
-    def size(self) -> int:
-        return 2 * self.cuts.size + 1
-
-    def of_scores(self, scores: Floats) -> npt.NDArray[np.int64]:
-        return np.searchsorted(self.cuts, scores, side="left") + np.searchsorted(self.cuts, scores, side="right")
-
-    def count(self, scores: Floats) -> npt.NDArray[np.int64]:
-        return np.bincount(self.of_scores(scores), minlength=self.size)
+def _step_counts(scores: Floats, cuts: Floats) -> npt.NDArray[np.int64]:
+    return np.bincount(_steps(scores, cuts), minlength=2 * cuts.size + 1)
 
 
 def _equal_error(genuine: npt.NDArray[np.number], impostor: npt.NDArray[np.number]) -> float:
@@ -238,11 +226,18 @@ def identification_error(scores: npt.ArrayLike, *, ties: Ties = "uniform", confi
     >>> print(identification_error(np.eye(100)))
     0 to 0.03622 (95% interval)
     """
+    wrong, n = 1 - identified(scores, (1,), ties=ties), len(np.asarray(scores))
+    return rate_interval(float(wrong[0]) * n, n, confidence, BINOMIAL, PIE.at("section 5.3"))
+
+
+def rate_interval(hits: float, trials: int, confidence: float, *sources: Citation) -> Bound:
+    """Return the Clopper-Pearson interval of a success probability.
+
+    >>> print(rate_interval(50, 100, 0.95))
+    0.3983 to 0.6017 (95% interval)
+    """
     sure = _checks.probability("confidence", confidence, low_open=True, high_open=True)
-    wrong = 1 - identified(scores, (1,), ties=ties)
-    n = len(np.asarray(scores))
-    lower, upper = clopper_pearson(float(wrong[0]) * n, n, sure)
-    sources = (BINOMIAL, PIE.at("section 5.3"))
+    lower, upper = clopper_pearson(hits, trials, sure)
     return Bound(lower=lower, upper=upper, kind="estimate", unit="probability", confidence=sure, sources=sources)
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
+from hushuffle.attacks.detection import rate_interval
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.adversaries import Strong
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import BitFlipping
+from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.mechanisms.sketches import BloomEncoder, BloomFilter, logo_counts
 from hushuffle.model import Bound, Histogram
-from hushuffle.numerics.trials import clopper_pearson
 from hushuffle.questions import bloom, dp, pie, qif
-from hushuffle.randomness import Randomness, secure
+from hushuffle.randomness import KeyedRandomness, Randomness, secure
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -28,12 +29,13 @@ _BLOCK: Final = 1 << 22
 """Largest number of pairs of a report and a value that are scored at once."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Game:
     """The result of a game: the adversary's goal and knowledge, its success rate, and the certified upper bound."""
 
     what: str
     attacker: str
+    _: KW_ONLY
     success: Bound
     certified: Bound
 
@@ -107,7 +109,7 @@ def tell_apart(run: Callable[[int], float], terms: Terms) -> Bound:
     half = terms.releases // 2
     threshold, for_second = _threshold(scores[:half], worlds[:half])
     says = (scores[half:] >= threshold) == for_second
-    return success(int(np.count_nonzero(says == worlds[half:])), terms.releases - half, terms.confidence)
+    return rate_interval(int(np.count_nonzero(says == worlds[half:])), terms.releases - half, terms.confidence)
 
 
 def _threshold(scores: Floats, worlds: Integers) -> tuple[float, bool]:
@@ -171,11 +173,9 @@ def _guess(protocol: Protocol, terms: Terms, *, knows_others: bool) -> Game:
         scores = fit(likely, likely[0] if knows_others else likely.mean(axis=0))
         best = np.flatnonzero(scores >= scores.max() * (1 - 1e-12))  # ties are broken at random
         hits += int(best[int(rng.integers(best.size, size=1)[0])]) == held[0]
-    what = "a person's value"
     attacker = "knows all other values" if knows_others else "knows no value"
-    return Game(
-        what=what, attacker=attacker, success=success(hits, terms.releases, terms.confidence), certified=certified
-    )
+    rate = rate_interval(hits, terms.releases, terms.confidence)
+    return Game("a person's value", attacker, success=rate, certified=certified)
 
 
 def _name(protocol: Protocol, terms: Terms) -> Game:
@@ -194,22 +194,8 @@ def _name(protocol: Protocol, terms: Terms) -> Game:
         holders = n // used + (value < n % used)
         guess = value + used * (rng.integers(n, size=value.size) % holders)
         hits += int(np.count_nonzero(guess == senders[start : start + together]))
-    return Game(
-        what="who sent a report",
-        attacker="knows what everybody holds",
-        success=success(hits, terms.reports, terms.confidence),
-        certified=certified,
-    )
-
-
-def success(hits: int, trials: int, confidence: float) -> Bound:
-    """Return the share of trials that were won, with its Clopper-Pearson interval.
-
-    >>> print(success(50, 100, 0.95))
-    0.3983 to 0.6017 (95% interval)
-    """
-    low, high = clopper_pearson(hits, trials, confidence)
-    return Bound(lower=low, upper=high, kind="estimate", unit="probability", confidence=confidence)
+    rate = rate_interval(hits, terms.reports, terms.confidence)
+    return Game("who sent a report", "knows what everybody holds", success=rate, certified=certified)
 
 
 _MOST_SET_BITS: Final = 20_000_000
@@ -259,8 +245,8 @@ def _member(audiences: Integers, bits: int, p: float, hashes: int, terms: Terms)
         return float(logo_counts(released).counts @ worth)
 
     return Game(
-        what="whether a person is in every audience or in none",
-        attacker="knows all other members and the hash key",
+        "whether a person is in every audience or in none",
+        "knows all other members and the hash key",
         success=tell_apart(run, terms),
         certified=fair(column.upper * hashes, column),
     )
@@ -272,3 +258,91 @@ def _filled(audiences: Integers, bits: int, hashes: int, rng: Randomness) -> Int
     sets = np.repeat(np.arange(audiences.size), audiences * hashes)
     np.bitwise_or.at(logos, rng.integers(bits, sets.size), sets)
     return logos
+
+
+def round_games(protocol: Protocol, *, rounds: int, memoised: bool = False) -> list[Named]:
+    """Return the game of two rounds: guess a value (fresh reports), or whether it changed (memoized reports).
+
+    The adversary knows all other values. The certified bound is the total variation distance of two rounds for fresh
+    reports, and `dp.change_shows` for memoized reports.
+
+    >>> from hushuffle import RandomizedResponse, UniformShuffle
+    >>> from hushuffle.randomness import reproducible
+    >>> survey = Protocol(randomizer=RandomizedResponse(k=2, epsilon=2.0), shuffler=UniformShuffle(), n=5)
+    >>> for memoised in (False, True):
+    ...     ((name, play),) = round_games(survey, rounds=2, memoised=memoised)
+    ...     game = play(Terms(rng=reproducible(1)))
+    ...     print(f"{name}: certified {game.certified.upper:.3f}, broken: {game.broken}")
+    Guess a value from two rounds: certified 0.829, broken: False
+    See a change between two rounds: certified 0.895, broken: False
+    """
+    if memoised:
+        return [("See a change between two rounds", lambda terms: _change(protocol, rounds, terms))]
+    return [("Guess a value from two rounds", lambda terms: _both(protocol, rounds, terms))]
+
+
+def _both(protocol: Protocol, rounds: int, terms: Terms) -> Game:
+    _asked_again(rounds, protocol, terms)
+    distance = dp.compose_delta([(protocol, 2)], epsilon=0.0)
+    witness = dp.delta(protocol, epsilon=0.0).witness
+    if witness is None:
+        refuse("The rounds were not audited: no pair of datasets is known whose epsilon attains the lower bound.")
+    rest = np.repeat(np.arange(len(witness.others)), witness.others)
+
+    def run(world: int) -> float:
+        held, score = np.append(rest, witness.target[world]), 0.0
+        for _ in range(2):
+            reports = protocol.collect(held, rng=terms.rng).reports
+            first, second = evidence(protocol, reports, witness.target, witness.others)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                score += float(np.nan_to_num(np.log(second) - np.log(first), posinf=1e300, neginf=-1e300))
+        return score
+
+    return Game(
+        "which of two values a person reports in two rounds",
+        "knows all other values and both candidate values",
+        success=tell_apart(run, terms),
+        certified=fair(distance.upper, distance),
+    )
+
+
+def _change(protocol: Protocol, rounds: int, terms: Terms) -> Game:
+    _asked_again(rounds, protocol, terms)
+    if protocol.reveals is Reveals.SUMS or protocol.shuffler.expected_dummies or protocol.shuffler.all_coins:
+        refuse("The game on changed values was not played: the shuffler adds reports up, or adds dummies or noise.")
+    shows = dp.change_shows(protocol)
+    last = protocol.randomizer.inputs - 1
+
+    def run(world: int) -> float:
+        key, held = terms.rng.words(4).tobytes(), np.zeros(protocol.n, dtype=np.int64)
+        first = _kept(protocol, held, key)
+        held[0] = last * world
+        second = _kept(protocol, held, key)
+        first, second = (protocol.shuffler.release(reports, rng=terms.rng) for reports in (first, second))
+        return float(not np.array_equal(_sorted(first), _sorted(second)))
+
+    return Game(
+        "whether one person's value changed between two rounds",
+        "knows that no other value changed",
+        success=tell_apart(run, terms),
+        certified=fair(shows.upper, shows),
+    )
+
+
+def _asked_again(rounds: int, protocol: Protocol, terms: Terms) -> None:
+    if rounds < 2:
+        refuse("Two rounds were not audited: people report once (rounds is missing or 1).")
+    enough(terms.releases, 2 * protocol.n)
+
+
+def _kept(protocol: Protocol, held: Integers, key: bytes) -> Integers:
+    """Return memoized reports: the random bits depend on a key, the person and the value."""
+    people = np.arange(protocol.n, dtype=np.uint64)
+    coins = KeyedRandomness(key=key, records=people, round_number=0, values=held)
+    return protocol.randomizer.randomize(held, rng=coins)
+
+
+def _sorted(reports: Integers) -> Integers:
+    """Return sorted reports: the order reveals nothing about senders."""
+    rows = reports.reshape(reports.shape[0], -1)
+    return rows[np.lexsort(rows.T)]

@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, refuse, success, tell_apart
+from hushuffle.attacks.detection import rate_interval
+from hushuffle.attacks.games import Floats, Game, Integers, Named, Terms, enough, refuse, tell_apart
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, Reveals
 from hushuffle.questions import order
@@ -62,9 +63,9 @@ def _household(protocol: Protocol, groups: order.Groups | None, wanted: int, ter
         named = np.lexsort((rng.permutation(protocol.n), -scores))[:wanted]
         hits += 2 * int(np.count_nonzero(np.isin(places[named], family))) > wanted
     return Game(
-        what=f"reports of {wanted:,} of {members.size:,} people" if wanted > 1 else "which report a person sent",
-        attacker="knows every person's value",
-        success=success(hits, terms.releases, terms.confidence),
+        f"reports of {wanted:,} of {members.size:,} people" if wanted > 1 else "which report a person sent",
+        "knows every person's value",
+        success=rate_interval(hits, terms.releases, terms.confidence),
         certified=certified,
     )
 
@@ -98,8 +99,8 @@ def _exchange(protocol: Protocol, groups: order.Groups, terms: Terms) -> Game:
         return shuffler.theta * (original - exchanged)
 
     return Game(
-        what="whether the reports within a group were exchanged",
-        attacker="knows every report and its sender, but not whether the exchange took place",
+        "whether the reports within a group were exchanged",
+        "knows every report and its sender, but not whether the exchange took place",
         success=tell_apart(run, terms),
         certified=order.posterior_probability(alpha, prior=0.5),
     )

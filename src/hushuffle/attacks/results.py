@@ -87,9 +87,8 @@ def _sentence(outcome: Outcome, n: int) -> str:
     promise = f"; no attack on one person's reports has a success rate above {number(1 - outcome.least.lower, up=True)}"
     return (
         f"{noise[0].upper()}{noise[1:]} the attacker identifies the sender among {n:,} people "
-        f"{number(1 - outcome.wrong)} of the time "
-        f"({number(1 - outcome.error.upper, up=False)} to {number(1 - outcome.error.lower, up=True)})"
-        f"{promise if outcome.least.lower > 0 else ''}."
+        f"{number(1 - outcome.wrong)} of the time ({number(1 - outcome.error.upper, up=False)} to "
+        f"{number(1 - outcome.error.lower, up=True)}){promise if outcome.least.lower > 0 else ''}."
     )
 
 

@@ -12,19 +12,19 @@ from hushuffle import _checks
 from hushuffle.model import VERDICTS, Claim, Report, Table, Verdict
 from hushuffle.model.claim import distinct
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target
+from hushuffle.papers.base import TARGETS, Request, Target
 from hushuffle.report.document import INDEX
 
 __all__ = ["Request", "Target", "find", "overview", "reproduce", "targets"]
 
 _MODULES: Final = {
-    "jurado2023": ("guessing", "channels", "knowledge", "limits", "relations"),
+    "jurado2023": ("guessing", "channels", "limits", "relations"),
     "buffling": ("bloom", "simulation"),
-    "murakami2021": ("buckets", "frequencies", "linkage", "matchers", "properties"),
-    "meehan2022": ("attack", "beliefs", "exact", "example", "hospitals", "map", "preservation"),
-    "ladjel2021": ("traffic", "deltas", "outputs", "rounds", "runs", "savings", "tradeoffs"),
+    "murakami2021": ("attempts", "buckets", "frequencies", "linkage", "noise"),
+    "meehan2022": ("attack", "exact", "example", "hospitals", "map", "preservation"),
+    "ladjel2021": ("traffic", "deltas", "rounds", "runs", "savings", "tradeoffs"),
 }
-"""The modules of each paper that have a tuple TARGETS."""
+"""The modules of each paper that have targets."""
 
 
 def targets() -> dict[str, Target]:
@@ -33,11 +33,10 @@ def targets() -> dict[str, Target]:
     >>> list(targets())[0]
     'buffling/figure-2'
     """
-    modules = [
-        importlib.import_module(f"{__name__}.{paper}.{name}") for paper, names in _MODULES.items() for name in names
-    ]
-    listed: list[Target] = [target for module in modules for target in module.TARGETS]
-    return {target.name: target for target in sorted(listed, key=lambda target: target.order)}
+    for paper, names in _MODULES.items():
+        for name in names:
+            importlib.import_module(f"{__name__}.{paper}.{name}")
+    return {target.name: target for target in sorted(TARGETS.values(), key=lambda target: target.order)}
 
 
 def find(name: str) -> tuple[Target, ...]:

@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial, wraps
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from hushuffle import _checks
 from hushuffle.errors import DataError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import UniformShuffle
-from hushuffle.model import Bound, Cell, Claim, Report, Table, Verdict, number
+from hushuffle.model import (
+    Bound,
+    Cell,
+    Chart,
+    Citation,
+    Claim,
+    Diagram,
+    Finding,
+    HeatMap,
+    PointMap,
+    Report,
+    Series,
+    Table,
+    Verdict,
+    Warned,
+    number,
+)
 from hushuffle.questions import qif
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _NAME: Final = re.compile(
     r"(?P<paper>[a-z]+(\d{4})?)/(?P<what>figure|table|part|property|section|theorem)-(?P<number>\d+)"
@@ -55,6 +72,21 @@ class Request:
             message = f"The folder {folder} does not exist. {hint}"
             raise DataError(message)
         return folder
+
+    def each(self, items: Iterable[_T], what: str, start: float = 0.0, end: float = 1.0) -> Iterator[_T]:
+        """Yield the items, and tell `what`, with the item (or its parts) in its braces, before each of them.
+
+        >>> request = Request(tell=lambda what, share: print(f"{share:.0%} {what}"))
+        >>> list(request.each([(2, 0.5), (5, 0.1)], "{} values, p = {:g}", start=0.2))
+        20% 2 values, p = 0.5
+        60% 5 values, p = 0.1
+        [(2, 0.5), (5, 0.1)]
+        """
+        listed = list(items)
+        for place, item in enumerate(listed):
+            parts = item if isinstance(item, tuple) else (item,)
+            self.tell(what.format(*parts), start + (end - start) * place / len(listed))
+            yield item
 
     def original(self, name: str) -> Path | None:
         """Return the folder of the paper's data set `name`, which is too large to ship; None if it is absent."""
@@ -99,6 +131,39 @@ class Target:
         match = _NAME.fullmatch(self.name)
         assert match is not None
         return match["paper"], match["what"], int(match["number"]), match["suffix"]
+
+
+TARGETS: Final[dict[str, Target]] = {}
+"""The targets of the modules imported so far, by name."""
+
+
+def target(
+    name: str,
+    title: str,
+    *,
+    data: tuple[str, ...] = (),
+    originals: tuple[tuple[str, str], ...] = (),
+    seconds: float = 1.0,
+    quick: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[_P, Report]], Callable[_P, Report]]:
+    """Add the decorated function to `TARGETS`, as in `Target`; `quick` has its arguments at small sizes.
+
+    The name of the target becomes the key of the function's reports.
+    """
+
+    def added(build: Callable[_P, Report]) -> Callable[_P, Report]:
+        @wraps(build)
+        def keyed(*args: _P.args, **kwargs: _P.kwargs) -> Report:
+            return replace(build(*args, **kwargs), key=name)
+
+        whole: Callable[..., Report] = keyed
+        small = None if quick is None else partial(whole, **quick)
+        TARGETS[name] = Target(
+            name=name, title=title, build=whole, data=data, originals=originals, seconds=seconds, quick=small
+        )
+        return keyed
+
+    return added
 
 
 def deployment(k: int, p: float, n: int) -> Protocol:
@@ -191,7 +256,58 @@ def claim(
     )
 
 
+_SLACK: Final = 1e-6
 _POINT: Final = "The curve has too few points to confirm or contradict the claim."
+
+
+def chart(
+    key: str, title: str, caption: str, axes: tuple[str, str], series: Iterable[Series], *, log: str = ""
+) -> Chart:
+    """Return a chart of lines with labelled `axes`; `log` lists the logarithmic ones: "x", "y" or "xy"."""
+    x, y = axes
+    return Chart(
+        key=key,
+        title=title,
+        caption=caption,
+        x_label=x,
+        y_label=y,
+        series=tuple(series),
+        x_log="x" in log,
+        y_log="y" in log,
+    )
+
+
+Part = Claim | str | Finding | Table | Chart | HeatMap | PointMap | Diagram | Warned
+_FIELDS: Final[dict[type, str]] = {
+    Claim: "claims",
+    str: "answers",
+    Finding: "findings",
+    Table: "tables",
+    Chart: "charts",
+    HeatMap: "heat_maps",
+    PointMap: "maps",
+    Diagram: "diagrams",
+    Warned: "warnings",
+}
+
+
+def study(
+    title: str,
+    question: str,
+    *parts: Part,
+    settings: tuple[tuple[str, str], ...] = (),
+    citations: tuple[Citation, ...] = (),
+    software: tuple[tuple[str, str], ...] = (),
+) -> Report:
+    """Return a report with the parts of each kind in their order; sentences are its answers.
+
+    >>> study("Dice", "How many sides?", "Six.", "Always.").answers
+    ('Six.', 'Always.')
+    """
+    kinds: dict[str, Any] = {}
+    for part in parts:
+        kinds[_FIELDS[type(part)]] = (*kinds.get(_FIELDS[type(part)], ()), part)
+    return Report(title=title, question=question, settings=settings, citations=citations, software=software, **kinds)
 
 
 def tabulated(
@@ -201,17 +317,17 @@ def tabulated(
     return Table(key=key, title=title, caption=caption, columns=tuple(columns), rows=rows)
 
 
-def falling(line: Iterable[float], *, slack: float = 1e-6) -> bool | None:
-    """Return whether no step of the line rises by a share of more than `slack`; None for fewer than two points.
+def falling(line: Iterable[float]) -> bool | None:
+    """Return whether no step of the line rises by a share of more than 1e-6; None for fewer than two points.
 
     >>> falling([3, 2, 2]), falling([3, 1, 2]), falling([3])
     (True, False, None)
     """
     steps = list(pairwise(line))
-    return all(later <= earlier * (1 + slack) for earlier, later in steps) if steps else None
+    return all(later <= earlier * (1 + _SLACK) for earlier, later in steps) if steps else None
 
 
-def flattening(x: Iterable[float], line: Iterable[float], *, slack: float = 1e-6) -> bool | None:
+def flattening(x: Iterable[float], line: Iterable[float]) -> bool | None:
     """Return whether the line falls less steeply with every step; None for fewer than three points.
 
     >>> flattening([0, 1, 2], [3, 1, 0]), flattening([0, 1, 2], [3, 2, 0]), flattening([0, 1], [3, 1])
@@ -219,7 +335,7 @@ def flattening(x: Iterable[float], line: Iterable[float], *, slack: float = 1e-6
     """
     points = list(zip(x, line, strict=True))
     slopes = [(after[1] - before[1]) / (after[0] - before[0]) for before, after in pairwise(points)]
-    return all(later >= earlier - slack for earlier, later in pairwise(slopes)) if len(slopes) > 1 else None
+    return all(later >= earlier - _SLACK for earlier, later in pairwise(slopes)) if len(slopes) > 1 else None
 
 
 def every(decided: Iterable[bool | None]) -> bool | None:

@@ -18,7 +18,7 @@ _LETTER: Final = 8
 _WORDS: Final[dict[Kind, str]] = {"equal": "=", "arrow": "->", "link": "--"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Line:
     """The relation of two labels: equality (a double line), an arrow, or a link; `word` is written beside the line."""
 

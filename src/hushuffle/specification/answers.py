@@ -24,7 +24,9 @@ ANSWERS: Final[dict[str, type[Answer]]] = {
 }
 """The class of each kind of answer with keys, by its `kind`."""
 
-ANSWER_KEYS: Final = ("kind", *dict.fromkeys(key for kind in ANSWERS.values() for key in (kind.keys or Table).settings))
+_TABLES: Final[tuple[Table, ...]] = tuple(kind.keys for kind in ANSWERS.values() if kind.keys is not None)
+
+ANSWER_KEYS: Final = ("kind", *dict.fromkeys(key for table in _TABLES for key in table.settings))
 """All keys of kinds of answers."""
 
 
@@ -49,10 +51,9 @@ def _settings(kind: type[Answer], table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _model() -> type[_Keys]:
-    tables = [kind.keys for kind in ANSWERS.values() if kind.keys is not None]
-    about = " ".join(table.about for table in tables)
+    about = " ".join(table.about for table in _TABLES)
     fields: dict[str, Any] = {"kind": (Literal[tuple(ANSWERS)] | None, Field(default=None, description=about))}
-    for table in tables:
+    for table in _TABLES:
         for name, setting in table.settings.items():
             limits: dict[str, Any] = dict(setting.limits)
             limited = Annotated[_TYPES[setting.type], Field(**limits)] if limits else _TYPES[setting.type]

@@ -13,7 +13,7 @@ import polars as pl
 
 from hushuffle import _checks
 from hushuffle.model import NumberGrid
-from hushuffle.tables.labels import Bins, Condition, Tidying, as_label, missing_label, parse_condition
+from hushuffle.tables.labels import Bins, Condition, NumberConditions, Tidying, as_label, missing_label, parse_condition
 
 MISSING: Final = -1
 UNSEEN: Final = -2
@@ -23,7 +23,7 @@ OVERLAP: Final = -3
 Marks = npt.NDArray[np.integer]
 """For each record, a code >= 0, or the reason why it has no value: MISSING, UNSEEN, OVERLAP."""
 
-Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid | Literal["from-data"]
+Categories = Mapping[str, str] | Sequence[str | int] | Bins | NumberConditions | NumberGrid | Literal["from-data"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +155,8 @@ class Coding(ABC):
     other: str | None = None
     grid: NumberGrid | None = None
     """The grid of numbers, if codes are positions on a grid (before rounding); None: codes are categories."""
+    finite: bool = False
+    """Whether all finite numbers, and nothing else, have a code: then no further category is possible."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -167,12 +169,14 @@ class Coding(ABC):
 
     @property
     def unfit(self) -> str:
-        return "match no category"
+        return "hold no finite number" if self.finite else "match no category"
 
     @property
-    @abstractmethod
     def advice(self) -> str:
         """Advice for records that match no category."""
+        if self.finite:
+            return "Values must be numbers with a decimal point and without a unit, such as 12.5."
+        return "Add a category for them."
 
     @abstractmethod
     def code(self, reading: Reading) -> pl.Expr:
@@ -183,7 +187,10 @@ class Coding(ABC):
 
     def codes(self, reading: Reading) -> pl.Expr:
         """Return the code of every record, Int32: 0..k-1, MISSING, UNSEEN or OVERLAP."""
-        code = pl.when(reading.missing).then(MISSING).otherwise(self.code(reading)).cast(pl.Int32)
+        code = self.code(reading)
+        if self.finite:
+            code = pl.when(reading.numbers.is_finite().fill_null(value=False)).then(code).otherwise(UNSEEN)
+        code = pl.when(reading.missing).then(MISSING).otherwise(code).cast(pl.Int32)
         if self.other is None:
             return code
         return pl.when(code == UNSEEN).then(pl.lit(self.labels.index(self.other), dtype=pl.Int32)).otherwise(code)
@@ -198,7 +205,6 @@ class ByCondition(Coding):
     """A coding with a condition for each category; with `dates`, numbers in conditions are days since 1970."""
 
     conditions: tuple[Condition, ...]
-    advice = "Add a category for them."
 
     def code(self, reading: Reading) -> pl.Expr:
         matched = self._matched(reading)
@@ -257,21 +263,18 @@ class OnGrid(Coding):
 
     grid: NumberGrid
     numeric: bool = True
-    unfit = "hold no finite number"
-    advice = "Values must be numbers with a decimal point and without a unit, such as 12.5."
+    finite: bool = True
 
     def code(self, reading: Reading) -> pl.Expr:
         grid, number = self.grid, reading.numbers
         share = (number.clip(grid.low, grid.high) - grid.low) / (grid.high - grid.low)
         place = (share * grid.top).round(mode="half_to_even").cast(pl.Int32)
-        place = (
-            pl.when(number < grid.low).then(grid.top + 1).when(number > grid.high).then(grid.top + 2).otherwise(place)
-        )
-        return pl.when(number.is_finite().fill_null(value=False)).then(place).otherwise(UNSEEN)
+        below, above = number < grid.low, number > grid.high
+        return pl.when(below).then(grid.top + 1).when(above).then(grid.top + 2).otherwise(place)
 
 
 def coding(
-    categories: Mapping[str, str] | Sequence[str | int] | Bins | NumberGrid,
+    categories: Mapping[str, str] | Sequence[str | int] | Bins | NumberConditions | NumberGrid,
     *,
     otherwise: str | None = None,
     tidying: Tidying | None = None,
@@ -287,6 +290,9 @@ def coding(
             if otherwise is not None:
                 _checks.reject("otherwise", "left out for numbers", repr(otherwise))
             return OnGrid(grid=categories, names=categories.labels, tidying=tidy)
+        case NumberConditions(conditions):
+            met = tuple(parse_condition(text) for text in conditions.values())
+            return ByCondition(names=tuple(conditions), conditions=met, tidying=tidy, numeric=True, finite=True)
         case Bins():
             inner = _by_condition(categories.conditions, otherwise, tidy, dates=categories.dates)
         case _ if not categories:
@@ -380,7 +386,7 @@ class Answers:
 
     @property
     def missing_advice(self) -> str:
-        return f'Set missing = "drop"{" or to a category" if self.labels and self.coding.grid is None else ""}.'
+        return f'Set missing = "drop"{" or to a category" if self.labels and not self.coding.finite else ""}.'
 
     @property
     def refuses_missing(self) -> bool:

@@ -9,7 +9,7 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
@@ -97,6 +97,13 @@ class Tidying:
 
 Edge = float | date
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True)
+class NumberConditions:
+    """A condition for each label, such that every finite number meets exactly one of them."""
+
+    conditions: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -126,7 +126,7 @@ def wrong_answers(
     """Return sentences on the problems of a column's records: how many of `total` records, and the first records."""
     faults, problems, coding = reader.faults[name], [], answers.coding
     if faults.counts[UNSEEN]:
-        advice = f"{coding.advice}{more if answers.labels and coding.grid is None else ''}"
+        advice = f"{coding.advice}{more if answers.labels and not coding.finite else ''}"
         problems.append(_sentence(reader, faults, UNSEEN, coding.unfit, advice, total))
     if faults.counts[MISSING] and answers.refuses_missing:
         advice = f"{answers.missing_advice} Empty fields, blank lines and NaN count as missing."

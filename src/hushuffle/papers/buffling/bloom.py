@@ -7,15 +7,18 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from hushuffle.model import Cell, Chart, HeatMap, Report, Series, Table, number
-from hushuffle.papers.base import Request, Target, claim
-from hushuffle.papers.buffling.worst_pairs import worst_pairs
+from hushuffle.model import Cell, HeatMap, Report, Series, Table, number
+from hushuffle.papers.base import Request, chart, claim, study, target
 from hushuffle.questions.bloom import transition as snr
 from hushuffle.questions.bloom.transition import BUFFLING
 
+Floats = npt.NDArray[np.float64]
+
 _BITS: Final = 1000
 _SKEWS: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+_SHOWN: Final = (0.0, 0.5, 0.9, 1.0)
 _NOISES: Final = (0.02, 0.05, 0.1, 0.2, 0.3)
 _SAME: Final = 1e-9
 _CLOSE: Final = 0.9
@@ -32,51 +35,51 @@ _SETTINGS: Final = (
 )
 
 
+@target(
+    "buffling/figure-2", "Signal-to-noise ratio of one changed column, against the skewness of the input", seconds=2
+)
 def figure_2(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
     request.tell("ratios", 0.1)
     grows = {(k, p): _grows([_largest(k, p, s).ratio for s in _SKEWS]) for k in publishers for p in _NOISES}
     k = 3 if 3 in publishers else publishers[0]
     closed = max(abs(_largest(k, p, 1.0).ratio / snr.ratio_from_empty(k, bits=_BITS, p=p) - 1) for p in _NOISES)
-    return Report(
-        key="buffling/figure-2",
-        title="Signal-to-noise ratio against the skewness of the input",
-        question="Is one changed column more visible if the input is more skewed?",
-        claims=(
-            claim(
-                "Observation 1",
-                "The more skewed the input, the larger the ratio of the most visible change.",
-                all(grows.values()),
-                f"The ratio increases at every computed step of s, for {', '.join(map(str, publishers))} filters and "
-                f"flip probabilities from {_NOISES[0]:g} to {_NOISES[-1]:g}.",
-                quote="The SNR is increasing in the skewness of input logo-counts",
-                stand_in=_FAMILY,
-            ),
+    return study(
+        "Signal-to-noise ratio against the skewness of the input",
+        "Is one changed column more visible if the input is more skewed?",
+        claim(
+            "Observation 1",
+            "The more skewed the input, the larger the ratio of the most visible change.",
+            all(grows.values()),
+            f"The ratio increases at every computed step of s, for {', '.join(map(str, publishers))} filters and "
+            f"flip probabilities from {_NOISES[0]:g} to {_NOISES[-1]:g}.",
+            quote="The SNR is increasing in the skewness of input logo-counts",
+            stand_in=_FAMILY,
         ),
-        answers=(
-            f"From uniform to empty filters it grows by a factor of {number(_growth(k, 0.3), digits=2)} with p = 0.3, "
-            f"and of {number(_growth(k, 0.02), digits=2)} with p = 0.02, for {k} filters.",
-            f"For empty filters it is ((p^2/q + q^2/p)^k - 1)/m: closed form and linear system "
-            f"{'agree to nine digits' if closed < _SAME else 'differ'}.",
+        f"From uniform to empty filters it grows by a factor of {number(_growth(k, 0.3), digits=2)} with p = 0.3, "
+        f"and of {number(_growth(k, 0.02), digits=2)} with p = 0.02, for {k} filters.",
+        f"For empty filters it is ((p^2/q + q^2/p)^k - 1)/m: closed form and linear system "
+        f"{'agree to nine digits' if closed < _SAME else 'differ'}.",
+        Table(
+            key="growth",
+            title="Largest ratio by filters, noise and skewness",
+            caption=f"For {_BITS:,} columns.",
+            columns=("Filters", "p", *(f"s = {s:g}" for s in _SHOWN)),
+            rows=tuple((k, p, *(_largest(k, p, s).ratio for s in _SHOWN)) for k in publishers for p in _NOISES),
+        ),
+        chart(
+            "skewness",
+            f"Largest ratio over all changes, {k} filters",
+            f"For {_BITS:,} columns; a ratio above 1 means a shift of more than one standard deviation.",
+            ("skewness s of the input", "signal-to-noise ratio"),
+            [Series.through(f"p = {p:g}", _SKEWS, [_largest(k, p, s).ratio for s in _SKEWS]) for p in _NOISES],
+            log="y",
         ),
         settings=_SETTINGS,
-        tables=(_growth_table(publishers),),
-        charts=(
-            Chart(
-                key="skewness",
-                title=f"Largest ratio over all changes, {k} filters",
-                caption=f"For {_BITS:,} columns; a ratio above 1 means a shift of more than one standard deviation.",
-                x_label="skewness s of the input",
-                y_label="signal-to-noise ratio",
-                series=tuple(
-                    Series.through(f"p = {p:g}", _SKEWS, [_largest(k, p, s).ratio for s in _SKEWS]) for p in _NOISES
-                ),
-                y_log=True,
-            ),
-        ),
         citations=(BUFFLING,),
     )
 
 
+@target("buffling/figure-3", "Signal-to-noise ratio of any change of one column", seconds=2.5)
 def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> Report:
     request.tell("heat maps", 0.1)
     places = {(k, p): [s for s in _SKEWS if not _at_ends(k, p, s)] for k in publishers for p in _NOISES}
@@ -84,116 +87,102 @@ def figure_3(request: Request, *, publishers: Sequence[int] = (2, 3, 4, 5)) -> R
     costs = {(k, p): max(_excess(k, p, s) for s in _SKEWS) for k, p in elsewhere}
     three = {p: [s for s in _SKEWS if not _at_ends(3, p, s)] for p in _NOISES}
     held = [p for p, wrong in three.items() if not wrong]
+    missed = {p: [f"{s:g}" for s in dict.fromkeys((wrong[0], wrong[-1]))] for p, wrong in three.items() if wrong}
     plain = all(_at_ends(k, p, s) for k, p in places for s in (0.0, 1.0))
     from_others = all(
         after == (1 << k) - 1 for k, p in elsewhere for s in places[k, p] for _, after in _largest(k, p, s).changes
     )
     settings = [(3, 0.1, s) for s in (0.0, 0.5, 0.9, 1.0)] + [(3, 0.02, 0.7), (4, 0.05, 0.8)]
-    return Report(
-        key="buffling/figure-3",
-        title="Signal-to-noise ratio of any change of one column",
-        question="Is the change from 0...0 to 1...1 always the most visible one?",
-        claims=(
-            claim(
-                "Observation 2",
-                "For three filters and a given input the change from 0...0 to 1...1 is the most visible one.",
-                len(held) == len(three),
-                "That change is the most visible one at every tested skewness with p = "
-                + ", ".join(f"{p:g}" for p in held)
-                + "".join(
-                    f"; with p = {p:g} it is not at skewness {_listed(wrong)}" for p, wrong in three.items() if wrong
-                )
-                + ".",
-                quote="Fixing the input logo-counts D as described above, the SNR is maximized at the incremental "
-                "change",
-                stand_in=_FAMILY,
-            ),
-            claim(
-                "part I, conclusion",
-                "The largest ratio of all is that of empty filters, changed from 0...0 to 1...1.",
-                plain and all(_grows([_largest(k, p, s).ratio for s in _SKEWS]) for k, p in places),
-                f"It is largest if all filters are empty, for {', '.join(map(str, publishers))} filters.",
-                quote="The maximal SNR occurs for the following two differentiate sets",
-                stand_in=_FAMILY,
-            ),
+    return study(
+        "Signal-to-noise ratio of any change of one column",
+        "Is the change from 0...0 to 1...1 always the most visible one?",
+        claim(
+            "Observation 2",
+            "For three filters and a given input the change from 0...0 to 1...1 is the most visible one.",
+            len(held) == len(three),
+            "That change is the most visible one at every tested skewness with p = "
+            + ", ".join(f"{p:g}" for p in held)
+            + "".join(f"; with p = {p:g} it is not at skewness {' to '.join(ends)}" for p, ends in missed.items())
+            + ".",
+            quote="Fixing the input logo-counts D as described above, the SNR is maximized at the incremental change",
+            stand_in=_FAMILY,
         ),
-        answers=(
-            "The change from 0...0 to 1...1 is not always the most visible one. For skewed inputs between uniform and "
-            f"empty ones another change is more visible in {len(elsewhere)} of the {len(places)} combinations of "
-            f"filters and noise.{' That change also ends at 1...1, but starts elsewhere.' if from_others else ''}",
-            *_shown_cost(costs),
-            "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
-            "Privacy is another question than this ratio: see buffling/figure-3-worst-pairs.",
+        claim(
+            "part I, conclusion",
+            "The largest ratio of all is that of empty filters, changed from 0...0 to 1...1.",
+            plain and all(_grows([_largest(k, p, s).ratio for s in _SKEWS]) for k, p in places),
+            f"It is largest if all filters are empty, for {', '.join(map(str, publishers))} filters.",
+            quote="The maximal SNR occurs for the following two differentiate sets",
+            stand_in=_FAMILY,
         ),
+        "The change from 0...0 to 1...1 is not always the most visible one. For skewed inputs between uniform and "
+        f"empty ones another change is more visible in {len(elsewhere)} of the {len(places)} combinations of "
+        f"filters and noise.{' That change also ends at 1...1, but starts elsewhere.' if from_others else ''}",
+        *(
+            f"The difference is small: the largest ratio is at most {number(most, up=True)} times that of 0...0 to "
+            f"1...1 in these cases (reached by {k} filters with p = {p:g})."
+            for (k, p), most in sorted(costs.items(), key=lambda item: -item[1])[:1]
+        ),
+        "The paper concludes from this figure that the pair of datasets (all empty; one column full) is the worst. "
+        "Privacy is another question than this ratio: see buffling/figure-3-worst-pairs.",
+        _places_table(publishers),
+        *(_heat_map(*each) for each in settings),
         settings=_SETTINGS,
-        tables=(_places_table(publishers),),
-        heat_maps=tuple(_heat_map(*each) for each in settings),
         citations=(BUFFLING,),
     )
 
 
+@target("buffling/figure-4", "Coefficients that read one changed column best", seconds=1)
 def figure_4(request: Request) -> Report:
     request.tell("coefficients", 0.1)
-    k, p, skews = 3, 0.1, (0.0, 0.5, 0.9, 1.0)
+    k, p = 3, 0.1
     logos = range(1 << k)
-    coefficients = {s: _coefficients(k, p, s) for s in skews}
+    coefficients = {s: _coefficients(k, p, s) for s in _SHOWN}
     closed = np.array([((1 - p) / p) ** (2 * logo.bit_count() - k) for logo in logos])
     centred = closed - closed.mean()
     off = float(np.abs(coefficients[1.0] - centred / np.linalg.norm(centred)).max())
     likenesses = [_likeness(k, noise, 1.0) for noise in _NOISES]
-    return Report(
-        key="buffling/figure-4",
-        title="Coefficients that read one changed column best",
-        question="Do the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1)?",
-        claims=(
-            claim(
-                "Observation 3",
-                "For a skewed input the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1).",
-                min(likenesses) > _CLOSE,
-                f"For empty filters their correlation with that pattern falls from {likenesses[0]:.4f} with p = "
-                f"{_NOISES[0]:g} to {likenesses[-1]:.4f} with p = {_NOISES[-1]:g}.",
-                quote='the SNR maximizing coefficient c "concentrates" proportional to (s, s, ..., s, -1)',
-                stand_in=_FAMILY,
+    return study(
+        "Coefficients that read one changed column best",
+        "Do the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1)?",
+        claim(
+            "Observation 3",
+            "For a skewed input the best coefficients concentrate at 1...1, in proportion to (s, ..., s, -1).",
+            min(likenesses) > _CLOSE,
+            f"For empty filters their correlation with that pattern falls from {likenesses[0]:.4f} with p = "
+            f"{_NOISES[0]:g} to {likenesses[-1]:.4f} with p = {_NOISES[-1]:g}.",
+            quote='the SNR maximizing coefficient c "concentrates" proportional to (s, s, ..., s, -1)',
+            stand_in=_FAMILY,
+        ),
+        f"They do not for a uniform input: the correlation is {_likeness(k, p, 0.0):.3f} at p = 0.1, and the "
+        "coefficients of 0...0 and 1...1 are equal and opposite, by symmetry.",
+        "For empty filters the best coefficients are (q/p)^(2|i| - k) plus a constant, |i| being the ones in i "
+        f"({'checked to nine digits' if off < _SAME else 'not found here'}): a factor of (q/p)^2 for each further "
+        "one, which the pattern rounds to all or nothing.",
+        Table(
+            key="coefficients",
+            title=f"Best coefficients of the statistic by column, {k} filters, p = {p:g}",
+            caption="Each is defined up to a factor and a constant; signs are those of the change 0...0 to 1...1.",
+            columns=("Column", *(f"s = {s:g}" for s in _SHOWN)),
+            rows=tuple((_bits(logo, k), *(round(float(coefficients[s][logo]), 4) for s in _SHOWN)) for logo in logos),
+        ),
+        Table(
+            key="likeness",
+            title="Correlation of the best coefficients with (s, ..., s, -1)",
+            caption="1 is the pattern itself.",
+            columns=("Skewness", *(f"p = {noise:g}" for noise in _NOISES)),
+            rows=tuple(
+                (s, *(round(_likeness(k, noise, s), 4) for noise in _NOISES)) for s in (0.0, 0.5, 0.9, 0.99, 1.0)
             ),
         ),
-        answers=(
-            f"They do not for a uniform input: the correlation is {_likeness(k, p, 0.0):.3f} at p = 0.1, and the "
-            "coefficients of 0...0 and 1...1 are equal and opposite, by symmetry.",
-            "For empty filters the best coefficients are (q/p)^(2|i| - k) plus a constant, |i| being the ones in i "
-            f"({'checked to nine digits' if off < _SAME else 'not found here'}): a factor of (q/p)^2 for each further "
-            "one, which the pattern rounds to all or nothing.",
+        chart(
+            "coefficients",
+            f"Best coefficients, {k} filters, p = {p:g}",
+            "The axis shows a column as a number: 0 is 000, 7 is 111.",
+            ("column", "coefficient"),
+            [Series.through(f"s = {s:g}", logos, coefficients[s].tolist()) for s in _SHOWN],
         ),
         settings=(*_SETTINGS, ("filters, p", f"{k}, {p:g} unless stated"), ("scale", "sum 0, length 1")),
-        tables=(
-            Table(
-                key="coefficients",
-                title=f"Best coefficients of the statistic by column, {k} filters, p = {p:g}",
-                caption="Each is defined up to a factor and a constant; signs are those of the change 0...0 to 1...1.",
-                columns=("Column", *(f"s = {s:g}" for s in skews)),
-                rows=tuple(
-                    (_bits(logo, k), *(round(float(coefficients[s][logo]), 4) for s in skews)) for logo in logos
-                ),
-            ),
-            Table(
-                key="likeness",
-                title="Correlation of the best coefficients with (s, ..., s, -1)",
-                caption="1 is the pattern itself.",
-                columns=("Skewness", *(f"p = {noise:g}" for noise in _NOISES)),
-                rows=tuple(
-                    (s, *(round(_likeness(k, noise, s), 4) for noise in _NOISES)) for s in (0.0, 0.5, 0.9, 0.99, 1.0)
-                ),
-            ),
-        ),
-        charts=(
-            Chart(
-                key="coefficients",
-                title=f"Best coefficients, {k} filters, p = {p:g}",
-                caption="The axis shows a column as a number: 0 is 000, 7 is 111.",
-                x_label="column",
-                y_label="coefficient",
-                series=tuple(Series.through(f"s = {s:g}", logos, coefficients[s].tolist()) for s in skews),
-            ),
-        ),
         citations=(BUFFLING,),
     )
 
@@ -206,10 +195,6 @@ def _grows(values: Sequence[float]) -> bool:
     return all(after > before * (1 + _SAME) for before, after in pairwise(values))
 
 
-def _listed(values: Sequence[float]) -> str:
-    return f"{values[0]:g}" if len(values) == 1 else f"{values[0]:g} to {values[-1]:g}"
-
-
 def _growth(k: int, p: float) -> float:
     return _largest(k, p, 1.0).ratio / _largest(k, p, 0.0).ratio
 
@@ -219,22 +204,16 @@ def _at_ends(k: int, p: float, s: float) -> bool:
     return (0, (1 << k) - 1) in _largest(k, p, s).changes
 
 
+def _ratios(k: int, p: float, s: float) -> Floats:
+    return snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
+
+
 def _excess(k: int, p: float, s: float) -> float:
-    table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
+    table = _ratios(k, p, s)
     return float(table.max() / table[0, -1])
 
 
-def _shown_cost(costs: dict[tuple[int, float], float]) -> tuple[str, ...]:
-    if not costs:
-        return ()
-    (k, p), most = max(costs.items(), key=lambda item: item[1])
-    return (
-        f"The difference is small: the largest ratio is at most {number(most, up=True)} times that of 0...0 to 1...1 "
-        f"in these cases (reached by {k} filters with p = {p:g}).",
-    )
-
-
-def _coefficients(k: int, p: float, s: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _coefficients(k: int, p: float, s: float) -> Floats:
     return snr.coefficients(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p, change=(0, (1 << k) - 1))
 
 
@@ -247,17 +226,6 @@ def _likeness(k: int, p: float, s: float) -> float:
 
 def _bits(logo: int, k: int) -> str:
     return format(logo, f"0{k}b")
-
-
-def _growth_table(publishers: Sequence[int]) -> Table:
-    skews = (0.0, 0.5, 0.9, 1.0)
-    return Table(
-        key="growth",
-        title="Largest ratio by filters, noise and skewness",
-        caption=f"For {_BITS:,} columns.",
-        columns=("Filters", "p", *(f"s = {s:g}" for s in skews)),
-        rows=tuple((k, p, *(_largest(k, p, s).ratio for s in skews)) for k in publishers for p in _NOISES),
-    )
 
 
 def _places_table(publishers: Sequence[int]) -> Table:
@@ -280,7 +248,6 @@ def _places_table(publishers: Sequence[int]) -> Table:
 
 
 def _heat_map(k: int, p: float, s: float) -> HeatMap:
-    table = snr.ratios(snr.skewed_counts(k, bits=_BITS, skewness=s), p=p)
     names = tuple(_bits(logo, k) for logo in range(1 << k))
     change = " and ".join(f"{_bits(before, k)} to {_bits(after, k)}" for before, after in _largest(k, p, s).changes[:2])
     return HeatMap(
@@ -291,25 +258,5 @@ def _heat_map(k: int, p: float, s: float) -> HeatMap:
         y_label="column before",
         x=names,
         y=names,
-        values=tuple(tuple(float(value) for value in row) for row in table),
+        values=tuple(map(tuple, _ratios(k, p, s).tolist())),
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="buffling/figure-2",
-        title="Signal-to-noise ratio of one changed column, against the skewness of the input",
-        build=figure_2,
-        seconds=2,
-    ),
-    Target(
-        name="buffling/figure-3", title="Signal-to-noise ratio of any change of one column", build=figure_3, seconds=2.5
-    ),
-    Target(
-        name="buffling/figure-3-worst-pairs",
-        title="Which pair of datasets is the worst: all of them enumerated, two filters",
-        build=worst_pairs,
-        seconds=2.5,
-    ),
-    Target(name="buffling/figure-4", title="Coefficients that read one changed column best", build=figure_4, seconds=1),
-)

@@ -7,7 +7,7 @@ from typing import Final
 
 from hushuffle.model import Channel, Claim, HeatMap, Report, Table
 from hushuffle.model.citation import QIF
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, claim, study, target
 from hushuffle.papers.jurado2023.relations import BOTH, CASCADE, COMMUTE, NOISE, REDUCED, SQUARE
 from hushuffle.questions import qif
 
@@ -18,6 +18,7 @@ _ROMAN: Final = ("I", "II", "III", "IV", "V")
 _SETTINGS: Final = (("people", "3"), ("values", "2, named a and b"), ("probability of the truth p", str(_TRUTH)))
 
 
+@target("jurado2023/table-1", "Three people, two values: noise, shuffle and reduced shuffle in exact rationals")
 def single(_request: Request) -> Report:
     noise, shuffle, reduced = qif.noise(_N, _K, _TRUTH), qif.shuffle(_N, _K), qif.reduced_shuffle(_N, _K)
     merged = qif.merge_proportional_columns(shuffle) == reduced
@@ -44,6 +45,7 @@ def single(_request: Request) -> Report:
     )
 
 
+@target("jurado2023/table-2", "Three people, two values: noise then shuffle, which is shuffle then noise")
 def combined(_request: Request) -> Report:
     first, second = qif.noise_then_shuffle(_N, _K, _TRUTH), qif.shuffle_then_noise(_N, _K, _TRUTH)
     finer = qif.refines(qif.noise(_N, _K, _TRUTH), first)
@@ -65,6 +67,7 @@ def combined(_request: Request) -> Report:
     )
 
 
+@target("jurado2023/table-3", "Three people, two values: noise, then reduced shuffle")
 def reduced_cascade(_request: Request) -> Report:
     channel = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     same = qif.equivalent(qif.noise_then_shuffle(_N, _K, _TRUTH), channel)
@@ -81,6 +84,7 @@ def reduced_cascade(_request: Request) -> Report:
     )
 
 
+@target("jurado2023/table-4", "Three people, two values: noise on histograms")
 def reduced_noise(_request: Request) -> Report:
     reduced, cascade = qif.reduced_noise(_N, _K, _TRUTH), qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     ends = bool((reduced.matrix[0] == cascade.matrix[0]).all() and (reduced.matrix[-1] == cascade.matrix[-1]).all())
@@ -106,6 +110,7 @@ def reduced_noise(_request: Request) -> Report:
     )
 
 
+@target("jurado2023/table-5", "Three people, two values: noise and reduced shuffle commute")
 def commuting(_request: Request) -> Report:
     direct = qif.noise_then_reduced_shuffle(_N, _K, _TRUTH)
     cascade = qif.reduced_shuffle(_N, _K).cascade(qif.reduced_noise(_N, _K, _TRUTH))
@@ -133,14 +138,12 @@ def _study(
     *,
     answers: tuple[str, ...] = (),
 ) -> Report:
-    return Report(
-        key=f"jurado2023/table-{number}",
-        title=title,
-        question=question,
-        claims=claims,
-        answers=answers,
-        settings=_SETTINGS,
-        tables=tuple(
+    return study(
+        title,
+        question,
+        *claims,
+        *answers,
+        *(
             Table(
                 key=name,
                 title=f"The channel {name}",
@@ -153,7 +156,7 @@ def _study(
             )
             for name, channel in channels
         ),
-        heat_maps=tuple(
+        *(
             HeatMap(
                 key=name,
                 title=f"The channel {name}",
@@ -166,6 +169,7 @@ def _study(
             )
             for name, channel in channels
         ),
+        settings=_SETTINGS,
         citations=(QIF.at(f"Table {_ROMAN[number - 1]}"), QIF.at(where)),
     )
 
@@ -194,17 +198,3 @@ def _label(label: object) -> str:
 
 def _different(channel: Channel) -> int:
     return len({entry for row in channel.matrix.tolist() for entry in row})
-
-
-_ABOUT: Final = (
-    (single, "Three people, two values: noise, shuffle and reduced shuffle in exact rationals"),
-    (combined, "Three people, two values: noise then shuffle, which is shuffle then noise"),
-    (reduced_cascade, "Three people, two values: noise, then reduced shuffle"),
-    (reduced_noise, "Three people, two values: noise on histograms"),
-    (commuting, "Three people, two values: noise and reduced shuffle commute"),
-)
-
-TARGETS: Final = tuple(
-    Target(name=f"jurado2023/table-{number}", title=title, build=build)
-    for number, (build, title) in enumerate(_ABOUT, 1)
-)

@@ -12,18 +12,16 @@ from typing import Final
 
 from hushuffle.model import Cell, Channel, Claim, Report, Table, number
 from hushuffle.model.citation import QIF
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, claim, study, target
 from hushuffle.papers.diagram import Kind, Line, drawn
 from hushuffle.questions import qif
 
 _TRUTH: Final = Fraction(4, 5)
 _SIZES: Final = ((3, 2), (2, 3))
 _INTRODUCTION: Final = Fraction(3, 4)
-_OTHERS: Final = (1, 2, 3, 4)
-_KINDS: Final[dict[str, Kind]] = {"=": "equal", "equivalent": "link", "refined by": "arrow"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Relation:
     """The paper's relation of two channels: "refined by" means that the second channel leaks no more."""
 
@@ -48,8 +46,8 @@ class Relation:
 
     @property
     def line(self) -> Line:
-        word = self.where.replace("osition", ".")
-        return Line(start=self.first, end=self.second, kind=_KINDS[self.how], word=word)
+        kinds: dict[str, Kind] = {"=": "equal", "equivalent": "link", "refined by": "arrow"}
+        return Line(self.first, self.second, kinds[self.how], self.where.replace("osition", "."))
 
     def __str__(self) -> str:
         words = {"=": "=", "equivalent": "is equivalent to", "refined by": "is refined by"}
@@ -57,64 +55,60 @@ class Relation:
 
 
 COMMUTE: Final = Relation(
-    first="NS",
-    how="=",
-    second="SN",
-    where="Proposition 11",
-    quote="The channel NS and the channel SN representing the application of … followed by full shuffle or vice-versa "
+    "NS",
+    "=",
+    "SN",
+    "Proposition 11",
+    "The channel NS and the channel SN representing the application of … followed by full shuffle or vice-versa "
     "are identical",
 )
 REDUCED: Final = Relation(
-    first="S",
-    how="equivalent",
-    second="S^r",
-    where="Proposition 9",
-    quote="is obtained from S by merging similar columns, these channels are equivalent",
+    "S",
+    "equivalent",
+    "S^r",
+    "Proposition 9",
+    "is obtained from S by merging similar columns, these channels are equivalent",
 )
 CASCADE: Final = Relation(
-    first="NS",
-    how="equivalent",
-    second="NS^r",
-    where="Proposition 12",
-    quote="the equivalence between the full S and reduced versions of shuffle channel (Prop. 9) is carried over",
+    "NS",
+    "equivalent",
+    "NS^r",
+    "Proposition 12",
+    "the equivalence between the full S and reduced versions of shuffle channel (Prop. 9) is carried over",
 )
 SQUARE: Final = Relation(
-    first="NS^r",
-    how="=",
-    second="S^r N^r",
-    where="Proposition 26",
-    quote="followed by reduced shuffling and the channel representing the application of reduced shuffling followed by "
+    "NS^r",
+    "=",
+    "S^r N^r",
+    "Proposition 26",
+    "followed by reduced shuffling and the channel representing the application of reduced shuffling followed by "
     "a reduced … mechanism are identical",
     study="jurado2023/figure-8",
 )
 BOTH: Final = Relation(
-    first="SN",
-    how="equivalent",
-    second="S^r N^r",
-    where="Proposition 28",
-    quote="the composed mechanisms of shuffling and … in their full and reduced forms are equivalent",
+    "SN",
+    "equivalent",
+    "S^r N^r",
+    "Proposition 28",
+    "the composed mechanisms of shuffling and … in their full and reduced forms are equivalent",
     study="jurado2023/figure-9",
 )
 NOISE: Final = Relation(
-    first="N",
-    how="refined by",
-    second="NS",
-    where="Theorem 4",
-    quote="we know that NS can never cause more leakage than N alone",
+    "N", "refined by", "NS", "Theorem 4", "we know that NS can never cause more leakage than N alone"
 )
 SHUFFLE: Final = Relation(
-    first="S",
-    how="refined by",
-    second="SN",
-    where="Theorem 4",
-    quote="adding noise on top of shuffle, or shuffle on top of noise, can never increase the leakage of information",
+    "S",
+    "refined by",
+    "SN",
+    "Theorem 4",
+    "adding noise on top of shuffle, or shuffle on top of noise, can never increase the leakage of information",
 )
 _MERGED: Final = Relation(
-    first="S^r",
-    how="refined by",
-    second="S^r N^r",
-    where="Theorem 4",
-    quote="a meaningful form of commutativity between shuffling and … as depicted in Fig. 8",
+    "S^r",
+    "refined by",
+    "S^r N^r",
+    "Theorem 4",
+    "a meaningful form of commutativity between shuffling and … as depicted in Fig. 8",
     study="jurado2023/figure-8",
 )
 
@@ -139,42 +133,35 @@ def relations(figure: int, _request: Request) -> Report:
     names = {name for relation in held for name in (relation.first, relation.second)}
     decided = {relation: [relation.holds(by_size[size]) for size in _SIZES] for relation in held}
     sizes = " and ".join(f"{n} people with {k} values" for n, k in _SIZES)
-    return Report(
-        key=key,
-        title=title,
-        question="Which of these channels are equal, and which leak equally much or less than another?",
-        claims=tuple(
+    return study(
+        title,
+        "Which of these channels are equal, and which leak equally much or less than another?",
+        *(
             relation.claimed(
                 f"{relation}.", all(held_at), f"{'Holds' if all(held_at) else 'Fails'} for {sizes}.", study=key
             )
             for relation, held_at in decided.items()
         ),
-        answers=(
-            "N and N^r cannot be compared: one takes data sets, the other histograms. An arrow means: whatever the "
-            "prior and the gain, the end never leaks more than the start.",
+        "N and N^r cannot be compared: one takes data sets, the other histograms. An arrow means: whatever the "
+        "prior and the gain, the end never leaks more than the start.",
+        Table(
+            key="relations",
+            title="Relations",
+            caption="Equal: all entries agree, in rationals. Equivalent and refined: shown by a post-processing.",
+            columns=("relation", "where", *(f"n = {n}, k = {k}" for n, k in _SIZES)),
+            rows=tuple(
+                (str(relation), relation.where, *("holds" if each else "does not hold" for each in held_at))
+                for relation, held_at in decided.items()
+            ),
+        ),
+        drawn(
+            "relations",
+            title,
+            "Double lines: equal channels. Lines: equivalent channels. Arrows: the target leaks at most as much.",
+            {name: place for name, place in _PLACES.items() if name in names},
+            [each.line for each in held],
         ),
         settings=(("sizes", sizes), ("probability of the truth p", str(_TRUTH))),
-        tables=(
-            Table(
-                key="relations",
-                title="Relations",
-                caption="Equal: all entries agree, in rationals. Equivalent and refined: shown by a post-processing.",
-                columns=("relation", "where", *(f"n = {n}, k = {k}" for n, k in _SIZES)),
-                rows=tuple(
-                    (str(relation), relation.where, *("holds" if each else "does not hold" for each in held_at))
-                    for relation, held_at in decided.items()
-                ),
-            ),
-        ),
-        diagrams=(
-            drawn(
-                "relations",
-                title,
-                "Double lines: equal channels. Lines: equivalent channels. Arrows: the target leaks at most as much.",
-                {name: place for name, place in _PLACES.items() if name in names},
-                [each.line for each in held],
-            ),
-        ),
         citations=(QIF.at(f"figure {figure}"),),
     )
 
@@ -192,11 +179,11 @@ def channels(n: int, k: int) -> dict[str, Channel]:
     }
 
 
+@target("jurado2023/section-1", "The introduction's two mechanisms")
 def introduction(_request: Request) -> Report:
     rows: list[tuple[Cell, ...]] = []
     figures = []
-    for others in _OTHERS:
-        n = others + 1
+    for n in (2, 3, 4, 5):
         gain, prior = qif.single_target_gain(n, 2, target=n - 1), qif.uniform_prior(2**n)
         pair = (mechanism(n, _INTRODUCTION, parity=False), mechanism(n, _INTRODUCTION, parity=True))
         epsilons = [_epsilon(channel) for channel in pair]
@@ -207,42 +194,35 @@ def introduction(_request: Request) -> Report:
     p = _INTRODUCTION
     same = all(e[0] == e[1] == math.log(p / (1 - p)) and s == [p, p] for e, s, _ in figures)
     better = all(u == [p, Fraction(1, 2)] for _, _, u in figures)
-    columns = ("n", "epsilon, M", "epsilon, M'", "strong, M", "strong, M'", "uninformed, M", "uninformed, M'")
-    return Report(
-        key="jurado2023/section-1",
-        title="Two mechanisms with equal privacy for the strong adversary, but not for the uninformed adversary",
-        question="Are two mechanisms equally private for all adversaries if they are for a strong adversary?",
-        claims=(
-            claim(
-                "Section I",
-                "Both are exactly ln(p/(1-p))-differentially private, and equivalent for the strong adversary.",
-                same,
-                f"Both have epsilon = {number(figures[0][0][0])}. The strong adversary is right with probability {p}.",
-                quote="differentially private, so they are equivalent under the strong adversary",
-            ),
-            claim(
-                "Section I",
-                "M' is more private than M for the uninformed adversary: the report does not depend on the last "
-                "record.",
-                better,
-                f"The uninformed adversary guesses right with probability {p} after M, and with 1/2 after M', as "
-                "without it.",
-                quote="is more private than … under the uninformed adversary",
-            ),
+    return study(
+        "Two mechanisms with equal privacy for the strong adversary, but not for the uninformed adversary",
+        "Are two mechanisms equally private for all adversaries if they are for a strong adversary?",
+        claim(
+            "Section I",
+            "Both are exactly ln(p/(1-p))-differentially private, and equivalent for the strong adversary.",
+            same,
+            f"Both have epsilon = {number(figures[0][0][0])}. The strong adversary is right with probability {p}.",
+            quote="differentially private, so they are equivalent under the strong adversary",
+        ),
+        claim(
+            "Section I",
+            "M' is more private than M for the uninformed adversary: the report does not depend on the last record.",
+            better,
+            f"The uninformed adversary guesses right with probability {p} after M, and with 1/2 after M', as "
+            "without it.",
+            quote="is more private than … under the uninformed adversary",
+        ),
+        Table(
+            key="mechanisms",
+            title="M and M'",
+            caption="Exact, over every dataset of n bits. Success in guessing the last bit, with a uniform prior.",
+            columns=("n", *(f"{what}, {of}" for what in ("epsilon", "strong", "uninformed") for of in ("M", "M'"))),
+            rows=tuple(rows),
         ),
         settings=(
             ("M", "the last of n bits, or its complement with probability 1 - p"),
             ("M'", "as M if the sum of the other bits is even, else with p and 1 - p exchanged"),
             ("p", str(p)),
-        ),
-        tables=(
-            Table(
-                key="mechanisms",
-                title="M and M'",
-                caption="Exact, over every dataset of n bits. Success in guessing the last bit, with a uniform prior.",
-                columns=columns,
-                rows=tuple(rows),
-            ),
         ),
         citations=(QIF.at("section I"),),
     )
@@ -283,10 +263,5 @@ def _strong(channel: Channel, n: int) -> Fraction:
     return max(Fraction(qif.posterior_vulnerability(channel, list(prior), gain)) for prior in priors)
 
 
-TARGETS: Final = (
-    Target(name="jurado2023/section-1", title="The introduction's two mechanisms", build=introduction),
-    *(
-        Target(name=f"jurado2023/figure-{n}", title=title, build=partial(relations, n))
-        for n, (title, _) in _FIGURES.items()
-    ),
-)
+for _figure, (_title, _) in _FIGURES.items():
+    target(f"jurado2023/figure-{_figure}", _title)(partial(relations, _figure))

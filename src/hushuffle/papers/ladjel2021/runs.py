@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from hushuffle.mechanisms.randomizers import TargetSampling
-from hushuffle.model import Chart, Report, Table, number
+from hushuffle.model import Report, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, chart, claim, study, target
 from hushuffle.papers.ladjel2021.traffic import DELTA, SOURCES, drawn
 from hushuffle.plans import (
     CentroidNoise,
@@ -34,9 +33,14 @@ _COLUMNS: Final = ("a", "b", "c", "d")
 _RATES: Final = (0.2, 0.5, 0.9)
 _FAR: Final = 5.0
 _RADIUS: Final = 10.0
-_SCALES: Final = (50.0, 100.0, 200.0)
 
 
+@target(
+    "ladjel2021/figure-8-aggregate",
+    "Aggregate run over generated records: costs, used tuples and errors of the answers",
+    quick={"sizes": (1000, 20_000), "rates": (0.5,)},
+    seconds=60.0,
+)
 def generated_study(
     request: Request, *, sizes: Sequence[int] = (10_000, 30_000, 100_000), rates: Sequence[float] = (0.1, 0.2, 0.5)
 ) -> Report:
@@ -47,8 +51,7 @@ def generated_study(
     errors: dict[tuple[str, float], list[float]] = {}
     agree, off, fewer = True, list[float](), list[float]()
     cases = [(kind, size, s) for kind in ("uniform", "skewed") for s in rates for size in sizes]
-    for place, (kind, size, sigma) in enumerate(cases):
-        request.tell(f"{size:,} {kind} records, sigma = {sigma:g}", place / len(cases))
+    for kind, size, sigma in request.each(cases, "{1:,} {0} records, sigma = {2:g}"):
         table = generate_table(query, size, distribution=kind, seed=request.seed)  # type: ignore[arg-type]
         plan = aggregate(query, people=size, sigma=sigma, dummies=50, batch=500)
         run = run_aggregate(plan, query, table, rng=reproducible(request.seed))
@@ -69,38 +72,47 @@ def generated_study(
     smallest, largest = min(sizes), max(sizes)
     records = f"Generated records of {smallest:,} to {largest:,} people."
     first, last = (max(float(row[6]) for row in rows if row[1] == size) for size in (smallest, largest))
-    return Report(
-        key="ladjel2021/figure-8-aggregate",
-        title="Aggregate over generated records",
-        question="How accurate are the answers, and do counted messages and used records agree with the formulas?",
-        claims=(
-            claim(
-                "section IV-D",
-                "The cost formula gives the number of messages.",
-                agree,
-                "In every run the number of messages is that of the formula." if agree else "Counted messages differ.",
-                quote="the total volume of exchanged messages is",
-                data=records,
-            ),
-            claim(
-                "section III-C",
-                "Of S tuples, S (1 - sigma) are used in expectation, if a random target is never the true one.",
-                max(off) < _FAR,
-                f"Here the random target may be the true one, so S (1 - sigma + sigma/T) tuples are expected. None of "
-                f"{len(off)} counts differs by more than {max(off):.1f} standard deviations.",
-                quote=SOURCES,
-                reason=f"By the letter, with random targets drawn among all, as the algorithm does, counts exceed "
-                f"S (1 - sigma) by up to {max(fewer):.0f} standard deviations.",
-                data=records,
-                repeats="ladjel2021/table-1",
-            ),
+    return study(
+        "Aggregate over generated records",
+        "How accurate are the answers, and do counted messages and used records agree with the formulas?",
+        claim(
+            "section IV-D",
+            "The cost formula gives the number of messages.",
+            agree,
+            "In every run the number of messages is that of the formula." if agree else "Counted messages differ.",
+            quote="the total volume of exchanged messages is",
+            data=records,
         ),
-        answers=(
-            f"Averages of groups are off by at most {last:.2%} with {largest:,} records and {first:.2%} with "
-            f"{smallest:,}; counts, scaled up, by at most {max(row[5] for row in rows if row[1] == largest):.1%} and "
-            f"{max(row[5] for row in rows if row[1] == smallest):.1%}: that of the rarest of 80 groups.",
-            "Epsilon depends on the batch, not on how many people take part beyond it, nor on how records are "
-            "distributed.",
+        claim(
+            "section III-C",
+            "Of S tuples, S (1 - sigma) are used in expectation, if a random target is never the true one.",
+            max(off) < _FAR,
+            f"Here the random target may be the true one, so S (1 - sigma + sigma/T) tuples are expected. None of "
+            f"{len(off)} counts differs by more than {max(off):.1f} standard deviations.",
+            quote=SOURCES,
+            reason=f"By the letter, with random targets drawn among all, as the algorithm does, counts exceed "
+            f"S (1 - sigma) by up to {max(fewer):.0f} standard deviations.",
+            data=records,
+            repeats="ladjel2021/table-1",
+        ),
+        f"Averages of groups are off by at most {last:.2%} with {largest:,} records and {first:.2%} with "
+        f"{smallest:,}; counts, scaled up, by at most {max(row[5] for row in rows if row[1] == largest):.1%} and "
+        f"{max(row[5] for row in rows if row[1] == smallest):.1%}: that of the rarest of 80 groups.",
+        "Epsilon depends on the batch, not on how many people take part beyond it, nor on how records are distributed.",
+        Table(
+            key="runs",
+            title="One run each",
+            caption="Largest relative errors over all groups of the 4 grouping sets.",
+            columns=("records", "people", "sigma", *measures),
+            rows=tuple(rows),
+        ),
+        chart(
+            "errors",
+            "Largest relative error of a group's count",
+            "Counts are scaled by the probability that a record is used; one run per point.",
+            ("people", "relative error"),
+            [drawn(f"{kind}, sigma = {s:g}", sizes, line) for (kind, s), line in errors.items()],
+            log="xy",
         ),
         settings=(
             ("records", "generated: 4 grouping attributes of 20 intervals, one value"),
@@ -108,31 +120,17 @@ def generated_study(
             ("delta", "1e-4 in all"),
             ("seed", str(request.seed)),
         ),
-        tables=(
-            Table(
-                key="runs",
-                title="One run each",
-                caption="Largest relative errors over all groups of the 4 grouping sets.",
-                columns=("records", "people", "sigma", *measures),
-                rows=tuple(rows),
-            ),
-        ),
-        charts=(
-            Chart(
-                key="errors",
-                title="Largest relative error of a group's count",
-                caption="Counts are scaled by the probability that a record is used; one run per point.",
-                x_label="people",
-                y_label="relative error",
-                series=tuple(drawn(f"{kind}, sigma = {s:g}", sizes, line) for (kind, s), line in errors.items()),
-                x_log=True,
-                y_log=True,
-            ),
-        ),
         citations=(LADJEL.at("section V"),),
     )
 
 
+@target(
+    "ladjel2021/figure-8-mnist",
+    "K-means on MNIST with and without sampling: Rand index on the test images",
+    quick={"images": 1000, "draws": 1, "iterations": 2, "rates": (0.9,), "scales": (50.0,)},
+    data=("mnist",),
+    seconds=180.0,
+)
 def digits(request: Request, *, images: int | None = None, **sizes: Any) -> Report:
     """Return the study of k-means on MNIST (or its first `images`): K = 10, I = 10, Rand index on test images."""
     folder = request.folder("mnist")
@@ -149,7 +147,7 @@ def digits_study(
     draws: int = 3,
     iterations: int = 10,
     rates: Sequence[float] = _RATES,
-    scales: Sequence[float] = _SCALES,
+    scales: Sequence[float] = (50.0, 100.0, 200.0),
 ) -> Report:
     images, training = (part.images.astype(np.float32) / 255 for part in (train, test))
     size: dict[str, Any] = {"people": train.n, "centroids": 10, "iterations": iterations, "dummies": 50, "batch": 500}
@@ -184,34 +182,36 @@ def digits_study(
     plain = indices["no sampling"]
     lost = max(abs(a - b) for s in rates for a, b in zip(plain, indices[_public(s)], strict=True))
     between = max(plain) - min(plain)
-    return Report(
-        key="ladjel2021/figure-8-mnist",
-        title="K-means on MNIST: loss of Rand index by sampling",
-        question="How well do ten centroids distinguish the digits, with and without sampling?",
-        claims=(
-            claim(
-                "section V",
-                "Even sigma = 0.9 changes next to nothing in the result of K-means.",
-                lost < 0.005,
-                f"Sampling changes the Rand index by at most {number(lost)}; another start of K-means changes it by "
-                f"{number(between)}.",
-                quote="the proportion of correctly clustered tuples for high sampling rates (… =0.9 … is very close to "
-                "that obtained when we do not sample",
-                printed="0.9",
-                data=f"MNIST, {train.n:,} images for training, {test.n:,} for the Rand index, {draws} starts.",
-            ),
+    return study(
+        "K-means on MNIST: loss of Rand index by sampling",
+        "How well do ten centroids distinguish the digits, with and without sampling?",
+        claim(
+            "section V",
+            "Even sigma = 0.9 changes next to nothing in the result of K-means.",
+            lost < 0.005,
+            f"Sampling changes the Rand index by at most {number(lost)}; another start of K-means changes it by "
+            f"{number(between)}.",
+            quote="the proportion of correctly clustered tuples for high sampling rates (… =0.9 … is very close to "
+            "that obtained when we do not sample",
+            printed="0.9",
+            data=f"MNIST, {train.n:,} images for training, {test.n:,} for the Rand index, {draws} starts.",
         ),
-        answers=(
-            f"Random labels score {number(sum(chance) / len(chance))}, so that a Rand index of {number(max(plain))} is "
-            "less than it seems.",
-            "The figures of sampling alone are conditional on public centroids. Counting the centroids too (released "
-            f"with noise, sigma = {rates[0]:g}): "
-            + ", ".join(
-                f"epsilon {number(guarantees[_private(scale)].upper, up=True)} at a Rand index of "
-                f"{number(float(np.mean(indices[_private(scale)])))}"
-                for scale in scales
-            )
-            + ".",
+        f"Random labels score {number(sum(chance) / len(chance))}, so that a Rand index of {number(max(plain))} is "
+        "less than it seems.",
+        "The figures of sampling alone are conditional on public centroids. Counting the centroids too (released "
+        f"with noise, sigma = {rates[0]:g}): "
+        + ", ".join(
+            f"epsilon {number(guarantees[_private(scale)].upper, up=True)} at a Rand index of "
+            f"{number(float(np.mean(indices[_private(scale)])))}"
+            for scale in scales
+        )
+        + ".",
+        Table(
+            key="rand",
+            title="Rand index on the test images",
+            caption="Epsilon of the traffic; with noise, it also covers the released centroids.",
+            columns=("variant", *(f"start {draw + 1}" for draw in range(draws)), "epsilon"),
+            rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in indices.items()),
         ),
         settings=(
             ("images", f"{train.n:,} for training, {test.n:,} for the Rand index"),
@@ -220,15 +220,6 @@ def digits_study(
             ("batch, dummies", "500, 50"),
             ("delta", "1e-4 in all"),
             ("seed", str(request.seed)),
-        ),
-        tables=(
-            Table(
-                key="rand",
-                title="Rand index on the test images",
-                caption="Epsilon of the traffic; with noise, it also covers the released centroids.",
-                columns=("variant", *(f"start {draw + 1}" for draw in range(draws)), "epsilon"),
-                rows=tuple((name, *line, guarantees.get(name, "none")) for name, line in indices.items()),
-            ),
         ),
         citations=(LADJEL.at("section V"),),
     )
@@ -240,22 +231,3 @@ def _public(sigma: float) -> str:
 
 def _private(scale: float) -> str:
     return f"centroids with noise of scale {scale:g}"
-
-
-TARGETS: Final = (
-    Target(
-        name="ladjel2021/figure-8-aggregate",
-        title="Aggregate run over generated records: costs, used tuples and errors of the answers",
-        build=generated_study,
-        quick=partial(generated_study, sizes=(1000, 20_000), rates=(0.5,)),
-        seconds=60.0,
-    ),
-    Target(
-        name="ladjel2021/figure-8-mnist",
-        title="K-means on MNIST with and without sampling: Rand index on the test images",
-        build=digits,
-        quick=partial(digits, images=1000, draws=1, iterations=2, rates=(0.9,), scales=(50.0,)),
-        data=("mnist",),
-        seconds=180.0,
-    ),
-)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.model import Bound, Cell, Chart, Report, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, chart, claim, study, target
 from hushuffle.papers.ladjel2021 import traffic as scrambler
 from hushuffle.papers.ladjel2021.traffic import (
     BENNETT,
@@ -90,6 +90,12 @@ def _sampling(n: int, dummies: int, x: int) -> tuple[int, float, int]:
     return n, x / _STEPS, dummies
 
 
+@target(
+    "ladjel2021/table-1-savings",
+    "Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
+    quick={"batches": (10,), "rates": (0.0,), "dummies": (0, 400), "samples": 300},
+    seconds=150.0,
+)
 def savings_study(
     request: Request,
     *,
@@ -100,52 +106,46 @@ def savings_study(
 ) -> Report:
     find = partial(needed, samples=samples, seed=request.seed)
     cells = [(n, s) for n in batches for s in rates]
-    by_dummies: dict[tuple[int, float], Needed] = {}
-    for place, (n, sigma) in enumerate(cells):
-        request.tell(f"dummies needed, n = {n}, sigma = {sigma:g}", 0.6 * place / len(cells))
-        by_dummies[n, sigma] = find(partial(_dummies, n, sigma), _MOST)
+    each = request.each(cells, "dummies needed, n = {}, sigma = {:g}", end=0.6)
+    by_dummies = {(n, sigma): find(partial(_dummies, n, sigma), _MOST) for n, sigma in each}
     others = [(n, d) for n in batches for d in dummies]
-    by_rate: dict[tuple[int, int], Needed] = {}
-    for place, (n, d) in enumerate(others):
-        request.tell(f"sampling, n = {n}, d = {d}", 0.6 + 0.4 * place / len(others))
-        by_rate[n, d] = find(partial(_sampling, n, d), _STEPS - 1)
+    by_rate = {
+        (n, d): find(partial(_sampling, n, d), _STEPS - 1)
+        for n, d in request.each(others, "sampling, n = {}, d = {}", start=0.6)
+    }
     ratios = [c.exact / c.bennett for c in by_dummies.values() if c.bennett] or [1.0]
     share = [costs(*key, c.exact).messages / costs(*key, c.bennett).messages for key, c in by_dummies.items()]
     short = [(key, c) for key, c in by_dummies.items() if scrambler.certified(*key, int(c.printed)).lower > WANTED]
     hoeffding, simulated = (_to_exact(by_dummies, method) for method in ("hoeffding", "simulated"))
-    return Report(
-        key="ladjel2021/table-1-savings",
-        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
-        question="Over the ranges of Table I, how many dummies or how much sampling does the exact calculation save?",
-        claims=(
-            claim(
-                "Theorem 4, Table I",
-                "The printed Bennett form gives the privacy it claims.",
-                not short,
-                f"In {len(short)} of {len(by_dummies)} settings this form needs so few dummies that epsilon is "
-                f"provably above 1; {_worst(short)}",
-                quote=BENNETT,
-                repeats=BENNETT_STUDY,
-            ),
+    return study(
+        "Dummies or sampling needed for epsilon <= 1 at delta = 1e-4",
+        "Over the ranges of Table I, how many dummies or how much sampling does the exact calculation save?",
+        claim(
+            "Theorem 4, Table I",
+            "The printed Bennett form gives the privacy it claims.",
+            not short,
+            f"In {len(short)} of {len(by_dummies)} settings this form needs so few dummies that epsilon is "
+            f"provably above 1; {_worst(short)}",
+            quote=BENNETT,
+            repeats=BENNETT_STUDY,
         ),
-        answers=(
-            f"Against the paper's best formula that holds (Theorem 4 with Bennett's inequality, corrected) the exact "
-            f"sum needs {min(ratios):.0%} to {max(ratios):.0%} of the dummies, and {min(share):.0%} to "
-            f"{max(share):.0%} of all messages for {USED:,} used tuples. Hoeffding's form, as in the "
-            f"theorem, needs {min(hoeffding):.0f} to {max(hoeffding):.0f} times the dummies.",
-            f"Algorithm 2 asks for {min(simulated):.0%} to {max(simulated):.0%} of the dummies of the exact sum, which "
-            f"it estimates: too few in {sum(c.simulated < c.exact for c in by_dummies.values())} of {len(by_dummies)} "
-            "settings.",
-            _rates_answer(by_rate),
-        ),
+        f"Against the paper's best formula that holds (Theorem 4 with Bennett's inequality, corrected) the exact "
+        f"sum needs {min(ratios):.0%} to {max(ratios):.0%} of the dummies, and {min(share):.0%} to "
+        f"{max(share):.0%} of all messages for {USED:,} used tuples. Hoeffding's form, as in the "
+        f"theorem, needs {min(hoeffding):.0f} to {max(hoeffding):.0f} times the dummies.",
+        f"Algorithm 2 asks for {min(simulated):.0%} to {max(simulated):.0%} of the dummies of the exact sum, which "
+        f"it estimates: too few in {sum(c.simulated < c.exact for c in by_dummies.values())} of {len(by_dummies)} "
+        "settings.",
+        _rates_answer(by_rate),
+        _dummy_table(by_dummies),
+        _rate_table(by_rate),
+        _chart(batches, rates, by_dummies),
         settings=(
             ("targets", "20"),
             ("epsilon, delta", "1, 1e-4"),
             ("samples of Algorithm 2", f"{samples:,}"),
             ("seed", str(request.seed)),
         ),
-        tables=(_dummy_table(by_dummies), _rate_table(by_rate)),
-        charts=(_chart(batches, rates, by_dummies),),
         citations=(LADJEL.at("Table I"), LADJEL.at("Theorem 4"), LADJEL.at("Algorithm 2")),
     )
 
@@ -215,20 +215,20 @@ def _chart(batches: Sequence[int], rates: Sequence[float], cells: dict[tuple[int
         return [getattr(cells[n, sigma], name) for n in batches]
 
     names = {"exact": "exact sum", "bennett": "Bennett corrected", "printed": "Bennett as printed (no bound)"}
-    return Chart(
-        key="dummies",
-        title="Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
-        caption="20 targets.",
-        x_label="sources n of the scrambler",
-        y_label="dummies d",
-        series=tuple(
+    return chart(
+        "dummies",
+        "Dummies of each scrambler for epsilon <= 1 at delta = 1e-4",
+        "20 targets.",
+        ("sources n of the scrambler", "dummies d"),
+        [
             drawn(f"{label}, sigma = {s:g}", batches, line(name, s))
             for s in dict.fromkeys((rates[0], rates[-1]))
             for name, label in names.items()
-        ),
+        ],
     )
 
 
+@target("ladjel2021/table-1", "Epsilon and costs at the extreme settings of the evaluation", seconds=2.0)
 def ranges(request: Request) -> Report:
     request.tell("corners", 0.1)
     corners = [(n, s, d) for n in (10, 600) for s in (0.0, 0.2, 0.9) for d in (0, 1000)]
@@ -240,68 +240,42 @@ def ranges(request: Request) -> Report:
         rows.append((n, sigma, d, figures[-1], cost.scramblers, cost.messages, cost.busiest, _sources(sigma)))
     outside = sum(figure.lower > 5 for figure in figures)
     hidden = k_means(people=USED, centroids=20, iterations=10, variant="hidden", sigma=0.9, dummies=50, batch=100)
-    return Report(
-        key="ladjel2021/table-1",
-        title="The ranges of the evaluation",
-        question="Which epsilon and costs have the extreme settings of the parameter ranges?",
-        claims=(
-            claim(
-                "section III-C",
-                "S/(1 - sigma) sources are needed for S used tuples, if a random target is never the true one "
-                "(Theorem 3).",
-                _sources(0.9, "exclusive") == USED * 10,
-                f"At sigma = 0.9 {_sources(0.9, 'exclusive'):,}.",
-                quote=SOURCES,
-                printed=f"the formula gives {USED * 10:,} at sigma = 0.9",
-                reason="In the other convention of the paper, that of its algorithm, the random target may be the true "
-                f"one: S/(1 - sigma (1 - 1/T)), {_sources(0.9):,}, are enough.",
-            ),
-            claim(
-                "section V",
-                "K-means with 10 iterations has a guarantee.",
-                hidden.applies,
-                f"As published it gets none. {hidden.refusals()[0].split('. ')[0]}.",
-                quote=K_MEANS,
-                repeats="ladjel2021/figure-8-k-means",
-            ),
+    return study(
+        "The ranges of the evaluation",
+        "Which epsilon and costs have the extreme settings of the parameter ranges?",
+        claim(
+            "section III-C",
+            "S/(1 - sigma) sources are needed for S used tuples, if a random target is never the true one (Theorem 3).",
+            _sources(0.9, "exclusive") == USED * 10,
+            f"At sigma = 0.9 {_sources(0.9, 'exclusive'):,}.",
+            quote=SOURCES,
+            printed=f"the formula gives {USED * 10:,} at sigma = 0.9",
+            reason="In the other convention of the paper, that of its algorithm, the random target may be the true "
+            f"one: S/(1 - sigma (1 - 1/T)), {_sources(0.9):,}, are enough.",
         ),
-        answers=(
-            f"The corners of the ranges reach from epsilon {number(min(f.upper for f in figures))} to no guarantee at "
-            f"all (neither sampling nor dummies); {outside} of {len(figures)} lie above 5, the end of the range of "
-            "epsilon.",
-            f"20 to 100 scramblers for {USED:,} to 20,000 sources are batches of 100 to 1,000; the smallest batch of "
-            f"the range, n = 10, takes {costs(10, 0.0, 0).scramblers:,} scramblers for {USED:,} sources.",
+        claim(
+            "section V",
+            "K-means with 10 iterations has a guarantee.",
+            hidden.applies,
+            f"As published it gets none. {hidden.refusals()[0].split('. ')[0]}.",
+            quote=K_MEANS,
+            repeats="ladjel2021/figure-8-k-means",
+        ),
+        f"The corners of the ranges reach from epsilon {number(min(f.upper for f in figures))} to no guarantee at all "
+        f"(neither sampling nor dummies); {outside} of {len(figures)} lie above 5, the end of the range of epsilon.",
+        f"20 to 100 scramblers for {USED:,} to 20,000 sources are batches of 100 to 1,000; the smallest batch of "
+        f"the range, n = 10, takes {costs(10, 0.0, 0).scramblers:,} scramblers for {USED:,} sources.",
+        Table(
+            key="corners",
+            title="Corners of the ranges",
+            caption="Figures are for one cluster (one grouping set, one iteration).",
+            columns=("n", "sigma", "d", "epsilon", "scramblers", "messages", "channels of a scrambler", "sources"),
+            rows=tuple(rows),
         ),
         settings=(("targets", "20"), ("delta", "1e-4"), ("used tuples", f"{USED:,}")),
-        tables=(
-            Table(
-                key="corners",
-                title="Corners of the ranges",
-                caption="Figures are for one cluster (one grouping set, one iteration).",
-                columns=("n", "sigma", "d", "epsilon", "scramblers", "messages", "channels of a scrambler", "sources"),
-                rows=tuple(rows),
-            ),
-        ),
         citations=(LADJEL.at("Table I"),),
     )
 
 
 def _sources(sigma: float, convention: Convention = "uniform") -> int:
     return sources_needed(USED, TargetSampling(targets=TARGETS_OF, sigma=sigma, convention=convention))
-
-
-TARGETS: Final = (
-    Target(
-        name="ladjel2021/table-1-savings",
-        title="Dummies or sampling needed for epsilon <= 1 at delta = 1e-4: exact sum against the paper's formulas",
-        build=savings_study,
-        quick=partial(savings_study, batches=(10,), rates=(0.0,), dummies=(0, 400), samples=300),
-        seconds=150.0,
-    ),
-    Target(
-        name="ladjel2021/table-1",
-        title="Epsilon and costs at the extreme settings of the evaluation",
-        build=ranges,
-        seconds=2.0,
-    ),
-)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target, claim, every, falling, flattening
+from hushuffle.papers.base import Request, chart, claim, every, falling, flattening, study, target
 from hushuffle.papers.ladjel2021 import traffic as scrambler
 from hushuffle.papers.ladjel2021.traffic import BENNETT, BENNETT_STUDY, TARGETS_OF, drawn
 from hushuffle.plans import Costs, GroupingQuery, GroupingSet, Plan, aggregate, cluster_costs, sources_needed
@@ -80,6 +80,12 @@ def grouped(setting: Setting, sets: int) -> Plan:
     return aggregate(query, people=people, sigma=setting.sigma, dummies=setting.dummies, batch=batch)
 
 
+@target(
+    "ladjel2021/figure-8",
+    "Aggregate: epsilon against network load, load of a node, consents and utility",
+    quick={"used": 1000, "batches": (20, 50, 100, 200), "dummies": (200, 700), "steps": 3},
+    seconds=60.0,
+)
 def aggregate_study(
     request: Request,
     *,
@@ -111,68 +117,64 @@ def aggregate_study(
     utility = {d: [Setting(sources=used, n=smallest, sigma=s, dummies=d) for s in rates] for d in (10, 50, 200)}
     points = [setting for line in (*load.values(), *node.values(), *utility.values()) for setting in line]
     below = [setting for setting in points if setting.printed < setting.exact.lower]
-    return Report(
-        key="ladjel2021/figure-8",
-        title="Aggregate: epsilon against network load, load of a node, consents and utility",
-        question=f"How many messages, channels, consents or records does epsilon cost, if {used:,} records are used?",
-        claims=(
-            _load_claim(load),
-            _node_claim(node),
-            _consents_claim(consents),
-            _utility_claim(utility),
-            claim(
-                "Figure 8, a, b and d",
-                "The refinement of Theorem 4, as printed, is a bound.",
-                not below,
-                f"In {len(below)} of {len(points)} points this epsilon lies below the certified lower bound.",
-                quote=BENNETT,
-                repeats=BENNETT_STUDY,
-            ),
+    return study(
+        "Aggregate: epsilon against network load, load of a node, consents and utility",
+        f"How many messages, channels, consents or records does epsilon cost, if {used:,} records are used?",
+        _load_claim(load),
+        _node_claim(node),
+        _consents_claim(consents),
+        _utility_claim(utility),
+        claim(
+            "Figure 8, a, b and d",
+            "The refinement of Theorem 4, as printed, is a bound.",
+            not below,
+            f"In {len(below)} of {len(points)} points this epsilon lies below the certified lower bound.",
+            quote=BENNETT,
+            repeats=BENNETT_STUDY,
+        ),
+        _load_table(load),
+        _consents_table(consents),
+        *(
+            _chart(
+                f"network-load-{size}",
+                f"Network load, n = {size} (figure 8a)",
+                "messages added by the protection, in all",
+                _by_sigma(load.items(), size, lambda p: p.costs.messages - used),
+            )
+            for size in (smallest, many)
+        ),
+        *(
+            _chart(
+                f"individual-load-{each:g}",
+                f"Load of a scrambler, d = {each:g} n (figure 8b)",
+                "channels of a scrambler",
+                _by_sigma(node.items(), each, lambda p: p.costs.busiest),
+            )
+            for each in (0.5, 1.0)
+        ),
+        _chart(
+            "consents",
+            "Epsilon against the number of consents at a fixed network load (figure 8c)",
+            "sources in all",
+            [
+                drawn(f"{budget:,} messages, n = {n}", [p.sources for p in line], [p.exact for p in line])
+                for (n, budget), line in consents.items()
+            ],
+        ),
+        *(
+            _chart(
+                f"utility-{d}",
+                f"Tuples used by {used:,} sources, d = {d} (figure 8d)",
+                "tuples used, in expectation",
+                _three("", settings, lambda p: p.costs.used),
+            )
+            for d, settings in utility.items()
         ),
         settings=(
             ("targets", "20"),
             ("delta", "1e-4"),
             ("tuples used", f"{used:,}"),
             ("what the paper does not give", "batches and rates of the curves; chosen within Table I"),
-        ),
-        tables=(_load_table(load), _consents_table(consents)),
-        charts=(
-            *(
-                _chart(
-                    f"network-load-{size}",
-                    f"Network load, n = {size} (figure 8a)",
-                    "messages added by the protection, in all",
-                    _by_sigma(load.items(), size, lambda p: p.costs.messages - used),
-                )
-                for size in (smallest, many)
-            ),
-            *(
-                _chart(
-                    f"individual-load-{each:g}",
-                    f"Load of a scrambler, d = {each:g} n (figure 8b)",
-                    "channels of a scrambler",
-                    _by_sigma(node.items(), each, lambda p: p.costs.busiest),
-                )
-                for each in (0.5, 1.0)
-            ),
-            _chart(
-                "consents",
-                "Epsilon against the number of consents at a fixed network load (figure 8c)",
-                "sources in all",
-                [
-                    drawn(f"{budget:,} messages, n = {n}", [p.sources for p in line], [p.exact for p in line])
-                    for (n, budget), line in consents.items()
-                ],
-            ),
-            *(
-                _chart(
-                    f"utility-{d}",
-                    f"Tuples used by {used:,} sources, d = {d} (figure 8d)",
-                    "tuples used, in expectation",
-                    _three("", settings, lambda p: p.costs.used),
-                )
-                for d, settings in utility.items()
-            ),
         ),
         citations=(LADJEL.at("Figure 8, a to d"),),
     )
@@ -209,9 +211,7 @@ def _by_sigma(
 
 def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Chart:
     caption = "T = 20. Certified: the exact sum and a matching attack. Printed: Bennett's form, no bound."
-    return Chart(
-        key=key, title=title, caption=caption, x_label=x_label, y_label=_NATS, series=tuple(series), y_log=True
-    )
+    return chart(key, title, caption, (x_label, _NATS), series, log="y")
 
 
 def _load_claim(load: dict[tuple[int, float], list[Setting]]) -> Claim:
@@ -241,11 +241,10 @@ def _node_claim(node: dict[tuple[float, float], list[Setting]]) -> Claim:
         ([p.costs.busiest for p in points], [p.exact.upper for p in points]) for points in finite if len(points) > 2
     ]
     falls = [falling(p.exact.upper for p in settings) for settings in node.values()]
-    holds = every([*falls, *(flattening(at, ends) for at, ends in bent)]) if bent else None
     return claim(
         "Figure 8b",
         "More load on each scrambler gives better privacy, less and less so.",
-        holds,
+        every([*falls, *(flattening(at, ends) for at, ends in bent)]) if bent else None,
         "With one dummy for each source and sigma = 0.2, epsilon is "
         + ", ".join(f"{number(p.exact.upper)} with {p.costs.busiest} channels" for p in shown)
         + ". The total number of messages is the same.",
@@ -283,9 +282,8 @@ def _utility_claim(utility: dict[int, list[Setting]]) -> Claim:
         d: [earlier.exact.upper / later.exact.upper for earlier, later in pairwise(line[1:])]
         for d, line in utility.items()
     }
-    steps = list(zip(*ratios.values(), strict=True))
     line = next(iter(utility.values()))
-    holds = every(falling(step) for step in steps)
+    holds = every(map(falling, zip(*ratios.values(), strict=True)))
     return claim(
         "Figure 8d",
         "Sampling has a drastic effect, most with few dummies.",
@@ -317,14 +315,3 @@ def _consents_table(consents: dict[tuple[int, int], list[Setting]]) -> Table:
     )
     columns = ("messages at most", "n", "sources", "sigma", "d", "certified")
     return Table(key="consents", title="Consents at a fixed load", caption="", columns=columns, rows=rows)
-
-
-TARGETS: Final = (
-    Target(
-        name="ladjel2021/figure-8",
-        title="Aggregate: epsilon against network load, load of a node, consents and utility",
-        build=aggregate_study,
-        quick=partial(aggregate_study, used=1000, batches=(20, 50, 100, 200), dummies=(200, 700), steps=3),
-        seconds=60.0,
-    ),
-)

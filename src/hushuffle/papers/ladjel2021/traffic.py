@@ -14,7 +14,7 @@ from hushuffle.mechanisms.randomizers import Convention, TargetSampling
 from hushuffle.mechanisms.shufflers import Scrambler
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import LADJEL
-from hushuffle.papers.base import Request, Target, claim, every, falling, smallest
+from hushuffle.papers.base import Request, chart, claim, every, falling, smallest, study, target
 from hushuffle.questions import traffic
 from hushuffle.questions.traffic import published
 
@@ -92,6 +92,7 @@ _NATS: Final = "epsilon (nats, pure)"
 _CONVENTIONS: Final[tuple[Convention, ...]] = ("exclusive", "uniform")
 
 
+@target("ladjel2021/figure-3", "Sampling and flooding alone: epsilon against the sampling rate and further messages")
 def sampling_and_flooding(request: Request) -> Report:
     request.tell("lines", 0.5)
     targets, floods, rates = (5, 10, 20, 50, 100), range(19), (0.1, 0.2, 0.5, 0.8)
@@ -101,76 +102,64 @@ def sampling_and_flooding(request: Request) -> Report:
     shares = {s: line[1] / line[0] for s, line in drops.items()}
     faster = all(drops[a][d] / drops[a][0] > drops[b][d] / drops[b][0] for a, b in pairwise(rates) for d in floods[1:])
     uniform, exclusive = (traffic.sampling_epsilon(20, 0.2, convention=c).upper for c in ("uniform", "exclusive"))
-    return Report(
-        key="ladjel2021/figure-3",
-        title="Sampling and flooding without scramblers",
-        question="What epsilon do random targets and additional messages give, if an observer sees the senders?",
-        claims=(
-            claim(
-                "Figure 3a",
-                "Sampling alone gives epsilon <= ln 3 only at a sigma that is typically larger than 0.9.",
-                all(s > 0.9 for t, s in needed.items() if t >= 20),
-                "It takes sigma >= T/(T + 2): " + ", ".join(f"{s:.3f} for T = {t}" for t, s in needed.items()) + ".",
-                quote="requires a large … (typically larger than",
-                printed="0.9",
-                reason="From 20 targets on.",
-            ),
-            claim(
-                "Figure 3b",
-                "The first dummies do most.",
-                bulk > 0.5,
-                f"The first 4 of 18 dummies lower epsilon by at least {bulk:.0%} of the decrease by all 18.",
-                quote="the bulk of the gains in privacy come from the first dummies",
-            ),
-            claim(
-                "Figure 3b",
-                "The larger sigma, the faster epsilon falls with the dummies.",
-                faster,
-                "With the first dummy epsilon is "
-                + ", ".join(f"{share:.0%} at sigma = {s:g}" for s, share in shares.items())
-                + f" of that without dummies; up to {floods[-1]} dummies, the order is the same.",
-                quote="We also see that the bigger … the faster the decrease of",
-            ),
+    return study(
+        "Sampling and flooding without scramblers",
+        "What epsilon do random targets and additional messages give, if an observer sees the senders?",
+        claim(
+            "Figure 3a",
+            "Sampling alone gives epsilon <= ln 3 only at a sigma that is typically larger than 0.9.",
+            all(s > 0.9 for t, s in needed.items() if t >= 20),
+            "It takes sigma >= T/(T + 2): " + ", ".join(f"{s:.3f} for T = {t}" for t, s in needed.items()) + ".",
+            quote="requires a large … (typically larger than",
+            printed="0.9",
+            reason="From 20 targets on.",
         ),
-        answers=(
-            "The paper's formula (Theorem 2) is exact: the curves are the paper's.",
-            f"The two conventions differ: sigma = 0.2, T = 20 is {number(uniform)} if the random target may be the "
-            f"true one (the algorithm), {number(exclusive)} if not (the paper's Theorem 3).",
+        claim(
+            "Figure 3b",
+            "The first dummies do most.",
+            bulk > 0.5,
+            f"The first 4 of 18 dummies lower epsilon by at least {bulk:.0%} of the decrease by all 18.",
+            quote="the bulk of the gains in privacy come from the first dummies",
+        ),
+        claim(
+            "Figure 3b",
+            "The larger sigma, the faster epsilon falls with the dummies.",
+            faster,
+            "With the first dummy epsilon is "
+            + ", ".join(f"{share:.0%} at sigma = {s:g}" for s, share in shares.items())
+            + f" of that without dummies; up to {floods[-1]} dummies, the order is the same.",
+            quote="We also see that the bigger … the faster the decrease of",
+        ),
+        "The paper's formula (Theorem 2) is exact: the curves are the paper's.",
+        f"The two conventions differ: sigma = 0.2, T = 20 is {number(uniform)} if the random target may be the "
+        f"true one (the algorithm), {number(exclusive)} if not (the paper's Theorem 3).",
+        Table(
+            key="needed",
+            title="Sampling needed for epsilon <= ln 3, no flooding",
+            caption="The share of tuples that arrive is 1 - sigma + sigma/T.",
+            columns=("targets", "sigma", "share of tuples used"),
+            rows=tuple((t, s, 1 - s + s / t) for t, s in needed.items()),
+        ),
+        chart(
+            "sampling",
+            "Sampling alone (figure 3a)",
+            "Exact, uniform convention.",
+            ("sampling rate sigma", _NATS),
+            [drawn(f"T = {t}", _RATES, [traffic.sampling_epsilon(t, s) for s in _RATES]) for t in targets],
+        ),
+        chart(
+            "flooding",
+            "Epsilon with flooding, T = 20 (figure 3b)",
+            "Exact epsilon, uniform convention; d = 19 is a broadcast with epsilon = 0.",
+            ("further messages d of each source", _NATS),
+            [drawn(f"sigma = {s:g}", list(floods), drops[s]) for s in rates],
         ),
         settings=(("targets", ", ".join(map(str, targets))), ("convention", "uniform")),
-        tables=(
-            Table(
-                key="needed",
-                title="Sampling needed for epsilon <= ln 3, no flooding",
-                caption="The share of tuples that arrive is 1 - sigma + sigma/T.",
-                columns=("targets", "sigma", "share of tuples used"),
-                rows=tuple((t, s, 1 - s + s / t) for t, s in needed.items()),
-            ),
-        ),
-        charts=(
-            Chart(
-                key="sampling",
-                title="Sampling alone (figure 3a)",
-                caption="Exact, uniform convention.",
-                x_label="sampling rate sigma",
-                y_label=_NATS,
-                series=tuple(
-                    drawn(f"T = {t}", _RATES, [traffic.sampling_epsilon(t, s) for s in _RATES]) for t in targets
-                ),
-            ),
-            Chart(
-                key="flooding",
-                title="Epsilon with flooding, T = 20 (figure 3b)",
-                caption="Exact epsilon, uniform convention; d = 19 is a broadcast with epsilon = 0.",
-                x_label="further messages d of each source",
-                y_label=_NATS,
-                series=tuple(drawn(f"sigma = {s:g}", list(floods), drops[s]) for s in rates),
-            ),
-        ),
         citations=(LADJEL.at("Figure 3"), LADJEL.at("Theorem 2")),
     )
 
 
+@target("ladjel2021/figure-5", "A scrambler with a cap: the printed pure epsilon and the exact one", seconds=5.0)
 def cap_study(
     request: Request,
     *,
@@ -192,51 +181,43 @@ def cap_study(
     fixed = batches[0] - 1
     by_batch = [_three_lines(f"sigma = {s:g}, ", batches, [(m, s, fixed) for m in batches]) for s in (0.2, 0.5)]
     rows = tuple(_row(n, s, d) for s in shown for d in (dummies[1], middle, most))
-    return Report(
-        key="ladjel2021/figure-5",
-        title="A scrambler with a cap: the printed and the exact pure epsilon",
-        question="What pure epsilon has a scrambler whose targets get at most n messages?",
-        claims=_cap_claims(n, dummies, shown, batches),
-        answers=(
-            "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 "
-            "changes.",
+    return study(
+        "A scrambler with a cap: the printed and the exact pure epsilon",
+        "What pure epsilon has a scrambler whose targets get at most n messages?",
+        *_cap_claims(n, dummies, shown, batches),
+        "Pure epsilon is the wrong question for a scrambler: see ladjel2021/figure-7 for what a delta of 1e-4 changes.",
+        Table(
+            key="cap",
+            title=f"{n} sources behind a scrambler with a cap",
+            caption="Printed: Theorem 3. Exact: proven, and equal to enumeration where enumeration is possible.",
+            columns=("sigma", "dummies", "printed", "exact, its convention", "exact, the algorithm's", "local"),
+            rows=rows,
+        ),
+        *(
+            _chart(
+                f"sigma-{d}",
+                f"Epsilon against the sampling rate, n = {n}, d = {d} (figure 5a)",
+                "sampling rate sigma",
+                [*lines, local, one_each],
+            )
+            for d, lines in by_sigma.items()
+        ),
+        *(
+            _chart(
+                f"dummies-{s:g}",
+                f"Epsilon against the number of dummies, n = {n}, sigma = {s:g} (figure 5b)",
+                "dummies d of the scrambler",
+                lines,
+            )
+            for s, lines in by_dummies.items()
+        ),
+        _chart(
+            "batch",
+            f"Epsilon against the number of sources, d = {fixed} (figure 5c)",
+            "sources n of the scrambler",
+            [s for lines in by_batch for s in lines],
         ),
         settings=(("targets", "20"), ("sources of a scrambler", f"{n} unless said")),
-        tables=(
-            Table(
-                key="cap",
-                title=f"{n} sources behind a scrambler with a cap",
-                caption="Printed: Theorem 3. Exact: proven, and equal to enumeration where enumeration is possible.",
-                columns=("sigma", "dummies", "printed", "exact, its convention", "exact, the algorithm's", "local"),
-                rows=rows,
-            ),
-        ),
-        charts=(
-            *(
-                _chart(
-                    f"sigma-{d}",
-                    f"Epsilon against the sampling rate, n = {n}, d = {d} (figure 5a)",
-                    "sampling rate sigma",
-                    [*lines, local, one_each],
-                )
-                for d, lines in by_sigma.items()
-            ),
-            *(
-                _chart(
-                    f"dummies-{s:g}",
-                    f"Epsilon against the number of dummies, n = {n}, sigma = {s:g} (figure 5b)",
-                    "dummies d of the scrambler",
-                    lines,
-                )
-                for s, lines in by_dummies.items()
-            ),
-            _chart(
-                "batch",
-                f"Epsilon against the number of sources, d = {fixed} (figure 5c)",
-                "sources n of the scrambler",
-                [s for lines in by_batch for s in lines],
-            ),
-        ),
         citations=(LADJEL.at("Figure 5"), LADJEL.at("Theorem 3, refuted")),
     )
 
@@ -311,39 +292,20 @@ def _row(n: int, sigma: float, d: int) -> tuple[float | Bound, ...]:
 
 
 def _three_lines(name: str, x: Sequence[float], cases: Sequence[tuple[int, float, int]]) -> list[Series]:
-    printed = [
-        published.printed_capped_epsilon(TARGETS_OF, n, s, d) if s < (TARGETS_OF - 1) / TARGETS_OF else math.inf
-        for n, s, d in cases
+    fits = [(at, case) for at, case in zip(x, cases, strict=True) if case[1] < (TARGETS_OF - 1) / TARGETS_OF]
+    at = [place for place, _ in fits]
+    printed = [published.printed_capped_epsilon(TARGETS_OF, *case) for _, case in fits]
+    exact = [
+        drawn(f"{name}{convention}", at, [capped(*case, convention) for _, case in fits]) for convention in _CONVENTIONS
     ]
-    lines = [drawn(f"{name}printed", x, printed)]
-    for convention in _CONVENTIONS:
-        fits = [(at, case) for at, case in zip(x, cases, strict=True) if case[1] < (TARGETS_OF - 1) / TARGETS_OF]
-        figures = [capped(*case, convention) for _, case in fits]
-        lines.append(drawn(f"{name}{convention}", [at for at, _ in fits], figures))
-    return lines
+    return [drawn(f"{name}printed", at, printed), *exact]
 
 
 def _chart(key: str, title: str, x_label: str, series: Sequence[Series]) -> Chart:
-    return Chart(
-        key=key,
-        title=title,
-        caption="Printed: Theorem 3, too small. Exclusive: random targets exclude the true one. Uniform: they do not.",
-        x_label=x_label,
-        y_label=_NATS,
-        series=tuple(series),
+    return chart(
+        key,
+        title,
+        "Printed: Theorem 3, too small. Exclusive: random targets exclude the true one. Uniform: they do not.",
+        (x_label, _NATS),
+        series,
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="ladjel2021/figure-3",
-        title="Sampling and flooding alone: epsilon against the sampling rate and further messages",
-        build=sampling_and_flooding,
-    ),
-    Target(
-        name="ladjel2021/figure-5",
-        title="A scrambler with a cap: the printed pure epsilon and the exact one",
-        build=cap_study,
-        seconds=5.0,
-    ),
-)

@@ -11,10 +11,24 @@ from typing import Final
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.model import Chart, Claim, Report
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, claim, study, target
 from hushuffle.papers.meehan2022 import runs
-from hushuffle.papers.meehan2022.cases import Case, adult, closest_friends, next_in_line, twitch
-from hushuffle.papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, REPETITIONS, TREES, UNIFORM, Score, Step
+from hushuffle.papers.meehan2022.runs import (
+    ALPHA,
+    EXACT,
+    LOCAL,
+    PUBLISHED,
+    REPETITIONS,
+    TREES,
+    UNIFORM,
+    Case,
+    Score,
+    Step,
+    adult,
+    closest_friends,
+    next_in_line,
+    twitch,
+)
 from hushuffle.questions import order
 
 BY_SIZE: Final = "next in age"
@@ -29,19 +43,21 @@ _LINES: Final = (
 )
 _AT_LEAST: Final = 1.6
 """Factors of at least this value are rounded up to 1.7."""
-_FRIENDS: Final = (2, 3, 5, 10, 100, 5000)
 _SIZE: Final = "group size r"
-_YEARS: Final = (0, 1, 5)
-_AGES: Final = (3, 10, 30, 100, 300, 600)
-_ALPHAS: Final = (1e2, 1e3, 1e4, 1e5, 1e6)
-_YEAR_ALPHAS: Final = (1e2, 3e2, 1e3, 1e4)
 
 
+@target(
+    "meehan2022/figure-4",
+    "inference attack and learnability on a friendship graph",
+    quick={"people": 800, "sizes": (2, 200), "alphas": (4.0, 1e6), "repetitions": 1, "trees": 4},
+    data=("twitch_musae",),
+    seconds=150,
+)
 def twitch_study(
     request: Request,
     *,
-    sizes: Sequence[int] = _FRIENDS,
-    alphas: Sequence[float] = _ALPHAS,
+    sizes: Sequence[int] = (2, 3, 5, 10, 100, 5000),
+    alphas: Sequence[float] = (1e2, 1e3, 1e4, 1e5, 1e6),
     repetitions: int = REPETITIONS,
     trees: int = TREES,
     people: int | None = None,
@@ -57,42 +73,42 @@ def twitch_study(
     weaker = [runs.step(alpha, groups, best, alpha=alpha, basis="exact", label="groups of 5") for alpha in alphas]
     scores = runs.scored(case, (*sized, *weaker), repetitions, trees, request)
     width = (math.isqrt(8 * sized[1].published + 1) - 1) // 2
-    return Report(
-        key="meehan2022/figure-4",
-        title="Friends: inference attack and learnability",
-        question="Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
-        claims=(
-            *spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
-            *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS, repeats=SPANS),
-        ),
-        answers=(
-            alpha_verdict(weaker, scores),
-            f"In the best order found, people of one group of up to {sized[1].x:g} stand up to {width:,} ranks of "
-            f"{case.n:,} apart: they are not mixed with each other unless nearly everybody is mixed with everybody.",
-            UNAVAILABLE,
-        ),
+    return study(
+        "Friends: inference attack and learnability",
+        "Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
+        *spans(sized, scores, PUBLISHED, data=_people(case), stand_in=_OWN_GROUPS),
+        *spans(sized, scores, EXACT, data=_people(case), stand_in=_OWN_GROUPS, repeats=SPANS),
+        alpha_verdict(weaker, scores),
+        f"In the best order found, people of one group of up to {sized[1].x:g} stand up to {width:,} ranks of "
+        f"{case.n:,} apart: they are not mixed with each other unless nearly everybody is mixed with everybody.",
+        UNAVAILABLE,
+        runs.table("sizes", "At alpha = 4", case, _SIZE, sized, scores),
+        runs.table("alphas", "Groups of up to 5 at larger alpha", case, "alpha", weaker, scores),
+        *_charts(case, sized, weaker, scores),
         settings=(
             *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "up to r people: oneself and the friends with most friends in common"),
             _LINES,
             ("public data of the learner", "16 spectral coordinates of the graph (the paper: rows of its matrix)"),
         ),
-        tables=(
-            runs.table("sizes", "At alpha = 4", case, _SIZE, sized, scores),
-            runs.table("alphas", "Groups of up to 5 at larger alpha", case, "alpha", weaker, scores),
-        ),
-        charts=_charts(case, sized, weaker, scores),
         citations=(ATTACK.at("figure 4"),),
         software=software("scikit-learn"),
     )
 
 
+@target(
+    "meehan2022/figure-8",
+    "inference attack and learnability on a census",
+    quick={"people": 800, "years": (1, 80), "sizes": (2, 300), "alphas": (4.0, 1e6), "repetitions": 1, "trees": 4},
+    data=("adult",),
+    seconds=150,
+)
 def adult_study(
     request: Request,
     *,
-    years: Sequence[int] = _YEARS,
-    sizes: Sequence[int] = _AGES,
-    alphas: Sequence[float] = _YEAR_ALPHAS,
+    years: Sequence[int] = (0, 1, 5),
+    sizes: Sequence[int] = (3, 10, 30, 100, 300, 600),
+    alphas: Sequence[float] = (1e2, 3e2, 1e3, 1e4),
     repetitions: int = REPETITIONS,
     trees: int = TREES,
     people: int | None = None,
@@ -109,32 +125,25 @@ def adult_study(
     groups = order.radius_groups(age, 1)
     weaker = [runs.step(alpha, groups, line, alpha=alpha, basis="exact", label="within 1 year") for alpha in alphas]
     scores = runs.scored(case, (*yearly, *sized, *weaker), repetitions, trees, request)
-    return Report(
-        key="meehan2022/figure-8",
-        title="Ages: inference attack and learnability",
-        question="Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
-        claims=(
-            *spans(yearly, scores, EXACT, data=_people(case), stand_in=_OWN_RADIUS, repeats=SPANS),
-            *spans(sized, scores, BY_SIZE, data=_people(case), stand_in=_OWN_SIZES, repeats=SPANS),
-            *_reduces(case, yearly, scores),
-            _trade(case, sized, scores),
-            _direction(case, scores),
-        ),
-        answers=(alpha_verdict(weaker, scores),),
+    return study(
+        "Ages: inference attack and learnability",
+        "Do the results of an order-private shuffle move from no shuffle to a uniform one as groups grow?",
+        *spans(yearly, scores, EXACT, data=_people(case), stand_in=_OWN_RADIUS, repeats=SPANS),
+        *spans(sized, scores, BY_SIZE, data=_people(case), stand_in=_OWN_SIZES, repeats=SPANS),
+        *_reduces(case, yearly, scores),
+        _trade(case, sized, scores),
+        _direction(case, scores),
+        alpha_verdict(weaker, scores),
+        runs.table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
+        runs.table("sizes", "Groups of the r people nearest in age, alpha = 4", case, _SIZE, sized, scores),
+        runs.table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
+        runs.attack_chart("years", "Vulnerable people against r (years)", "r (years)", yearly, scores, log=""),
+        *_charts(case, sized, weaker, scores),
         settings=(
             *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
             ("groups", "all people at most r years apart; or the r people nearest in age (on ties, earlier records)"),
             ("privileged", "marital status"),
             _LINES,
-        ),
-        tables=(
-            runs.table("years", "Groups within r years, alpha = 4", case, "r (years)", yearly, scores),
-            runs.table("sizes", "Groups of the r people nearest in age, alpha = 4", case, _SIZE, sized, scores),
-            runs.table("alphas", "Groups within 1 year at larger alpha", case, "alpha", weaker, scores),
-        ),
-        charts=(
-            runs.attack_chart("years", "Vulnerable people against r (years)", "r (years)", yearly, scores, x_log=False),
-            *_charts(case, sized, weaker, scores),
         ),
         citations=(ATTACK.at("figure 8"),),
         software=software("scikit-learn"),
@@ -273,43 +282,18 @@ def _trade(case: Case, steps: Sequence[Step], scores: Mapping[str, Score]) -> Cl
     """Return the effect on the rarest value of the largest groups that cost the learner nothing (5 % of the range)."""
     rare = rarest(case)
     free = [each for each in steps if runs.way(scores[each.label], scores, what="error") <= 0.05]
-    place, sentence = "abstract", "The attack is weakened at little cost to the learner."
+    sentence = "The attack is weakened at little cost to the learner."
     quote = "can thwart specific inference attacks while retaining some meaningful data learnability"
+    weakened = partial(claim, "abstract", sentence, quote=quote, data=_people(case))
     if not free:
         nothing = "No group size leaves the learner's error as it is without a shuffle."
-        return claim(place, sentence, None, nothing, quote=quote, reason=nothing, data=_people(case))
+        return weakened(None, nothing, reason=nothing)
     most = free[-1]
     before, after = scores[LOCAL].by_value[rare], scores[most.label].by_value[rare]
-    return claim(
-        place,
-        sentence,
+    return weakened(
         after.mean < before.mean,
         f"With groups of {most.x:g} next in age the learner's error is {scores[most.label].error} "
         f"({scores[LOCAL].error} without a shuffle), and the share of vulnerable people among those "
         f"{case.labels[rare]} goes from {before} to {after}.",
-        quote=quote,
-        data=_people(case),
         stand_in=_OWN_SIZES,
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="meehan2022/figure-4",
-        title="inference attack and learnability on a friendship graph",
-        build=twitch_study,
-        quick=partial(twitch_study, people=800, sizes=(2, 200), alphas=(4.0, 1e6), repetitions=1, trees=4),
-        data=("twitch_musae",),
-        seconds=150,
-    ),
-    Target(
-        name="meehan2022/figure-8",
-        title="inference attack and learnability on a census",
-        build=adult_study,
-        quick=partial(
-            adult_study, people=800, years=(1, 80), sizes=(2, 300), alphas=(4.0, 1e6), repetitions=1, trees=4
-        ),
-        data=("adult",),
-        seconds=150,
-    ),
-)

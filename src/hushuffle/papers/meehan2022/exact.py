@@ -7,32 +7,52 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
-from hushuffle.attacks.inference import ATTACK
-from hushuffle.attacks.learnability import accuracy
+from hushuffle.attacks.inference import ATTACK, accuracy
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Chart, Claim, Report, Table
 from hushuffle.model.groups import Groups
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, chart, claim, study, target
 from hushuffle.papers.meehan2022 import runs
 from hushuffle.papers.meehan2022.attack import UNAVAILABLE
-from hushuffle.papers.meehan2022.cases import Case, Floats, Integers, adult, closest_friends, next_in_line, syn, twitch
 from hushuffle.papers.meehan2022.data import coarse
-from hushuffle.papers.meehan2022.runs import ALPHA, EPSILON, LOCAL, REPETITIONS, TREES, UNIFORM, Measured, Score, Step
+from hushuffle.papers.meehan2022.runs import (
+    ALPHA,
+    EPSILON,
+    LOCAL,
+    REPETITIONS,
+    TREES,
+    UNIFORM,
+    Case,
+    Floats,
+    Integers,
+    Measured,
+    Score,
+    Step,
+    adult,
+    closest_friends,
+    next_in_line,
+    syn,
+    twitch,
+)
 from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 
 Grouping = tuple[str, Groups, Mapping[str, Integers]]
 
-_REPETITIONS: Final = 3
 _PAPER: Final = "breadth first"
 _BEST: Final = "best"
 
 
-def exact_study(
-    request: Request, *, repetitions: int = _REPETITIONS, trees: int = TREES, people: int | None = None
-) -> Report:
+@target(
+    "meehan2022/figure-4-exact",
+    "results with the exact sensitivity and with the published bound, for every data set",
+    quick={"people": 800, "repetitions": 1, "trees": 4},
+    data=("adult", "twitch_musae"),
+    seconds=150,
+)
+def exact_study(request: Request, *, repetitions: int = 3, trees: int = TREES, people: int | None = None) -> Report:
     blocks = [
         (case, [_pair(grouping, name) for grouping in groupings for name in grouping[2]])
         for case, groupings in (_ages(request, people), _graph(request, people), _plane(request, people))
@@ -54,23 +74,21 @@ def exact_study(
             rows.append((case.name, what, name, *sensitivities, *figures))
         answers.append(_answer(case, pairs, scores))
     case, results = blocks[0][0], ("rho, exact", "rho, published", "lambda, exact", "lambda, published")
-    return Report(
-        key="meehan2022/figure-4-exact",
-        title="Exact sensitivity against the published bound",
-        question="How much does the exact sensitivity improve privacy and learning at equal alpha?",
-        answers=(*answers, UNAVAILABLE),
+    return study(
+        "Exact sensitivity against the published bound",
+        "How much does the exact sensitivity improve privacy and learning at equal alpha?",
+        *answers,
+        UNAVAILABLE,
+        Table(
+            key="exact",
+            title=f"At alpha = {ALPHA:g}: exact against published sensitivity",
+            caption="Both have the same groups, order and alpha. Mean ± one standard deviation.",
+            columns=("data", "groups", "order", "exact", "published", "theta ratio", *results),
+            rows=tuple(rows),
+        ),
         settings=(
             *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees)[1:],
             ("r*", ", ".join(f"{case.name}: {case.within}" for case, _ in blocks)),
-        ),
-        tables=(
-            Table(
-                key="exact",
-                title=f"At alpha = {ALPHA:g}: exact against published sensitivity",
-                caption="Both have the same groups, order and alpha. Mean ± one standard deviation.",
-                columns=("data", "groups", "order", "exact", "published", "theta ratio", *results),
-                rows=tuple(rows),
-            ),
         ),
         citations=(ATTACK,),
         software=software("scikit-learn"),
@@ -140,9 +158,6 @@ OWN_PUBLISHED: Final = "order of each radius, w(w+1)/2"
 OWN_EXACT: Final = "order of each radius, exact"
 COMMON: Final = "one order for all radii, exact"
 
-_RADII: Final = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08)
-_WIDE: Final = 0.12
-_TREES: Final = 15
 _GOOD: Final = 0.8
 _SLACK: Final = 0.02
 """Accuracies count as equal if they differ by at most this."""
@@ -150,14 +165,20 @@ _SLACK: Final = 0.02
 Accuracies = dict[str, dict[int, Measured]]
 
 
+@target(
+    "meehan2022/figure-5",
+    "classes at three granularities",
+    seconds=150,
+    quick={"people": 1500, "radii": (0.02, 0.08), "repetitions": 1, "trees": 4},
+)
 def syn_study(
     request: Request,
     *,
     people: int = 20_000,
-    radii: Sequence[float] = _RADII,
+    radii: Sequence[float] = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08),
     repetitions: int = REPETITIONS,
-    wide: float = _WIDE,
-    trees: int = _TREES,
+    wide: float = 0.12,
+    trees: int = 15,
 ) -> Report:
     """Return the study of generated people: `people` for training and as many for testing."""
     case, places, test = syn(people, seed=request.seed)
@@ -173,14 +194,13 @@ def syn_study(
     shufflers = {**runs.ends(), **{each.label: each.shuffler for each in steps}}
     accuracies = _accuracies(case, places, test, shufflers, repetitions, trees, request)
     data = f"Generated: {people:,} people to train on, {people:,} to test on."
-    return Report(
-        key="meehan2022/figure-5",
-        title="Granularity: which classes can be distinguished",
-        question="Does the radius of the groups determine how finely people can be classified?",
-        claims=(
-            _ends(accuracies, data),
-            *(_granularity(steps, accuracies, basis, data) for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)),
-        ),
+    return study(
+        "Granularity: which classes can be distinguished",
+        "Does the radius of the groups determine how finely people can be classified?",
+        _ends(accuracies, data),
+        *(_granularity(steps, accuracies, basis, data) for basis in (OWN_PUBLISHED, OWN_EXACT, COMMON)),
+        _table(steps, accuracies),
+        *(_chart(basis, steps, accuracies) for basis in (COMMON, OWN_EXACT, OWN_PUBLISHED)),
         settings=(
             ("people", f"{people:,} to train on, {people:,} to test on"),
             ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),
@@ -189,8 +209,6 @@ def syn_study(
             ("order of each radius", "breadth first"),
             ("repetitions, seed", f"{repetitions}, {request.seed}"),
         ),
-        tables=(_table(steps, accuracies),),
-        charts=tuple(_chart(basis, steps, accuracies) for basis in (COMMON, OWN_EXACT, OWN_PUBLISHED)),
         citations=(ATTACK.at("figure 5"),),
         software=software("scikit-learn"),
     )
@@ -246,9 +264,14 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
     rising = any(after > before + _SLACK for line in lines.values() for before, after in pairwise(line))
     levels = [level for finer, ways in pairwise(WAYS) for level in zip(lines[finer], lines[ways], strict=True)]
     crossed = any(fine > coarser + _SLACK for fine, coarser in levels)
-    place, sentence = "section 5.1, Figure 5", f"The radius sets the granularity: r8 < r4 < r2 ({basis})."
-    quote = "The granularity of classification can be tuned by our scheme"
-    repeats = "" if basis == OWN_PUBLISHED else "meehan2022/figure-5"
+    tested = partial(
+        claim,
+        "section 5.1, Figure 5",
+        f"The radius sets the granularity: r8 < r4 < r2 ({basis}).",
+        quote="The granularity of classification can be tuned by our scheme",
+        data=data,
+        repeats="" if basis == OWN_PUBLISHED else "meehan2022/figure-5",
+    )
     if rising or crossed:
         accuracy_of = {ways: ", ".join(f"{value:.3f}" for value in lines[ways]) for ways in WAYS}
         figures = ", ".join(f"{'and ' * (ways == 2)}{accuracy_of[ways]} for {ways} classes" for ways in WAYS)
@@ -256,22 +279,16 @@ def _granularity(steps: Sequence[Step], accuracies: Accuracies, basis: str, data
         ours = f"The accuracy at r = {radii} is {figures}."
         why = "Accuracy does not fall with the radius, or coarse classes are distinguished worse than fine: no "
         why += "largest radius can be read off."
-        return claim(place, sentence, None, ours, quote=quote, reason=why, data=data, repeats=repeats)
+        return tested(None, ours, reason=why)
     reach = {
         ways: max((each.x for each in chosen if accuracies[each.label][ways].mean >= _GOOD), default=0.0)
         for ways in WAYS
     }
-    tunable = reach[8] < reach[4] < reach[2]
-    return claim(
-        place,
-        sentence,
-        tunable,
+    return tested(
+        reach[8] < reach[4] < reach[2],
         f"The largest radii at which the accuracy is at least {_GOOD:.0%} are r8 = {reach[8]:g}, r4 = {reach[4]:g} and "
         f"r2 = {reach[2]:g}, for 8, 4 and 2 classes.",
-        quote=quote,
-        data=data,
         stand_in=_STAND_IN,
-        repeats=repeats,
     )
 
 
@@ -280,14 +297,13 @@ def _chart(basis: str, steps: Sequence[Step], accuracies: Accuracies) -> Chart:
     xs = [each.x for each in chosen]
     lines = [runs.band(f"{ways} classes", xs, [accuracies[each.label][ways] for each in chosen]) for ways in WAYS]
     between = "; ".join(f"{end}: {', '.join(str(accuracies[end][ways]) for ways in WAYS)}" for end in (LOCAL, UNIFORM))
-    return Chart(
-        key=f"accuracy-{(COMMON, OWN_EXACT, OWN_PUBLISHED).index(basis) + 1}",
-        title=f"Accuracy against the radius: {basis}",
-        caption=f"Mean and one standard deviation over the repetitions. {between[0].upper()}{between[1:]}.",
-        x_label="r",
-        y_label="accuracy on new people",
-        series=tuple(lines),
-        x_log=True,
+    return chart(
+        f"accuracy-{(COMMON, OWN_EXACT, OWN_PUBLISHED).index(basis) + 1}",
+        f"Accuracy against the radius: {basis}",
+        f"Mean and one standard deviation over the repetitions. {between[0].upper()}{between[1:]}.",
+        ("r", "accuracy on new people"),
+        lines,
+        log="x",
     )
 
 
@@ -300,22 +316,3 @@ def _table(steps: Sequence[Step], accuracies: Accuracies) -> Table:
         columns=("shuffle", "r", "sensitivity", "published one", "theta", *(f"{ways} classes" for ways in WAYS)),
         rows=tuple(rows),
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="meehan2022/figure-4-exact",
-        title="results with the exact sensitivity and with the published bound, for every data set",
-        build=exact_study,
-        quick=partial(exact_study, people=800, repetitions=1, trees=4),
-        data=("adult", "twitch_musae"),
-        seconds=150,
-    ),
-    Target(
-        name="meehan2022/figure-5",
-        title="classes at three granularities",
-        build=syn_study,
-        seconds=150,
-        quick=partial(syn_study, people=1500, radii=(0.02, 0.08), repetitions=1, trees=4),
-    ),
-)

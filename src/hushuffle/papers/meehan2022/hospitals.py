@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,11 +13,10 @@ from hushuffle import _checks
 from hushuffle.attacks.inference import ATTACK
 from hushuffle.model import Report, Warned
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, claim, study, target
 from hushuffle.papers.meehan2022 import runs
 from hushuffle.papers.meehan2022.attack import SPANS, alpha_verdict, spans
-from hushuffle.papers.meehan2022.cases import Case
-from hushuffle.papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, TREES
+from hushuffle.papers.meehan2022.runs import ALPHA, EXACT, LOCAL, PUBLISHED, TREES, Case
 from hushuffle.questions import order
 
 Floats = npt.NDArray[np.float64]
@@ -27,8 +25,6 @@ Integers = npt.NDArray[np.int64]
 METHODS: Final = ("private insurance", "Medicaid", "Medicare", "charity")
 
 _PEOPLE: Final = 29_000
-_RADII: Final = (0, 10, 50, 150, 400)
-_ALPHAS: Final = (1e3, 1e4, 1e5, 1e6)
 _ATTACK: Final = 25
 """The radius r* in km. The paper does not state its value."""
 
@@ -80,12 +76,18 @@ def _weights(rng: np.random.Generator, size: int) -> Floats:
     return np.asarray(weights / weights.sum(), dtype=np.float64)
 
 
+@target(
+    "meehan2022/figure-4-hospitals",
+    "inference attack and learnability on generated hospitals",
+    quick={"people": 1500, "radii": (0, 400), "alphas": (1e2, 1e6), "repetitions": 1, "trees": 4},
+    seconds=120,
+)
 def hospital_study(
     request: Request,
     *,
     people: int = _PEOPLE,
-    radii: Sequence[int] = _RADII,
-    alphas: Sequence[float] = _ALPHAS,
+    radii: Sequence[int] = (0, 10, 50, 150, 400),
+    alphas: Sequence[float] = (1e3, 1e4, 1e5, 1e6),
     repetitions: int = 3,
     trees: int = TREES,
 ) -> Report:
@@ -112,29 +114,45 @@ def hospital_study(
     factor = scores[LOCAL].rho.mean / max(scores[near.label].rho.mean, 1 / people)
     sizes = np.unique(generated.places, axis=0, return_counts=True)[1]
     data = f"Generated: {people:,} patients of {sizes.size} hospitals."
-    return Report(
-        key="meehan2022/figure-4-hospitals",
-        title="Generated hospitals: inference attack and learnability",
-        question="As distances grow, do results of an order-private shuffle move from no shuffle to a uniform one?",
-        claims=(
-            *spans(steps, scores, PUBLISHED, data=data, stand_in=_STAND_IN, repeats=SPANS),
-            *spans(steps, scores, EXACT, data=data, stand_in=_STAND_IN, repeats=SPANS),
-            claim(
-                "section 5.1, Figure 4a",
-                "On PUDF the share of vulnerable people falls by a factor of 2.7 at r = r*.",
-                None,
-                f"The share falls by a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated "
-                "patients.",
-                quote="is reduced by 2.7X … at the attack distance threshold … for PUDF",
-                printed=f"{_PRINTED:g}",
-                reason=_STAND_IN,
-                data=data,
-            ),
+    return study(
+        "Generated hospitals: inference attack and learnability",
+        "As distances grow, do results of an order-private shuffle move from no shuffle to a uniform one?",
+        *spans(steps, scores, PUBLISHED, data=data, stand_in=_STAND_IN, repeats=SPANS),
+        *spans(steps, scores, EXACT, data=data, stand_in=_STAND_IN, repeats=SPANS),
+        claim(
+            "section 5.1, Figure 4a",
+            "On PUDF the share of vulnerable people falls by a factor of 2.7 at r = r*.",
+            None,
+            f"The share falls by a factor of {factor:.2f} at r = {near.x:g} km, r* = {_ATTACK} km, on generated "
+            "patients.",
+            quote="is reduced by 2.7X … at the attack distance threshold … for PUDF",
+            printed=f"{_PRINTED:g}",
+            reason=_STAND_IN,
+            data=data,
         ),
-        answers=(
-            f"The largest hospital has {sizes.max():,} patients. At alpha = {ALPHA:g} theta is so small for a group of "
-            "that size that the shuffle is nearly uniform at every radius.",
-            alpha_verdict(weaker, scores),
+        f"The largest hospital has {sizes.max():,} patients. At alpha = {ALPHA:g} theta is so small for a group of "
+        "that size that the shuffle is nearly uniform at every radius.",
+        alpha_verdict(weaker, scores),
+        runs.table("radii", "At alpha = 4", case, "r (km)", steps, scores),
+        runs.table("alphas", "Groups of one hospital at larger alpha", case, "alpha", weaker, scores),
+        runs.attack_chart(
+            "attack", "Vulnerable people against r, generated hospitals", "r (km)", steps, scores, log=""
+        ),
+        runs.learner_chart(
+            "learnability",
+            "Error of the learner against the radius r, generated hospitals",
+            "r (km)",
+            steps,
+            scores,
+            log="",
+        ),
+        runs.learner_chart(
+            "learnability-alpha", "Error of the learner against alpha, groups of one hospital", "alpha", weaker, scores
+        ),
+        Warned(
+            key="generated-data",
+            sentence="The patients are generated, so no figure of this study describes real patients.",
+            advice="Use these figures only to illustrate the method.",
         ),
         settings=(
             *runs.settings(case, repetitions=repetitions, seed=request.seed, trees=trees),
@@ -142,40 +160,6 @@ def hospital_study(
             ("groups", "patients of hospitals within r km"),
             ("privileged", "the amount paid"),
         ),
-        tables=(
-            runs.table("radii", "At alpha = 4", case, "r (km)", steps, scores),
-            runs.table("alphas", "Groups of one hospital at larger alpha", case, "alpha", weaker, scores),
-        ),
-        charts=(
-            runs.attack_chart(
-                "attack", "Vulnerable people against r, generated hospitals", "r (km)", steps, scores, x_log=False
-            ),
-            *(
-                runs.learner_chart(key, f"Error of the learner against {what}", x_label, swept, scores, x_log=x_log)
-                for key, what, x_label, swept, x_log in (
-                    ("learnability", "the radius r, generated hospitals", "r (km)", steps, False),
-                    ("learnability-alpha", "alpha, groups of one hospital", "alpha", weaker, True),
-                )
-            ),
-        ),
-        warnings=(
-            Warned(
-                key="generated-data",
-                sentence="The patients are generated, so no figure of this study describes real patients.",
-                advice="Use these figures only to illustrate the method.",
-            ),
-        ),
         citations=(ATTACK.at("figure 4 (a, c)"),),
         software=software("scikit-learn"),
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="meehan2022/figure-4-hospitals",
-        title="inference attack and learnability on generated hospitals",
-        build=hospital_study,
-        quick=partial(hospital_study, people=1500, radii=(0, 400), alphas=(1e2, 1e6), repetitions=1, trees=4),
-        seconds=120,
-    ),
-)

@@ -11,16 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.attacks.inference import ATTACK
-from hushuffle.attacks.learnability import library, one_thread
+from hushuffle.attacks.inference import ATTACK, library, one_thread
 from hushuffle.mechanisms.randomizers import RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle, Shuffler, UniformShuffle
 from hushuffle.model import Claim, Panel, PointMap, Report, Table
 from hushuffle.model.report import software
-from hushuffle.papers.base import Request, Target, claim
-from hushuffle.papers.meehan2022.cases import Floats, Integers, syn
+from hushuffle.papers.base import Request, claim, study, target
 from hushuffle.papers.meehan2022.data import LABELS, coarse
-from hushuffle.papers.meehan2022.runs import LOCAL, UNIFORM, Step, step
+from hushuffle.papers.meehan2022.runs import LOCAL, UNIFORM, Floats, Integers, Step, step, syn
 from hushuffle.questions import order
 from hushuffle.randomness import reproducible
 
@@ -66,6 +64,7 @@ ALPHA: Final = 1.0
 _WIDE: Final = 0.4
 
 
+@target("meehan2022/figure-1", "inference from a released map of people", seconds=30, quick={"people": 200})
 def map_study(
     request: Request, *, people: int = 800, radii: tuple[float, float] = (0.04, 0.12), wide: float = _WIDE
 ) -> Report:
@@ -79,30 +78,25 @@ def map_study(
     rng = reproducible(request.seed)
     reports = RandomizedResponse(k=case.k, epsilon=EPSILON).randomize(case.values, rng=rng)
     released = {name: shuffler.release(reports, rng=rng) for name, shuffler in shufflers.items()}
-    guesses = {}
-    for position, (name, values) in enumerate(released.items()):
-        request.tell(f"Gaussian process: {name}", position / len(released))
-        guesses[name] = smoothed_guess(places, values, k=case.k)
+    each = request.each(released.items(), "Gaussian process: {}")
+    guesses = {name: smoothed_guess(places, values, k=case.k) for name, values in each}
     right = {
         name: tuple(float(np.mean(coarse(guess, ways) == coarse(case.values, ways))) for ways in (8, 4, 2))
         for name, guess in guesses.items()
     }
-    return Report(
-        key="meehan2022/figure-1",
-        title="Inference from a released map of people",
-        question="Does shuffling within a radius prevent inference at a chosen granularity?",
-        claims=_claims(right, radii, people),
+    return study(
+        "Inference from a released map of people",
+        "Does shuffling within a radius prevent inference at a chosen granularity?",
+        *_claims(right, radii, people),
+        _table(steps, names, released, right, case.values),
+        _map("released", "What is released", places, {"true values": case.values, **released}),
+        _map("guessed", "What the attacker guesses", places, guesses),
         settings=(
             ("people", f"{people:,}, generated: two clusters of two crescents of two halves"),
             ("local epsilon, alpha", f"{EPSILON:g}, {ALPHA:g}"),
             ("groups", f"within r; one reference order, the best for groups within {wide:g}; exact sensitivity"),
             ("attack", "Gaussian process, squared exponential covariance, fitted by marginal likelihood"),
             ("seed", str(request.seed)),
-        ),
-        tables=(_table(steps, names, released, right, case.values),),
-        maps=(
-            _map("released", "What is released", places, {"true values": case.values, **released}),
-            _map("guessed", "What the attacker guesses", places, guesses),
         ),
         citations=(ATTACK.at("figure 1"),),
         software=software("scikit-learn"),
@@ -113,22 +107,19 @@ def _claims(right: Mapping[str, tuple[float, ...]], radii: tuple[float, float], 
     local, small, large, uniform = right.values()
     holds = small[1] >= 0.8 > large[1] and large[2] >= 0.8
     data, stand_in = f"Generated: {people:,} people.", "The paper gives no distribution of its data."
-
-    def tested(sentence: str, holds: bool, ours: str, quote: str) -> Claim:  # noqa: FBT001 - as in `claim`
-        return claim("section 1, Figure 1", sentence, holds, ours, quote=quote, data=data, stand_in=stand_in)
-
+    tested = partial(claim, "section 1, Figure 1", data=data, stand_in=stand_in)
     return (
         tested(
             "Without a shuffle the attacker reads almost the whole map.",
             local[0] >= 0.9,
             f"The attacker guesses {local[0]:.1%} of the values right.",
-            "LDP reveals almost the entire dataset",
+            quote="LDP reveals almost the entire dataset",
         ),
         tested(
             "After a uniform shuffle the attacker reads nothing.",
             uniform[2] <= 0.65,
             f"The attacker guesses {uniform[0]:.1%} of the values and {uniform[2]:.1%} of the clusters right.",
-            "uniform shuffling prevents all classification",
+            quote="uniform shuffling prevents all classification",
         ),
         tested(
             "The radius sets the granularity.",
@@ -136,7 +127,7 @@ def _claims(right: Mapping[str, tuple[float, ...]], radii: tuple[float, float], 
             f"With the order-private shuffle of radius r = {radii[0]:g} the attacker guesses {small[0]:.1%} of the "
             f"values, {small[1]:.1%} of the crescents and {small[2]:.1%} of the clusters right; with r = {radii[1]:g} "
             f"it guesses {large[0]:.1%}, {large[1]:.1%} and {large[2]:.1%} right.",
-            "the granularity can be controlled with our scheme",
+            quote="the granularity can be controlled with our scheme",
         ),
     )
 
@@ -177,14 +168,3 @@ def _map(key: str, title: str, places: Floats, panels: Mapping[str, Integers]) -
         families=tuple("warm" if label.startswith("warm") else "cool" for label in LABELS),
         panels=tuple(Panel(label=name, x=x, y=y, values=tuple(values.tolist())) for name, values in panels.items()),
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="meehan2022/figure-1",
-        title="inference from a released map of people",
-        build=map_study,
-        seconds=30,
-        quick=partial(map_study, people=200),
-    ),
-)

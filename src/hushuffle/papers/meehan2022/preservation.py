@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from hushuffle.attacks.inference import ATTACK
 from hushuffle.mechanisms.shufflers import MallowsShuffle
 from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
 from hushuffle.model.groups import Groups
-from hushuffle.papers.base import Request, Target, claim
+from hushuffle.papers.base import Request, chart, claim, study, target
 from hushuffle.questions.order.preservation import preserved_share
 from hushuffle.randomness import reproducible
 
@@ -21,28 +20,30 @@ DELTA: Final = 0.01
 ALPHA: Final = 3.0
 
 _PEOPLE: Final = 10_000
-_SAMPLES: Final = 600
 _OWN: Final = "The paper gives no alphas and widths of its curves, except width 30. This study chose the others."
-_ALPHAS: Final = (1.0, 3.0, 5.0, 10.0)
-_WIDTHS: Final = (10, 30, 50, 100, 200, 400)
 _SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.8)
 _SWEPT: Final = (30, 100)
 _LINES: Final = (0.1, 0.25, 0.8)
 
 
+@target(
+    "meehan2022/figure-7",
+    "preservation over alpha, width, subset size",
+    quick={"people": 200, "samples": 60, "alphas": (1.0, 10.0), "widths": (30, 100)},
+    seconds=90,
+)
 def preservation_study(
     request: Request,
     *,
     people: int = _PEOPLE,
-    samples: int = _SAMPLES,
-    alphas: Sequence[float] = _ALPHAS,
-    widths: Sequence[int] = _WIDTHS,
+    samples: int = 600,
+    alphas: Sequence[float] = (1.0, 3.0, 5.0, 10.0),
+    widths: Sequence[int] = (10, 30, 50, 100, 200, 400),
 ) -> Report:
     swept = [(alpha, width) for width in _SWEPT for alpha in alphas]
     settings = list(dict.fromkeys([*swept, *((ALPHA, width) for width in widths)]))
     bounds: dict[tuple[float, int], dict[float, Bound]] = {}
-    for position, (alpha, width) in enumerate(settings):
-        request.tell(f"alpha {alpha:g}, width {width}", position / len(settings))
+    for alpha, width in request.each(settings, "alpha {:g}, width {}"):
         shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
         bounds[alpha, width] = dict(zip(_SHARES, shares, strict=True))
     by_alpha = [
@@ -53,34 +54,29 @@ def preservation_study(
         Series.through(f"{share:.0%} of all", widths, [bounds[ALPHA, w][share] for w in widths]) for share in _LINES
     ]
     by_size = [Series.through(f"width {w}", _SHARES, [bounds[ALPHA, w][share] for share in _SHARES]) for w in widths]
-    return Report(
-        key="meehan2022/figure-7",
-        title="Preservation of a subset",
-        question=f"What share of a subset stays inside it, but with probability {DELTA:g}?",
-        claims=tuple(
+    return study(
+        "Preservation of a subset",
+        f"What share of a subset stays inside it, but with probability {DELTA:g}?",
+        *(
             replace(claim, data=f"Simulated: {people:,} people, {samples:,} permutations of each kind. {_OWN}")
             for claim in _claims(by_alpha, by_width, by_size, bounds, widths)
         ),
+        Table(
+            key="shares",
+            title="Preserved share of subsets of each size",
+            caption="Each column is for one subset size, as a share of all people.",
+            columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
+            rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
+        ),
+        _chart("alpha", "alpha", by_alpha, log=""),
+        _chart("width", "width of the groups", by_width, log="x"),
+        _chart("size", "size of the subset, of all people", by_size, log=""),
         settings=(
             ("people", f"{people:,}; subsets in the middle of the reference"),
             ("groups", "contiguous windows: exact and published sensitivity are both w(w+1)/2"),
             ("permutations", f"{samples:,} for each alpha and width (the paper: 50, too few for delta = 0.01)"),
             ("interval", "99 %, order statistics"),
             ("seed", str(request.seed)),
-        ),
-        tables=(
-            Table(
-                key="shares",
-                title="Preserved share of subsets of each size",
-                caption="Each column is for one subset size, as a share of all people.",
-                columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
-                rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
-            ),
-        ),
-        charts=(
-            _chart("alpha", "alpha", by_alpha, x_log=False),
-            _chart("width", "width of the groups", by_width, x_log=True),
-            _chart("size", "size of the subset, of all people", by_size, x_log=False),
         ),
         citations=(ATTACK.at("figure 7 and appendix A.14.1"),),
     )
@@ -147,24 +143,12 @@ def _trend(sentence: str, quote: str, lines: Sequence[Series], *, rising: bool) 
     return claim("appendix A.14.1, Figure 7", sentence, holds, ours, quote=quote, reason=reason, stand_in=_OWN)
 
 
-def _chart(key: str, x_label: str, lines: Sequence[Series], *, x_log: bool) -> Chart:
-    return Chart(
-        key=key,
-        title=f"Preserved share against {x_label}",
-        caption=f"The share that is preserved with probability at least {1 - DELTA:g}; 99 % intervals.",
-        x_label=x_label,
-        y_label="preserved share (eta)",
-        series=tuple(lines),
-        x_log=x_log,
+def _chart(key: str, x_label: str, lines: Sequence[Series], *, log: str) -> Chart:
+    return chart(
+        key,
+        f"Preserved share against {x_label}",
+        f"The share that is preserved with probability at least {1 - DELTA:g}; 99 % intervals.",
+        (x_label, "preserved share (eta)"),
+        lines,
+        log=log,
     )
-
-
-TARGETS: Final = (
-    Target(
-        name="meehan2022/figure-7",
-        title="preservation over alpha, width, subset size",
-        build=preservation_study,
-        quick=partial(preservation_study, people=200, samples=60, alphas=(1.0, 10.0), widths=(30, 100)),
-        seconds=90,
-    ),
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +17,17 @@ from hushuffle.mechanisms.shufflers import UniformShuffle
 from hushuffle.model import Bound, Cell, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
 from hushuffle.model.traces import Traces
-from hushuffle.papers.base import Request, claim
-from hushuffle.papers.murakami2021.datasets import Events, Matcher, biometrics, checkins, matrices, settings
+from hushuffle.papers.base import Request, chart, claim, study, target
+from hushuffle.papers.murakami2021.datasets import (
+    DATA,
+    ORIGINALS,
+    Events,
+    Matcher,
+    biometrics,
+    checkins,
+    matrices,
+    settings,
+)
 from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, matched
 from hushuffle.questions import pie, pse
 from hushuffle.randomness import Randomness, reproducible
@@ -96,25 +105,8 @@ def attempts(
         )
         for name, randomizer in zip(MECHANISMS, randomizers, strict=True):
             request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
-            scores = list(_scores(profiles, scene, randomizer, rounds, coins))
-            results.append(_attempt(name, epsilon, randomizer, scene, scores, coins))
+            results.append(_attempt(name, epsilon, randomizer, scene, profiles, rounds, coins))
     return results
-
-
-def _scores(
-    profiles: linkage.MarkovProfiles,
-    scene: linkage.Scene,
-    randomizer: RandomizedResponse | LocalHashing,
-    rounds: int,
-    coins: Randomness,
-) -> Iterator[npt.NDArray[np.float64]]:
-    """Yield the scores of each round; the attacker models reports as in the paper."""
-    for _ in range(rounds):
-        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
-        if randomizer.law().symmetric is not None:
-            yield linkage.trace_scores(profiles, reports.as_traces())
-        else:
-            yield linkage.report_scores(profiles, reports, noise_known=False)
 
 
 def _attempt(
@@ -122,14 +114,23 @@ def _attempt(
     epsilon: float,
     randomizer: RandomizedResponse | LocalHashing,
     scene: linkage.Scene,
-    scores: Sequence[npt.NDArray[np.float64]],
+    profiles: linkage.MarkovProfiles,
+    rounds: int,
     coins: Randomness,
 ) -> Attempt:
+    """Return the guarantees, and the attack in several rounds, which models reports as in the paper."""
     n = scene.reported.n
     protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
     of_values, of_buckets = randomizer.law().symmetric, randomizer.law().bucket
     law = of_values or of_buckets
     assert law is not None
+    scores = []
+    for _ in range(rounds):
+        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
+        if of_values is not None:
+            scores.append(linkage.trace_scores(profiles, reports.as_traces()))
+        else:
+            scores.append(linkage.report_scores(profiles, reports, noise_known=False))
     # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
     published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
     shares = np.unique(scene.reported.events, return_counts=True)[1] / n
@@ -176,6 +177,13 @@ _OTHER_MATCHERS: Final = "Other matchers than the paper's."
 _FEWER_KNOWN: Final = "The paper's attacker knows up to 500 check-ins of 1,896 people with 1,000 or more."
 
 
+@target(
+    "murakami2021/figure-7",
+    "false accepts against false rejects",
+    data=(DATA[0], DATA[2]),
+    originals=(ORIGINALS[0], ORIGINALS[2]),
+    seconds=12,
+)
 def detection(request: Request) -> Report:
     places, scores = checkins(request, long=True), matrices(request)
     number = places.known[-1]
@@ -188,37 +196,31 @@ def detection(request: Request) -> Report:
     ]
     curves: dict[str, Detection] = {}
     rows: list[tuple[Cell, ...]] = []
-    for done, source in enumerate(sources):
-        request.tell(f"detection error tradeoff, {source.label}", done / len(sources))
+    for source in request.each(sources, "detection error tradeoff, {.label}"):
         curve = curves[source.label] = source.detection()
         rejected = (curve.reject_at(allowed) for allowed in _ALLOWED)
         interval = matrix_equal_error_rate(source.scores, seed=request.seed)
         rows.append((source.label, source.n, *rejected, curve.equal_error, interval))
     rejects = (f"false rejects at {allowed:g}" for allowed in _ALLOWED)
     equal_places = _listed(curves[f"check-ins, first {number} sent, likelihood"])
-    return Report(
-        key="murakami2021/figure-7",
-        title="Detection error tradeoff of check-ins, faces and fingerprints",
-        question="At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
-        claims=_detection_claims(curves, places, scores),
-        answers=(
-            "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
-            f"sends {number} places, so that the length reveals nothing, the paper's score has {equal_places}.",
+    return study(
+        "Detection error tradeoff of check-ins, faces and fingerprints",
+        "At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
+        *_detection_claims(curves, places, scores),
+        "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
+        f"sends {number} places, so that the length reveals nothing, the paper's score has {equal_places}.",
+        Table(
+            key="rates",
+            title="Error rates",
+            caption="Intervals by bootstrap over people.",
+            columns=("what is matched", "people", *rejects, "equal error rate", "interval"),
+            rows=tuple(rows),
         ),
+        _curves(curves),
         settings=(
             ("check-ins known", f"{number} of the former half of the trace; all of the latter are sent"),
             *settings(request, places=places, scores=scores),
         ),
-        tables=(
-            Table(
-                key="rates",
-                title="Error rates",
-                caption="Intervals by bootstrap over people.",
-                columns=("what is matched", "people", *rejects, "equal error rate", "interval"),
-                rows=tuple(rows),
-            ),
-        ),
-        charts=(_curves(curves),),
         citations=(PIE.at("figure 7"),),
     )
 
@@ -234,10 +236,7 @@ def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequ
         return [rate for rate in _WHOLE if curve.reject_at(rate) > face.reject_at(rate)]
 
     crossed = " The trace has more false rejects at false accept rates from {:.2g} on."
-    scored = (
-        ("with the paper's score", raw, ""),
-        ("with the likelihood per event", mean, "murakami2021/figure-7"),
-    )
+    scored = (("with the paper's score", raw, ""), ("with the likelihood per event", mean, "murakami2021/figure-7"))
     rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
     heading = f"At false accept rates of {rates} the"
     return (
@@ -297,13 +296,11 @@ def _curves(curves: dict[str, Detection]) -> Chart:
         end = accept[min(shown[-1] + 1, accept.size - 1)]  # false rejects stay constant up to here
         shown = np.unique(np.searchsorted(accept[: shown[-1] + 1], wanted, side="right") - 1)
         series.append(Series.through(label, [*accept[shown], end], [*reject[shown], reject[shown[-1]]]))
-    return Chart(
-        key="detection",
-        title="False accepts against false rejects",
-        caption="A lower curve separates people better. A curve ends if its sample has no more false rejects.",
-        x_label="false accept rate",
-        y_label="false reject rate",
-        series=tuple(series),
-        x_log=True,
-        y_log=True,
+    return chart(
+        "detection",
+        "False accepts against false rejects",
+        "A lower curve separates people better. A curve ends if its sample has no more false rejects.",
+        ("false accept rate", "false reject rate"),
+        series,
+        log="xy",
     )

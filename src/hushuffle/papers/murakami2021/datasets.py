@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import numpy as np
 
@@ -83,13 +83,12 @@ _LABELS: Final = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Events:
-    """Traces of the scored people, drawn from `people` people with at least `at_least` events.
+    """Traces of the scored people, drawn from those with at least `at_least` events.
 
     `known` lists numbers of events that a partial attacker knows. `lacks` describes differences from the paper's data.
     """
 
     traces: Traces
-    people: int
     at_least: int
     known: tuple[int, ...]
     source: str
@@ -121,16 +120,13 @@ def checkins(request: Request, *, long: bool = False) -> Events:
     original = request.original(_FOURSQUARE)
     folder = original or request.folder(DATA[0])
     traces = load_checkins(folder)
-    return _events(
-        traces,
-        request.seed,
-        folder=folder,
-        name=_FOURSQUARE,
-        long=long,
-        source=f"check-ins of {{people}} at {traces.k:,} places all over the world" if original else "",
-        instead=f"check-ins of {{people}} at {traces.k:,} places in New York, in place of the paper's "
-        "1,370,637 people at 10,500,393 places all over the world, which are not available",
-    )
+    source = f"check-ins of {{people}} at {traces.k:,} places all over the world"
+    if original is None:
+        source = (
+            f"check-ins of {{people}} at {traces.k:,} places in New York, in place of the paper's 1,370,637 people at "
+            "10,500,393 places all over the world, which are not available"
+        )
+    return _events(request, traces, folder, _FOURSQUARE, source, own=original is not None, long=long)
 
 
 def visitors(request: Request) -> tuple[Traces, str] | None:
@@ -140,14 +136,14 @@ def visitors(request: Request) -> tuple[Traces, str] | None:
         return None
     traces = load_checkins(folder)
     enough = np.flatnonzero(traces.lengths >= AT_LEAST)
-    if enough.size < _FEWEST:
-        _too_few(folder, enough.size, f"have {AT_LEAST:,} events or more")
+    _refuse_few(folder, enough.size, f"have {AT_LEAST:,} events or more")
     people = traces.select(enough)
     return people, _lacks(_FOURSQUARE, people.n)
 
 
-def _too_few(source: Path, people: int, what: str) -> NoReturn:
-    fail(f"{source}: {people:,} people {what}; an estimate and its interval need {_FEWEST:,} people.")
+def _refuse_few(source: Path, people: int, what: str) -> None:
+    if people < _FEWEST:
+        fail(f"{source}: {people:,} people {what}; an estimate and its interval need {_FEWEST:,} people.")
 
 
 def _lacks(name: str, people: int) -> str:
@@ -158,37 +154,31 @@ def ratings(request: Request, *, long: bool = False) -> Events:
     original = request.original(_MOVIELENS)
     folder = original or request.folder(DATA[1])
     order = "ratings of the same second are in order of the movie, as in the file"
-    return _events(
-        load_ratings(folder, least=_LIKED),
-        request.seed,
-        folder=folder,
-        name=_MOVIELENS,
-        long=long,
-        source=f"MovieLens, 4 stars or more, {{people}}; {order}" if original else "",
-        instead="MovieLens latest small, 4 stars or more, {people}, in place of the full set of "
-        f"{_PEOPLE[_MOVIELENS]:,}; {order}",
-    )
+    source = f"MovieLens, 4 stars or more, {{people}}; {order}"
+    if original is None:
+        full = f"in place of the full set of {_PEOPLE[_MOVIELENS]:,}"
+        source = f"MovieLens latest small, 4 stars or more, {{people}}, {full}; {order}"
+    traces = load_ratings(folder, least=_LIKED)
+    return _events(request, traces, folder, _MOVIELENS, source, own=original is not None, long=long)
 
 
-def _events(traces: Traces, seed: int, *, folder: Path, name: str, long: bool, source: str, instead: str) -> Events:
+def _events(request: Request, traces: Traces, folder: Path, name: str, source: str, *, own: bool, long: bool) -> Events:
     counted = int(np.count_nonzero(traces.lengths >= AT_LEAST))
-    full = bool(source) and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
+    full = own and int(np.count_nonzero(traces.lengths >= _LONG[name])) >= _ENOUGH
     at_least = AT_LEAST if not long else _LONG[name] if full else _LONG[name] // 10
     enough = np.flatnonzero(traces.lengths >= at_least)
-    if enough.size < _FEWEST:
-        _too_few(folder, enough.size, f"have {at_least:,} events or more")
-    scored = np.sort(reproducible(seed).permutation(enough.size)[:SCORED])
+    _refuse_few(folder, enough.size, f"have {at_least:,} events or more")
+    scored = np.sort(reproducible(request.seed).permutation(enough.size)[:SCORED])
     drawn = f"{scored.size:,} people"
     if scored.size < enough.size:
         drawn += f", drawn at random from {enough.size:,} with {at_least:,} events or more,"
     return Events(
         traces=traces.select(enough[scored]),
-        people=int(enough.size),
         at_least=at_least,
         known=(_KNOWN if full else _LESS_KNOWN)[name],
-        source=(source or instead).format(people=drawn),
-        where="the whole world" if source else "one city",
-        lacks=_lacks(name, counted) if source else _LACKS[name],
+        source=source.format(people=drawn),
+        where="the whole world" if own else "one city",
+        lacks=_lacks(name, counted) if own else _LACKS[name],
         short=long and not full,
     )
 
@@ -223,8 +213,7 @@ def _own(label: str, path: Path) -> Matcher:
     if len(held) > 1:
         fail(f"{path} contains {len(held):,} matrices. Save only the matrix of the {label} in this file.")
     (matrix,) = held.values()
-    if matrix.n < _FEWEST:
-        _too_few(path, matrix.n, "are compared")
+    _refuse_few(path, matrix.n, "are compared")
     steps = np.diff(np.unique(matrix.scores))
     if not steps.size:
         fail(f"{path}: all scores are the same.")

@@ -1,4 +1,4 @@
-"""Errors of frequency estimates at guarantees of the paper, for simulated and for real places."""
+"""Errors of frequency estimates at guarantees of the paper, for people at simulated and at real places."""
 
 from __future__ import annotations
 
@@ -11,36 +11,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from hushuffle.estimation import estimate, heavy_hitters
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, Mechanism, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
 from hushuffle.model import Cell, Chart, Claim, Report, Series, Table
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target, claim, tabulated
-from hushuffle.papers.murakami2021.crowds import Crowd, Losses, crowd, losses, zipf
+from hushuffle.papers.base import Request, chart, claim, study, tabulated, target
 from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, visitors
 from hushuffle.questions import pie
+from hushuffle.randomness import reproducible
 from hushuffle.tables.published import load_checkins
 
 PEOPLE: Final = 1_370_637
 VALUES: Final = 10_500_393
 EXPONENT: Final = 0.8
-
-
-def chart(key: str, title: str, caption: str, axes: tuple[str, str], series: Sequence[Series]) -> Chart:
-    """Return a chart with a logarithmic y axis; the x axis is logarithmic if it shows numbers of buckets."""
-    return Chart(
-        key=key,
-        title=title,
-        caption=caption,
-        x_label=axes[0],
-        y_label=axes[1],
-        series=tuple(series),
-        x_log=axes[0] == "buckets",
-        y_log=True,
-    )
-
-
 BUCKETS: Final = 10**8
 PROMISED: Final = 0.92
 FIGURE_10: Final = "murakami2021/figure-10"
@@ -53,16 +38,29 @@ _EPSILONS: Final = (4.0, 8.0, 10.0, 11.0, 12.0, 13.0, 14.0, 16.0, 18.0, 20.0)
 _EPSILONS_FEW: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
+@target(
+    "murakami2021/figure-10",
+    "Accuracy against epsilon and identification",
+    quick={"n": 20_000, "k": 100_000, "epsilons": (8.0, 12.0, 16.0)},
+    seconds=40,
+)
 def against_epsilon(
     request: Request, *, n: int = PEOPLE, k: int = VALUES, epsilons: Sequence[float] = _EPSILONS
 ) -> Report:
     people = zipf(n, k, EXPONENT, request.seed)
-    return errors(people, key=FIGURE_10, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED)
+    return errors(people, g=BUCKETS, epsilons=epsilons, request=request, stand_in=_SIMULATED)
 
 
+@target(
+    "murakami2021/figure-10-checkins",
+    "The same on real check-ins",
+    data=DATA[:1],
+    originals=((ORIGINALS[0][0], "one check-in of everybody, at the paper's sizes of buckets and epsilon"),),
+    seconds=5,
+)
 def checkins(request: Request) -> Report:
     """Return figure 10 on real check-ins: one per person in the paper's data, else every check-in of one city."""
-    own, key = visitors(request), "murakami2021/figure-10-checkins"
+    own = visitors(request)
     if own is not None:
         traces, lacks = own
         visited, codes = np.unique(traces.events, return_inverse=True)
@@ -70,11 +68,11 @@ def checkins(request: Request) -> Report:
         source = f"one check-in, the first of the latter half, of {traces.n:,} people at {visited.size:,} places"
         people = crowd(codes[first], visited.size, f"{source} all over the world")
         instead = f"The paper has {lacks}." if lacks else ""
-        return errors(people, key=key, g=BUCKETS, epsilons=_EPSILONS, request=request, stand_in=instead)
+        return errors(people, repeats=FIGURE_10, g=BUCKETS, epsilons=_EPSILONS, request=request, stand_in=instead)
     visits = load_checkins(request.folder("foursquare_nyc"))
     people = crowd(visits.events, visits.k, f"{visits.events.size:,} check-ins at {visits.k:,} places in New York")
     instead = f"The paper's are {PEOPLE:,} people and {VALUES:,} places of the whole world."
-    return errors(people, key=key, g=2**8, epsilons=_EPSILONS_FEW, request=request, stand_in=instead)
+    return errors(people, repeats=FIGURE_10, g=2**8, epsilons=_EPSILONS_FEW, request=request, stand_in=instead)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,36 +84,32 @@ class Row:
     exact: float
 
 
-def errors(people: Crowd, *, key: str, g: int, epsilons: Sequence[float], request: Request, stand_in: str) -> Report:
-    """Return the errors at each epsilon; `stand_in` describes how the people differ from the paper's people."""
+def errors(
+    people: Crowd, *, g: int, epsilons: Sequence[float], request: Request, stand_in: str, repeats: str = ""
+) -> Report:
+    """Return the errors at each epsilon; `stand_in` describes how the people differ from the paper's."""
     n, k = people.values.size, people.counts.size
     kinds: list[tuple[str, float, Mechanism]] = []
     for epsilon in epsilons:
         kinds.append(("randomized response", epsilon, RandomizedResponse(k=k, epsilon=epsilon)))
         kinds.append(("local hashing", epsilon, LocalHashing(k=k, g=g, epsilon=epsilon)))
     rows = []
-    for position, (name, epsilon, randomizer) in enumerate(kinds):
-        request.tell(f"{name}, epsilon {epsilon:.3g}", position / len(kinds))
+    for name, epsilon, randomizer in request.each(kinds, "{}, epsilon {:.3g}"):
         published, exact = promised(Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=n))
         loss = losses(people, randomizer, request.seed)
         rows.append(Row(name=name, epsilon=epsilon, loss=loss, published=published, exact=exact))
     top = [row.loss.top / row.loss.predicted[0] for row in rows]
     every = [row.loss.every / row.loss.predicted[1] for row in rows]
-    return Report(
-        key=key,
-        title="Accuracy of frequencies at each local epsilon and at each promised error of identification",
-        question="How accurate are frequencies under local differential privacy or a bound on re-identification?",
-        claims=_cheapest(people, stand_in, "" if key == FIGURE_10 else FIGURE_10, request.seed),
-        answers=(
-            "At the same loss the exact Bayes error promises more than Theorem 4.2 with Fano's inequality.",
-            f"Measured over predicted sum of squared errors: {min(every):.3f} to {max(every):.3f} over all values, "
-            f"{min(top):.2f} to {max(top):.2f} over the top 100, a noisier sum.",
-        ),
+    return study(
+        "Accuracy of frequencies at each local epsilon and at each promised error of identification",
+        "How accurate are frequencies under local differential privacy or a bound on re-identification?",
+        *_cheapest(people, stand_in, repeats, request.seed),
+        "At the same loss the exact Bayes error promises more than Theorem 4.2 with Fano's inequality.",
+        f"Measured over predicted sum of squared errors: {min(every):.3f} to {max(every):.3f} over all values, "
+        f"{min(top):.2f} to {max(top):.2f} over the top 100, a noisier sum.",
+        tabulated(rows, _COLUMNS, key="errors", title="Sums of squared errors, one run each", caption=_CAPTION),
+        *_charts(rows),
         settings=(("population", people.source), ("buckets", f"{g:,}"), ("seed", str(request.seed))),
-        tables=(
-            tabulated(rows, _COLUMNS, key="errors", title="Sums of squared errors, one run each", caption=_CAPTION),
-        ),
-        charts=_charts(rows),
         citations=(PIE.at("figure 10"),),
     )
 
@@ -205,14 +199,14 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
             for how, which in (("", ""), (", kept", "_kept"))
         ]
         caption = "Kept: estimates below the significance threshold are set to 0."
-        return chart(key, title, caption, ("local epsilon (nats)", loss), series)
+        return chart(key, title, caption, ("local epsilon (nats)", loss), series, log="y")
 
     def against_promise(key: str, title: str, kept: str) -> Chart:
         bounds = ("published", "exact")
         series = [drawn(name, f"{name}, {how} bound", how, kept) for name in names for how in bounds]
         caption = "Estimates use the threshold. At the same height, a point further right is better."
         axes = ("promised Bayes error of identification", loss)
-        return chart(key, f"{title}, against the promised error of identification", caption, axes, series)
+        return chart(key, f"{title}, against the promised error of identification", caption, axes, series, log="y")
 
     return (
         against_epsilon("top", "The 100 most frequent values", "top"),
@@ -222,6 +216,7 @@ def _charts(rows: Sequence[Row]) -> tuple[Chart, ...]:
     )
 
 
+@target("murakami2021/figure-11", "The 20 most frequent values", seconds=6, quick={"n": 20_000, "k": 100_000})
 def most_frequent(request: Request, *, n: int = PEOPLE, k: int = VALUES) -> Report:
     people = zipf(n, k, EXPONENT, request.seed)
     return shares_of_the_top(people, {"epsilon = 10": 10.0, **epsilons_for(PROMISED)}, request)
@@ -235,11 +230,10 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
         request.tell(name, position / len(choices))
         estimates[name] = losses(people, RandomizedResponse(k=k, epsilon=epsilon), request.seed).shares[:20]
         rows.append((name, epsilon, float(np.mean(np.abs(estimates[name] - truth) / truth))))
-    return Report(
-        key="murakami2021/figure-11",
-        title="The 20 most frequent values",
-        question=f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
-        claims=tuple(
+    return study(
+        "The 20 most frequent values",
+        f"How accurate are the 20 most frequent values where an error above {PROMISED} is promised?",
+        *(
             claim(
                 "section 5.3, Figure 11",
                 sentence,
@@ -252,36 +246,31 @@ def shares_of_the_top(people: Crowd, choices: Mapping[str, float], request: Requ
             )
             for (sentence, quote, printed, holds), (_, epsilon, error) in zip(_SHARES, rows, strict=False)
         ),
-        answers=tuple(
+        *(
             f"{name} (epsilon {epsilon:.4g}): mean relative error {error:.3f}."
             for name, epsilon, error in rows[len(_SHARES) :]
         ),
-        charts=(
-            Chart(
-                key="shares",
-                title="Shares of the 20 most frequent values",
-                caption="One run. Estimates below the significance threshold are set to 0.",
-                x_label="rank",
-                y_label="share of people",
-                series=(
-                    Series.through("true share", range(1, 21), truth.tolist()),
-                    *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in estimates.items()),
-                ),
+        chart(
+            "shares",
+            "Shares of the 20 most frequent values",
+            "One run. Estimates below the significance threshold are set to 0.",
+            ("rank", "share of people"),
+            (
+                Series.through("true share", range(1, 21), truth.tolist()),
+                *(Series.through(name, range(1, 21), shares.tolist()) for name, shares in estimates.items()),
+            ),
+        ),
+        Table(
+            key="shares",
+            title="Shares of the 20 most frequent values",
+            caption="Estimates below the significance threshold are set to 0.",
+            columns=("rank", "true share", *estimates),
+            rows=tuple(
+                (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in estimates.values()))
+                for rank in range(20)
             ),
         ),
         settings=(("population", people.source), ("seed", str(request.seed))),
-        tables=(
-            Table(
-                key="shares",
-                title="Shares of the 20 most frequent values",
-                caption="Estimates below the significance threshold are set to 0.",
-                columns=("rank", "true share", *estimates),
-                rows=tuple(
-                    (rank + 1, float(truth[rank]), *(float(shares[rank]) for shares in estimates.values()))
-                    for rank in range(20)
-                ),
-            ),
-        ),
         citations=(PIE.at("figure 11"),),
     )
 
@@ -316,27 +305,67 @@ def epsilons_for(error: float) -> dict[str, float]:
     }
 
 
-TARGETS: Final = (
-    Target(
-        name="murakami2021/figure-10",
-        title="Accuracy against epsilon and identification",
-        build=against_epsilon,
-        quick=partial(against_epsilon, n=20_000, k=100_000, epsilons=(8.0, 12.0, 16.0)),
-        seconds=40,
-    ),
-    Target(
-        name="murakami2021/figure-10-checkins",
-        title="The same on real check-ins",
-        build=checkins,
-        data=DATA[:1],
-        originals=((ORIGINALS[0][0], "one check-in of everybody, at the paper's sizes of buckets and epsilon"),),
-        seconds=5,
-    ),
-    Target(
-        name="murakami2021/figure-11",
-        title="The 20 most frequent values",
-        build=most_frequent,
-        seconds=6,
-        quick=partial(most_frequent, n=20_000, k=100_000),
-    ),
-)
+_TOP: Final = 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Crowd:
+    """n people with one value each: `counts` by value, shape (k,); `top`: the most frequent values, in order."""
+
+    values: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    top: npt.NDArray[np.int64]
+    source: str
+
+    @property
+    def shares(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.counts / self.values.size, dtype=np.float64)
+
+
+def crowd(values: npt.NDArray[np.int64], k: int, source: str) -> Crowd:
+    counts = np.bincount(values, minlength=k)
+    return Crowd(values=values, counts=counts, top=np.argsort(-counts, kind="stable")[:_TOP], source=source)
+
+
+def zipf(n: int, k: int, exponent: float, seed: int) -> Crowd:
+    """Return n people who draw from k values, the x-th with probability proportional to x**-exponent.
+
+    >>> zipf(1000, 50, 1.0, seed=1).counts.sum()
+    np.int64(1000)
+    """
+    weights = np.cumsum(np.arange(1, k + 1, dtype=np.float64) ** -exponent)
+    draws = np.random.default_rng(seed).random(n) * weights[-1]
+    values = np.minimum(np.searchsorted(weights, draws, side="right"), k - 1).astype(np.int64)
+    return crowd(values, k, f"simulated: {n:,} people, {k:,} values, the x-th proportional to x**-{exponent:g}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Losses:
+    """`predicted` contains the exact expectations of the squared errors; `shares` below the threshold are 0."""
+
+    top: float
+    every: float
+    top_kept: float
+    every_kept: float
+    predicted: tuple[float, float]
+    shares: npt.NDArray[np.float64]
+
+
+def losses(people: Crowd, randomizer: Mechanism, seed: int) -> Losses:
+    protocol = Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=people.values.size)
+    # Counting ignores the order of reports, so no shuffle is needed here.
+    estimated = estimate(protocol.collect(people.values, rng=reproducible(seed)), protocol=protocol)
+    significant = heavy_hitters(estimated, protocol=protocol)
+    thresholded = np.zeros(estimated.k)
+    thresholded[significant.values] = significant.frequencies
+    shares, top = people.shares, people.top
+    wrong, wrong_kept = (estimated.frequencies - shares) ** 2, (thresholded - shares) ** 2
+    variance = estimated.variance_intercept + estimated.variance_slope * shares
+    return Losses(
+        top=float(wrong[top].sum()),
+        every=float(wrong.sum()),
+        top_kept=float(wrong_kept[top].sum()),
+        every_kept=float(wrong_kept.sum()),
+        predicted=(float(variance[top].sum()), float(variance.sum())),
+        shares=thresholded[top],
+    )

@@ -9,10 +9,8 @@ from typing import Final
 from hushuffle.attacks import linkage
 from hushuffle.model import Chart, Claim, Report, Series
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target, claim, said
-from hushuffle.papers.murakami2021 import attempts as linkage_detection
+from hushuffle.papers.base import Request, chart, claim, said, study, target
 from hushuffle.papers.murakami2021 import datasets
-from hushuffle.papers.murakami2021 import noise as linkage_noise
 from hushuffle.papers.murakami2021 import sources as estimates
 from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, Events, Matcher, Used
 from hushuffle.papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, Measured, Source, below, decided, matched
@@ -26,7 +24,6 @@ _ALMOST: Final = 0.2
 _FACE_FROM: Final = {"check-ins": 200, "ratings": 3}
 """According to the paper, traces with at least this number of known events are more identifying than the face."""
 _BITS: Final = "D(genuine || impostor), bits"
-_SOURCES: Final = "check-ins, ratings, faces and fingerprints"
 _PARTIAL: Final = (
     "The paper's attacker knows 100 to 500 check-ins of people with 1,000 or more, and its people rate 500 films or "
     "more."
@@ -34,35 +31,42 @@ _PARTIAL: Final = (
 _ESTIMATE: Final = "Points are the estimate for this number of people, settled or not."
 
 
+@target(
+    "murakami2021/figure-5",
+    "identifiability without noise, everything known",
+    seconds=7,
+    data=DATA,
+    originals=ORIGINALS,
+)
 def maximum(request: Request) -> Report:
     places, movies, scores = datasets.everything(request)
     sent, whole = _all_known(places, movies)
     sources = [*datasets.biometrics(scores), *whole, *sent]
-    by_label = {one.label: one for one in estimates.measure(sources, request)}
+    measured = estimates.measure(sources, request)
+    by_label = {one.label: one for one in measured}
     finger = by_label["fingerprint"]
     lines = {name: [by_label[f"{name}, first {m}"] for m in _SENT] for name in ("check-ins", "ratings")}
     people = finger.trend.sizes[-1]
-    chart = Chart(
-        key="first",
-        title="The first events",
-        caption=f"{_ESTIMATE} {people:,} people of each source.",
-        x_label="events sent",
-        y_label=_BITS,
-        series=(
+    first_events = chart(
+        "first",
+        "The first events",
+        f"{_ESTIMATE} {people:,} people of each source.",
+        ("events sent", _BITS),
+        (
             *(Series.through(name, _SENT, [one.compared for one in line]) for name, line in lines.items()),
             *(estimates.level(name, _SENT, by_label[name].compared) for name in ("face", "fingerprint")),
         ),
     )
-    return Report(
-        key="murakami2021/figure-5",
-        title="Identifiability of traces, ratings, faces and fingerprints by an attacker with maximum knowledge",
-        question="How identifying are unprotected traces, if the attacker was trained on the same events?",
-        claims=_maximum_claims(by_label, lines, places, movies, scores),
-        answers=_maximum_answers(by_label),
+    return study(
+        "Identifiability of traces, ratings, faces and fingerprints by an attacker with maximum knowledge",
+        "How identifying are unprotected traces, if the attacker was trained on the same events?",
+        *_maximum_claims(by_label, lines, places, movies, scores),
+        *_maximum_answers(by_label),
+        estimates.table(measured, key="maximum", title="Maximum knowledge"),
+        first_events,
+        _trends([*measured[:2], *(by_label[source.label] for source in whole)]),
+        *estimates.unsettled(measured),
         settings=datasets.settings(request, places=places, movies=movies, scores=scores),
-        tables=(estimates.table(list(by_label.values()), key="maximum", title="Maximum knowledge"),),
-        charts=(chart, _trends([*list(by_label.values())[:2], *(by_label[source.label] for source in whole)])),
-        warnings=estimates.unsettled(list(by_label.values())),
         citations=(PIE.at("figure 5"),),
     )
 
@@ -164,17 +168,23 @@ def _later(places: int | None, movies: int | None) -> bool:
 
 
 def _trends(measured: Sequence[Measured]) -> Chart:
-    return Chart(
-        key="people",
-        title="The estimate as people are added",
-        caption="Means over disjoint samples of people. A rising curve has not converged.",
-        x_label="people",
-        y_label=_BITS,
-        series=tuple(Series.through(one.label, one.trend.sizes, one.trend.bits) for one in measured),
-        x_log=True,
+    return chart(
+        "people",
+        "The estimate as people are added",
+        "Means over disjoint samples of people. A rising curve has not converged.",
+        ("people", _BITS),
+        [Series.through(one.label, one.trend.sizes, one.trend.bits) for one in measured],
+        log="x",
     )
 
 
+@target(
+    "murakami2021/figure-5-sources",
+    "identifiability of check-ins, ratings, faces and fingerprints in one chart",
+    seconds=4,
+    data=DATA,
+    originals=ORIGINALS,
+)
 def compared(request: Request) -> Report:
     places, movies, scores = datasets.everything(request, long=True)
     first = [
@@ -191,15 +201,15 @@ def compared(request: Request) -> Report:
     order = sorted(measured, key=lambda one: -one.compared)
     people = measured[0].trend.sizes[-1]
     listed = "; ".join(f"{one.label} {one.compared:.1f}" for one in order)
-    return Report(
-        key="murakami2021/figure-5-sources",
-        title="Identifiability across sources, in one unit",
-        question="What identifies people most: their check-ins, ratings, faces or fingerprints?",
-        answers=(f"At {people:,} people of each source, the most identifying first (bits): {listed}.", _ranked(order)),
+    return study(
+        "Identifiability across sources, in one unit",
+        "What identifies people most: their check-ins, ratings, faces or fingerprints?",
+        f"At {people:,} people of each source, the most identifying first (bits): {listed}.",
+        _ranked(order),
+        estimates.table(order, key="sources", title="All sources"),
+        _trends(order),
+        *estimates.unsettled(measured),
         settings=datasets.settings(request, places=places, movies=movies, scores=scores),
-        tables=(estimates.table(order, key="sources", title="All sources"),),
-        charts=(_trends(order),),
-        warnings=estimates.unsettled(measured),
         citations=(PIE.at("figures 5 and 6"),),
     )
 
@@ -213,6 +223,9 @@ def _ranked(order: Sequence[Measured]) -> str:
     return f"The equal error rates rank them differently, the least first: {listed}."
 
 
+@target(
+    "murakami2021/figure-6", "identifiability by what the attacker knows", seconds=7, data=DATA, originals=ORIGINALS
+)
 def partial(request: Request) -> Report:
     places, movies, scores = datasets.everything(request, long=True)
     sweeps = {"check-ins": places, "ratings": movies}
@@ -223,7 +236,8 @@ def partial(request: Request) -> Report:
             scene = linkage.scene(events.traces, split=split, training=number, events=None)
             label = f"{name}, {number} known"
             sources += [matched(f"{label}, {how}", scene, per_event=how == PER_EVENT) for how in _RULES]
-    by_label = {one.label: one for one in estimates.measure([*datasets.biometrics(scores), *sources], request)}
+    measured = estimates.measure([*datasets.biometrics(scores), *sources], request)
+    by_label = {one.label: one for one in measured}
     people = by_label["face"].trend.sizes[-1]
     lines = {
         (name, how): [by_label[f"{name}, {known} known, {how}"].compared for known in events.known]
@@ -231,33 +245,31 @@ def partial(request: Request) -> Report:
         for how in _RULES
     }
     charts = tuple(
-        Chart(
-            key=name,
-            title=f"{name.capitalize()} known to the attacker",
-            caption=f"{_ESTIMATE} {people:,} people of each source; all events are sent.",
-            x_label="events known of each person",
-            y_label=_BITS,
-            series=(
+        chart(
+            name,
+            f"{name.capitalize()} known to the attacker",
+            f"{_ESTIMATE} {people:,} people of each source; all events are sent.",
+            ("events known of each person", _BITS),
+            (
                 *(Series.through(how, events.known, lines[name, how]) for how in _RULES),
                 *(estimates.level(other, events.known, by_label[other].compared) for other in ("face", "fingerprint")),
             ),
         )
         for name, events in sweeps.items()
     )
-    return Report(
-        key="murakami2021/figure-6",
-        title="Identifiability of traces, ratings, faces and fingerprints by an attacker who knows some events",
-        question="How identifying are unprotected traces, if the attacker knows only some events of each person?",
-        claims=tuple(
+    return study(
+        "Identifiability of traces, ratings, faces and fingerprints by an attacker who knows some events",
+        "How identifying are unprotected traces, if the attacker knows only some events of each person?",
+        *(
             claim
             for name, how in lines
             for claim in _grows(by_label, name, sweeps[name], how, (places, movies), scores)
         ),
-        answers=(_score_matters(by_label, places.known[-1]),),
+        _score_matters(by_label, places.known[-1]),
+        estimates.table(measured, key="partial", title="Partial knowledge"),
+        *charts,
+        *estimates.unsettled(measured),
         settings=datasets.settings(request, places=places, movies=movies, scores=scores),
-        tables=(estimates.table(list(by_label.values()), key="partial", title="Partial knowledge"),),
-        charts=charts,
-        warnings=estimates.unsettled(list(by_label.values())),
         citations=(PIE.at("figure 6"),),
     )
 
@@ -319,24 +331,3 @@ def _score_matters(by_label: dict[str, Measured], most: int) -> str:
         "within a row stays. D of the likelihood is therefore not what the scores of all people tell together, for "
         "these are not independent, as Theorem 3.2 asks."
     )
-
-
-TARGETS: Final = (
-    *(
-        Target(name=f"murakami2021/{place}", title=title, build=build, data=DATA, originals=ORIGINALS, seconds=seconds)
-        for place, title, build, seconds in (
-            ("figure-5", "identifiability without noise, everything known", maximum, 7),
-            ("figure-5-sources", f"identifiability of {_SOURCES} in one chart", compared, 4),
-            ("figure-6", "identifiability by what the attacker knows", partial, 7),
-        )
-    ),
-    Target(
-        name="murakami2021/figure-7",
-        title="false accepts against false rejects",
-        build=linkage_detection.detection,
-        data=(DATA[0], DATA[2]),
-        originals=(ORIGINALS[0], ORIGINALS[2]),
-        seconds=12,
-    ),
-    *linkage_noise.TARGETS,
-)

@@ -1,4 +1,4 @@
-"""Figures 8 and 9: each person sends one randomized place; bounds on bits and errors, compared with an attack."""
+"""Figures 8 and 9: bounds on one randomized place, compared with an attack; and other matching algorithms (3.1)."""
 
 from __future__ import annotations
 
@@ -6,43 +6,58 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks import linkage
+from hushuffle.attacks.detection import detection_curve
+from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
-from hushuffle.model import Cell, Chart, Claim, Report, Series, number
+from hushuffle.mechanisms.shufflers import NoShuffle
+from hushuffle.model import Cell, Chart, Claim, Report, Series, Table, number
 from hushuffle.model.citation import PIE
-from hushuffle.papers.base import Request, Target, claim, tabulated
+from hushuffle.model.traces import Traces
+from hushuffle.papers.base import Request, chart, claim, study, tabulated, target
 from hushuffle.papers.murakami2021.attempts import BUCKETS_PER_VALUE, EPSILONS, MECHANISMS, ROUNDS, Attempt, attempts
 from hushuffle.papers.murakami2021.buckets import at_scale
 from hushuffle.papers.murakami2021.datasets import DATA, ORIGINALS, SCORED, STAND_IN, Events, checkins, settings
 from hushuffle.papers.murakami2021.frequencies import BUCKETS, VALUES
 from hushuffle.questions import pie
+from hushuffle.randomness import reproducible
 
 _CLOSE: Final = 3.0
 """Bounds of at most this multiple of the measured value count as close."""
 
 _SAMPLE: Final = f"At most {SCORED:,} people are scored, and the bounds are for so many."
 _EPSILONS: Final = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0)
+_QUICK: Final = {"epsilons": (2.0, 9.0), "rounds": 1}
 _FAR: Final = 2.0
 _IMPROVED: Final = 1.5
 
 
+@target(
+    "murakami2021/figure-8",
+    "bits about the sender of one randomized place: bounds and measurements",
+    seconds=60,
+    quick=_QUICK,
+    data=DATA[:1],
+    originals=ORIGINALS[:1],
+)
 def bits(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
     over = sum(one.interval.lower > one.exact.upper for one in results)
-    return Report(
-        key="murakami2021/figure-8",
-        title="Bits about the sender in one randomized place: bounds and measurements",
-        question="How close are the bounds on PIE to the measured information?",
-        claims=_bits_claims(results, places),
-        answers=(
-            "What keeps the divergence below alpha* is that the attacker knows only the past.",
-            "The paper compares unlike things. PSE among n people is at most the smaller of log2 n and the divergence "
-            "D; D is its limit for ever more people, while alpha is a promise for this n. Alpha is never below PSE; it "
-            f"may well be below D. Here D is clearly above alpha* in {over} of {len(results)} settings.",
-        ),
+    return study(
+        "Bits about the sender in one randomized place: bounds and measurements",
+        "How close are the bounds on PIE to the measured information?",
+        *_bits_claims(results, places),
+        "What keeps the divergence below alpha* is that the attacker knows only the past.",
+        "The paper compares unlike things. PSE among n people is at most the smaller of log2 n and the divergence "
+        "D; D is its limit for ever more people, while alpha is a promise for this n. Alpha is never below PSE; it "
+        f"may well be below D. Here D is clearly above alpha* in {over} of {len(results)} settings.",
+        tabulated(results, _BITS, key="bits", title="Bits about the sender", caption=_BITS_CAPTION),
+        *(_bits_chart(results, name) for name in MECHANISMS),
         settings=_settings(request, places, rounds),
-        tables=(tabulated(results, _BITS, key="bits", title="Bits about the sender", caption=_BITS_CAPTION),),
-        charts=tuple(_bits_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 8"), PIE.at("Theorem 3.2")),
     )
 
@@ -87,21 +102,16 @@ def _tested(results: Sequence[Attempt], places: Events) -> str:
 
 
 def _closeness(ratios: Sequence[float], tried: int, data: str, stand_in: str) -> Claim:
-    place = "section 5.3, Figure 8"
     sentence = "The bounds for the mechanism are close to the divergence of the attack's scores."
-    quote = "and are close to the PSE"
+    close = partial(claim, "section 5.3, Figure 8", sentence, quote="and are close to the PSE", data=data)
     if not ratios:
         nothing = "No divergence is known well enough to be compared with the bounds."
-        return claim(place, sentence, None, nothing, quote=quote, reason=nothing, data=data)
-    return claim(
-        place,
-        sentence,
+        return close(None, nothing, reason=nothing)
+    return close(
         max(ratios) <= _CLOSE,
         f"The bounds are {min(ratios):.1f} to {max(ratios):.1f} times the divergence, in the {len(ratios)} of {tried} "
         "settings in which the divergence is known well enough.",
-        quote=quote,
         reason="The claim holds as an order of magnitude.",
-        data=data,
         stand_in=stand_in,
     )
 
@@ -134,29 +144,35 @@ def _bits_chart(results: Sequence[Attempt], name: str) -> Chart:
         Series.through("I(U;Y) of these people", x, [one.here for one in mine]),
         Series.through("D of the attack's scores", [one.epsilon for one in shown], [one.divergence for one in shown]),
     ]
-    return Chart(
-        key=f"bits-{name.replace(' ', '-')}",
-        title=name.capitalize(),
-        caption="D is an estimate, shown where its interval keeps to its upper half; it is no bound on alpha.",
-        x_label="local epsilon (nats)",
-        y_label="bits",
-        series=tuple(line for line in lines if line.x),
-        y_log=True,
+    return chart(
+        f"bits-{name.replace(' ', '-')}",
+        name.capitalize(),
+        "D is an estimate, shown where its interval keeps to its upper half; it is no bound on alpha.",
+        ("local epsilon (nats)", "bits"),
+        [line for line in lines if line.x],
+        log="y",
     )
 
 
+@target(
+    "murakami2021/figure-9",
+    "identification errors promised and found",
+    seconds=60,
+    quick=_QUICK,
+    data=DATA[:1],
+    originals=ORIGINALS[:1],
+)
 def errors(request: Request, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS) -> Report:
     places = checkins(request)
     results = attempts(request, places.traces, epsilons=epsilons, rounds=rounds)
-    return Report(
-        key="murakami2021/figure-9",
-        title="Identification error of one randomized place: bounds and measurements",
-        question="How often is the attack wrong, and how often must every attack be wrong?",
-        claims=_error_claims(results, places),
-        answers=_error_answers(results),
+    return study(
+        "Identification error of one randomized place: bounds and measurements",
+        "How often is the attack wrong, and how often must every attack be wrong?",
+        *_error_claims(results, places),
+        *_error_answers(results),
+        tabulated(results, _ERRORS, key="errors", title="Identification errors", caption=_ERRORS_CAPTION),
+        *(_error_chart(results, name) for name in MECHANISMS),
         settings=_settings(request, places, rounds),
-        tables=(tabulated(results, _ERRORS, key="errors", title="Identification errors", caption=_ERRORS_CAPTION),),
-        charts=tuple(_error_chart(results, name) for name in MECHANISMS),
         citations=(PIE.at("figure 9"), PIE.at("Corollary 3.9")),
     )
 
@@ -228,13 +244,12 @@ _ERRORS_CAPTION: Final = (
 def _error_chart(results: Sequence[Attempt], name: str) -> Chart:
     mine = [one for one in results if one.mechanism == name]
     x = tuple(one.epsilon for one in mine)
-    return Chart(
-        key=f"errors-{name.replace(' ', '-')}",
-        title=name.capitalize(),
-        caption="Measured error with its interval. All other curves are lower bounds; the curve of D is an estimate.",
-        x_label="local epsilon (nats)",
-        y_label="identification error",
-        series=(
+    return chart(
+        f"errors-{name.replace(' ', '-')}",
+        name.capitalize(),
+        "Measured error with its interval. All other curves are lower bounds; the curve of D is an estimate.",
+        ("local epsilon (nats)", "identification error"),
+        (
             Series.through("measured", x, (one.error for one in mine)),
             Series.through("these people, all places known", x, [one.least_here for one in mine]),
             Series.through("any people, exact", x, [one.least.lower for one in mine]),
@@ -256,18 +271,113 @@ def _settings(request: Request, places: Events, rounds: int) -> tuple[tuple[str,
     )
 
 
-TARGETS: Final = tuple(
-    Target(
-        name=f"murakami2021/figure-{n}",
-        title=title,
-        build=build,
-        quick=partial(build, epsilons=(2.0, 9.0), rounds=1),
-        data=DATA[:1],
-        originals=ORIGINALS[:1],
-        seconds=60,
-    )
-    for n, title, build in (
-        (8, "bits about the sender of one randomized place: bounds and measurements", bits),
-        (9, "identification errors promised and found", errors),
-    )
+Floats = npt.NDArray[np.float64]
+
+MARKOV: Final = "Markov model"
+SHARED_OUT: Final = "Markov model, per event"
+NAMING: Final = (MARKOV, *linkage.SIMILARITIES)
+"""Scores that may identify different people: dividing a score by the number of events does not change the ranking."""
+
+SCORES: Final = (*NAMING, SHARED_OUT)
+
+_EVENTS: Final = (1, 2, 5, 10, 20, None)
+_NOISES: Final = (8.0, 12.0)
+
+
+@target(
+    "murakami2021/section-3-matchers",
+    "Identification errors of cosine, TF-IDF and the Markov model",
+    data=DATA[:1],
+    originals=ORIGINALS[:1],
+    seconds=10,
 )
+def matchers(request: Request) -> Report:
+    drawn = checkins(request, long=True)
+    places = drawn.traces
+    rows: list[tuple[Cell, ...]] = []
+    errors: dict[str, list[float]] = {score: [] for score in SCORES}
+    for done, events in enumerate(_EVENTS):
+        request.tell(f"{events or 'all'} check-ins sent", 0.7 * done / len(_EVENTS))
+        scene = linkage.scene(places, events=events)
+        profiles = linkage.train(scene.training)
+        for score in SCORES:
+            scores = scored(profiles, scene.reported, score)
+            wrong = float(np.mean(linkage.ranks(scores, rng=reproducible(request.seed)) > 1))
+            equal = detection_curve(linkage.genuine_scores(scores), linkage.impostor_scores(scores)).equal_error
+            errors[score].append(wrong)
+            rows.append(("all" if events is None else events, score, round(wrong, 4), round(equal, 4)))
+    noisy, held = _under_noise(places, request)
+    sizes = [float(events or np.median(places.lengths // 2)) for events in _EVENTS]
+    best = min(NAMING, key=lambda score: errors[score][-1])
+    return study(
+        "Other matching algorithms on the same check-ins",
+        "Does comparing visits identify people as well as the Markov model does?",
+        claim(
+            "Proposition 3.7",
+            "For any matching algorithm, the identification error is at least the bound of PIE privacy.",
+            held,
+            f"No score has an error below the exact bound at epsilon = {_NOISES[0]:g} and {_NOISES[-1]:g}, as "
+            "far as chance can tell.",
+            quote="are the lowest possible identification error probabilities for any classifier",
+            stand_in=STAND_IN if drawn.lacks else "",
+            data=f"{places.n:,} people, one check-in each, randomized response.",
+        ),
+        f"The errors with the whole second half of each trace are {_listed(errors, -1)}; with one check-in, "
+        f"{_listed(errors, 0)}. With the whole half, {best} has the smallest error.",
+        chart(
+            "errors",
+            "Identification error against the number of check-ins sent, by score",
+            "Without noise. The last point is the whole second half of each trace, at its median length.",
+            ("check-ins sent", "identification error"),
+            [Series.through(score, sizes, errors[score]) for score in NAMING],
+            log="x",
+        ),
+        Table(
+            key="errors",
+            title="Without noise",
+            caption="Identification error: the best score is another person's. Equal error rate over all pairs.",
+            columns=("check-ins sent", "score", "identification error", "equal error rate"),
+            rows=tuple(rows),
+        ),
+        Table(
+            key="noise",
+            title="One check-in, randomized response",
+            caption="The smallest error is exact, over all distributions of values and all attacks on one report.",
+            columns=("epsilon", "score", "identification error", "least error"),
+            rows=noisy,
+        ),
+        settings=(
+            ("location traces", drawn.source),
+            ("attacker", "knows the first half of every person's check-ins"),
+            ("seed", str(request.seed)),
+        ),
+        citations=(PIE.at("sections 3.1 and 5.1"),),
+    )
+
+
+def scored(profiles: linkage.MarkovProfiles, reported: Traces, score: str) -> Floats:
+    for how in linkage.SIMILARITIES:
+        if score == how:
+            return linkage.visit_scores(profiles, reported, how=how)
+    likelihood = linkage.trace_scores(profiles, reported)
+    return likelihood if score == MARKOV else likelihood / reported.lengths[:, None]
+
+
+def _under_noise(places: Traces, request: Request) -> tuple[tuple[tuple[Cell, ...], ...], bool]:
+    """Return a row for each epsilon and score, and whether no error is below the bound."""
+    scene, rows, held = linkage.scene(places, events=1), [], True
+    profiles, coins = linkage.train(scene.training), reproducible(request.seed)
+    for epsilon in request.each(_NOISES, "randomized response, epsilon = {:g}", start=0.7):
+        randomizer = RandomizedResponse(k=places.k, epsilon=epsilon)
+        least = pie.bayes_error(Protocol(randomizer=randomizer, shuffler=NoShuffle(), n=places.n))
+        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins).as_traces()
+        for score in NAMING:
+            ranks = linkage.ranks(scored(profiles, reports, score), rng=coins)
+            error = linkage.miss_rate(ranks, confidence=1 - 1e-6)
+            held = held and error.upper >= least.lower
+            rows.append((epsilon, score, round(float(np.mean(ranks > 1)), 4), least))
+    return tuple(rows), held
+
+
+def _listed(errors: dict[str, list[float]], place: int) -> str:
+    return ", ".join(f"{score} {found[place]:.3f}" for score, found in errors.items() if score in NAMING)

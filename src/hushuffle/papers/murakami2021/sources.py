@@ -170,14 +170,11 @@ class Measured:
         return math.isinf(self.interval.upper)
 
 
-def measure(sources: Sequence[Source], request: Request, start: float = 0.0, end: float = 1.0) -> list[Measured]:
+def measure(sources: Sequence[Source], request: Request) -> list[Measured]:
     """Return the measurements of each source; `trend` ends at the number of people of the smallest source."""
     people = min(source.n for source in sources)
-    results = []
-    for done, source in enumerate(sources):
-        request.tell(f"divergence of scores, {source.label}", start + (end - start) * done / len(sources))
-        results.append(_measure(source, people, request.seed))
-    return results
+    each = request.each(sources, "divergence of scores, {.label}")
+    return [_measure(source, people, request.seed) for source in each]
 
 
 def _measure(source: Source, people: int, seed: int) -> Measured:

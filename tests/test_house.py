@@ -10,24 +10,24 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
-    "files": 491,
-    "lines": 92_252,
-    "code lines": 61_835,
+    "files": 472,
+    "lines": 94_666,
+    "code lines": 63_357,
     "lines of the longest file": 508,
-    "files over 400 lines": 8,
-    "files under 40 code lines": 62,
-    "class tests outside the class's file": 78,
-    "files with such tests": 44,
-    "flags of shufflers read outside their room": 164,
-    "questions which kind of deployment it is": 219,
+    "files over 400 lines": 7,
+    "files under 40 code lines": 61,
+    "class tests outside the class's file": 72,
+    "files with such tests": 41,
+    "flags of shufflers read outside their room": 162,
+    "questions which kind of deployment it is": 218,
     "class names with several meanings": 59,
-    "private helpers used once": 997,
-    "lines of such helpers": 12_527,
+    "private helpers used once": 990,
+    "lines of such helpers": 12_525,
     "pages of documentation": 67,
-    "words of documentation by hand": 59_855,
+    "words of documentation by hand": 59_749,
     "files walked by epsilon": 47,
     "files walked by assess": 96,
-    "files walked by collect": 56,
+    "files walked by collect": 55,
 }
 
 

@@ -313,12 +313,12 @@ def test_a_lower_bound_that_the_tables_nearly_attain_agrees_and_says_so() -> Non
     rounds = [(hs.Protocol(randomizer=each, shuffler=hs.UniformShuffle(), n=2000), 1) for each in (one, two)]
     bound = hs.dp.compose(rounds, delta=1e-5)
     given = json.loads(of_rounds(rounds, bound, delta=1e-5).to_json())
-    row = check(given, question="central-dp")
+    row = check(read(json.dumps(given)), question="central-dp")
     assert row.verdict == AGREES
     assert row.at_lower is not None
     if row.at_lower < 1e-5:
         assert "of delta" in row.reason
     given["epsilon"] = [bound.upper * 1.02, bound.upper * 1.03]
-    assert check(given, question="central-dp").verdict == CONTRADICTED
+    assert check(read(json.dumps(given)), question="central-dp").verdict == CONTRADICTED
     given["epsilon"] = [bound.lower * 0.9, bound.lower * 0.97]
-    assert check(given, question="central-dp").verdict == CONTRADICTED
+    assert check(read(json.dumps(given)), question="central-dp").verdict == CONTRADICTED

@@ -148,7 +148,7 @@ class Threshold(Answer):
         meaning = f"Standard error of the share above {self._shown}: {number(error, digits=3)}.{outside}"
         return Estimated(
             facts=facts,
-            rows=((name, f"{share:.4f}", f"{_down(low):.4f} to {_up(high):.4f}"),),
+            rows=((name, f"{share:.4f}", f"{math.floor(low * 1e4) / 1e4:.4f} to {math.ceil(high * 1e4) / 1e4:.4f}"),),
             notes=(moved["in_words"], meaning),
         )
 
@@ -210,11 +210,3 @@ def _variances(variance: FrequencyVariance) -> tuple[float, float]:
 
 def _quantile(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
-def _down(value: float) -> float:
-    return math.floor(value * 1e4) / 1e4
-
-
-def _up(value: float) -> float:
-    return math.ceil(value * 1e4) / 1e4

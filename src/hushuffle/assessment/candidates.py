@@ -84,6 +84,16 @@ class Miss:
     candidate: Candidate | None = None
     over: str = ""
 
+    @property
+    def lack(self) -> tuple[int, int, float]:
+        """A sort key, smaller if nearer to the targets: whether figures exist, number of missed targets, excess."""
+        if self.candidate is None:
+            return (2 if self.local is None else 1, 0, self.local or 0.0)
+        if self.over:
+            return 0, 0, self.candidate.messages
+        ratios = [target.got.upper / target.asked for target in self.candidate.unmet if target.got is not None]
+        return 0, len(self.candidate.unmet), max(ratios, default=float("inf"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes(ABC):

@@ -155,14 +155,16 @@ def choose(
         shufflers=shufflers,
         written=written,
     )
-    _refuse_no_targets(request)
+    if all(getattr(request.targets, key, None) is None for key in _ASKED):
+        hint = "For example standard_error = 0.01, or epsilon = 0.5."
+        unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=request.file)
     request, population = request.read()
     _refuse_hopeless(request)
     tried, missed = _tried(request, tell)
     order = _CENTRAL if request.wanted is not None else request.error_name
     rows, exposure = _ranked(tried, by_error=request.wanted is None), request.exposure
     tell("what would have to change", 0.9)
-    nearest = sorted(missed, key=_lack)
+    nearest = sorted(missed, key=lambda miss: miss.lack)
     return Choices(
         title=request.title or "A choice of deployments",
         population=population,
@@ -235,13 +237,6 @@ def _refuse(tables: Mapping[str, Any], file: str) -> None:
     if table_in(tables, "shuffler").get("kind") == "mallows":
         hint = "The order of release depends on the people of the file, and choose tries no orders. Run assess."
         unfit("shuffler.kind", "must be a shuffler without an order for choose", '"mallows"', hint, where=file)
-
-
-def _refuse_no_targets(request: Wishes) -> None:
-    """Raise SpecificationError for a request without a target of accuracy or privacy."""
-    if all(getattr(request.targets, key, None) is None for key in _ASKED):
-        hint = "For example standard_error = 0.01, or epsilon = 0.5."
-        unfit("targets", f"must set at least one of {', '.join(_ASKED)}", "none of them", hint, where=request.file)
 
 
 def _refuse_hopeless(request: Wishes) -> None:
@@ -324,13 +319,3 @@ def _ranked(candidates: list[Candidate], *, by_error: bool) -> tuple[Candidate, 
 def _beats(other: Candidate, candidate: Candidate) -> bool:
     pairs = list(zip(other.costs, candidate.costs, strict=True))
     return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
-
-
-def _lack(miss: Miss) -> tuple[int, int, float]:
-    """Return a sort key, smaller if nearer to the targets: whether figures exist, number of missed targets, excess."""
-    if miss.candidate is None:
-        return (2 if miss.local is None else 1, 0, miss.local or 0.0)
-    if miss.over:
-        return 0, 0, miss.candidate.messages
-    ratios = [target.got.upper / target.asked for target in miss.candidate.unmet if target.got is not None]
-    return 0, len(miss.candidate.unmet), max(ratios, default=float("inf"))

@@ -14,11 +14,12 @@ from hushuffle.assessment.candidates import Candidate, Miss, Search, Wishes, fit
 from hushuffle.assessment.columns import all_central, guarantees
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.message_candidates import AnswerWishes
+from hushuffle.assessment.messages import dummies_of, messages_of
 from hushuffle.assessment.noise_candidates import ColumnSearch, NoiseSearch, mechanisms, simplest
 from hushuffle.assessment.targets import Point, targets
 from hushuffle.assessment.trials import error_of
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Finding, Population
+from hushuffle.model import Bound, Population
 from hushuffle.model.solver import log_excess
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.specification import Collection
@@ -202,8 +203,13 @@ class CollectionSearch(NoiseSearch):
         protocols = self.protocol(local, written)
         central = self._central(protocols)
         rows = guarantees(self.wishes.whole, protocols, central=central)
-        error = max(map(error_of, protocols))
-        own, behind = protocols[0].shuffler.own_messages, self.behind_of(written)
+        error, guessing = max(map(error_of, protocols)), self.wishes.targets.guessing is not None
+        guesses = [
+            findings.guessed(each, central=rows[0], delta=self.wishes.delta, what="an answer", source="all columns")
+            for each in protocols
+            if guessing
+        ]
+        messages, behind = messages_of(protocols[0]), self.behind_of(written)
         noise = f"local epsilons {', '.join(f'{each:g}' for each in chosen)}"
         if len(chosen) > _FEW:
             noise = f"local epsilons from {min(chosen):g} to {max(chosen):g}"
@@ -213,13 +219,13 @@ class CollectionSearch(NoiseSearch):
             mechanism=self.mechanism,
             shuffler=behind,
             point=Point(settings={"local_epsilon": max(chosen)}, central=central, standard_error=error),
-            bits=sum((1 + own) * protocol.randomizer.layout.bits for protocol in protocols),
-            dummies=sum(0.0 if own else protocol.shuffler.expected_dummies for protocol in protocols),
+            bits=sum(messages * protocol.randomizer.layout.bits for protocol in protocols),
+            dummies=sum(map(dummies_of, protocols)),
             shuffled=True,
             targets=targets(
                 self.wishes.whole.whole,
                 people=self.wishes.people,
-                findings=(*rows, *self._guesses(protocols, rows[0])),
+                findings=(*rows, *guesses),
                 unanswered=(),
                 error=Bound.exact(error, unit=""),
                 alone=False,
@@ -227,16 +233,6 @@ class CollectionSearch(NoiseSearch):
             specification=self.wishes.text(randomizers, written),
             protocol=tuple(map(simplest, protocols)),
             search=self,
-            messages=1 + own,
+            messages=messages,
             all_reports=rows[-1].bound,
         )
-
-    def _guesses(self, protocols: list[Protocol], central: Finding) -> list[Finding]:
-        """Return the bound on a guess of each answer from the releases of all columns."""
-        if self.wishes.targets.guessing is None:
-            return []
-        delta = self.wishes.delta
-        return [
-            findings.guessed(protocol, central=central, delta=delta, what="an answer", source="all columns")
-            for protocol in protocols
-        ]

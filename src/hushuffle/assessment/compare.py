@@ -136,11 +136,8 @@ def _targets(compared: Sequence[Compared]) -> Iterator[tuple[str, list[Cell]]]:
     for key in keys:
         row = [next((target for target in one.report.targets if target.key == key), None) for one in compared]
         topic = next(target.topic for target in row if target is not None)
-        yield topic.partition(",")[0], [_held(target) for target in row]
-
-
-def _held(target: Target | None) -> str:
-    return "not asked" if target is None else f"{target.word} ({target.rule} {target.asked:.4g})"
+        held = (target and f"{target.word} ({target.rule} {target.asked:.4g})" for target in row)
+        yield topic.partition(",")[0], [cell or "not asked" for cell in held]
 
 
 def _changes(compared: Sequence[Compared]) -> list[Table]:

@@ -17,7 +17,7 @@ from hushuffle.specification.sums import SumSpecification, is_sum, load_deployme
 
 if TYPE_CHECKING:
     from hushuffle.assessment.facts import Compared
-    from hushuffle.assessment.minimum_batch import Batch
+    from hushuffle.assessment.minimum_batch import SmallestBatch
     from hushuffle.assessment.targets import Choice
 
 # A verb loads only what it needs: each method imports the module that answers it.
@@ -47,7 +47,7 @@ class Deployment(ABC):
         return 0
 
     @abstractmethod
-    def smallest_batch(self) -> Batch:
+    def smallest_batch(self) -> SmallestBatch:
         """Return the smallest number of people with whom the target is met."""
 
     @abstractmethod
@@ -55,7 +55,7 @@ class Deployment(ABC):
         """Return the tests of all claims; `options` are those of `audit_specification`."""
 
 
-class _Column(Deployment):
+class _OneColumn(Deployment):
     """One column: categories or numbers, behind any shuffler."""
 
     def __init__(self, specification: Specification, folder: Path) -> None:
@@ -80,7 +80,7 @@ class _Column(Deployment):
 
         return of_column(name, self._file, self.folder, colluders)
 
-    def smallest_batch(self) -> Batch:
+    def smallest_batch(self) -> SmallestBatch:
         from hushuffle.assessment.minimum_batch import of_column
 
         return of_column(self._file, self.folder)
@@ -91,7 +91,7 @@ class _Column(Deployment):
         return audit_specification(self._file, base_folder=self.folder, **options)
 
 
-class _Reach(_Column):
+class _Reach(_OneColumn):
     """Audiences of publishers, whose people send no reports."""
 
     def compared(self, name: str, colluders: int) -> Compared:
@@ -104,7 +104,7 @@ class _Reach(_Column):
 
         return calibrate_reach(self._file, base_folder=self.folder, progress=progress)
 
-    def smallest_batch(self) -> Batch:
+    def smallest_batch(self) -> SmallestBatch:
         hint = "Its columns of bits hide people, and their number is population.bits. Run calibrate for the flips."
         unfit("population", "must be people with one value each for minimum-batch", "a study of reach", hint)
 
@@ -115,7 +115,7 @@ class _Reach(_Column):
         return audit_reach(self._file, base_folder=self.folder, **options)
 
 
-class _Columns(Deployment):
+class _SeveralColumns(Deployment):
     """Several columns of the same people, shuffled independently."""
 
     def __init__(self, collection: Collection, folder: Path) -> None:
@@ -137,7 +137,7 @@ class _Columns(Deployment):
 
         return of_columns(name, self._file, self.folder, colluders)
 
-    def smallest_batch(self) -> Batch:
+    def smallest_batch(self) -> SmallestBatch:
         from hushuffle.assessment.minimum_batch import of_columns
 
         return of_columns(self._file, self.folder)
@@ -174,7 +174,7 @@ class _Sum(Deployment):
 
         return of_sum(name, self._file, self.folder, colluders)
 
-    def smallest_batch(self) -> Batch:
+    def smallest_batch(self) -> SmallestBatch:
         from hushuffle.assessment.minimum_batch import of_sum
 
         return of_sum(self._file, self.folder)
@@ -193,9 +193,9 @@ def deployment_of(parsed: AnyDeployment, folder: Path) -> Deployment:
     if isinstance(parsed, SumSpecification):
         return _Sum(parsed, folder)
     if isinstance(parsed, Collection) and parsed.several:
-        return _Columns(parsed, folder)
+        return _SeveralColumns(parsed, folder)
     column = parsed.columns[""] if isinstance(parsed, Collection) else parsed
-    return (_Reach if isinstance(column.population, ReachPopulation) else _Column)(column, folder)
+    return (_Reach if isinstance(column.population, ReachPopulation) else _OneColumn)(column, folder)
 
 
 def opened(path: str | os.PathLike[str]) -> Deployment:

@@ -194,7 +194,7 @@ def _noise(own: Protocol) -> Axis:
     chosen, title = own.randomizer.chosen_epsilon, "Local epsilon of one report"
     if chosen is None or math.isinf(chosen):
         local = own.randomizer.local_epsilon
-        if own.shuffler.own_messages and own.truthful:
+        if sends_more(own) and own.truthful:
             reason = "Reports equal the answers: only additional messages of the clients hide them."
             return Axis(key="epsilon", title=title, stops=(math.inf,), ordered=False, reason=reason)
         if math.isinf(local):

@@ -11,6 +11,7 @@ from typing import Any, Final
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.columns import assess_columns
 from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.messages import messages_of
 from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import GUESSES, strongest
 from hushuffle.mechanisms.shufflers import Reveals, UniformShuffle
@@ -59,7 +60,7 @@ def of_column(name: str, specification: Specification, folder: Path, colluders: 
     # Neither what a person sends nor the errors depend on the order of release.
     ordered = specification.shuffler.reveals is Reveals.NOISY_ORDER
     protocol = build_protocol(specification, n=population.n, k=k, shuffler=UniformShuffle() if ordered else None)
-    bits, messages = protocol.randomizer.layout.bits, 1 + protocol.shuffler.own_messages
+    bits, messages = protocol.randomizer.layout.bits, messages_of(protocol)
     facts |= _sent(bits, messages, times=specification.population.most * (specification.rounds or 1))
     answer, refused = specification.population.answer, any(row.question == "mean" for row in report.unanswered)
     facts |= answer.facts(None if refused else answer.error(protocol), population.n)

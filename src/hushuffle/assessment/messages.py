@@ -19,7 +19,17 @@ _TIMES: Final = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 
 def sends_more(protocol: Protocol) -> bool:
     """Return whether people send additional messages next to a report."""
-    return protocol.shuffler.own_messages > 0
+    return messages_of(protocol) > 1
+
+
+def messages_of(protocol: Protocol) -> float:
+    """Return the mean number of messages of one person, with the report."""
+    return 1 + protocol.shuffler.own_messages
+
+
+def dummies_of(protocol: Protocol) -> float:
+    """Return the expected number of dummies of the shuffler itself."""
+    return 0.0 if sends_more(protocol) else protocol.shuffler.expected_dummies
 
 
 def message_table(protocol: Protocol) -> Table:
@@ -32,7 +42,7 @@ def message_table(protocol: Protocol) -> Table:
     [1.05, 2, 10.0, 10.5]
     """
     shuffler, bits = protocol.shuffler, protocol.randomizer.layout.bits
-    each = 1 + shuffler.own_messages
+    each = messages_of(protocol)
     return Table(
         key="messages",
         title="What a person sends",

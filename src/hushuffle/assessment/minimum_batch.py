@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,7 +24,7 @@ from hushuffle.specification.sums import SumSpecification
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class SmallestBatch:
     """The smallest batch, `size`, and the central epsilon (`bound`) that holds for it and for every larger one.
 
     `target` is what it meets, by the names of parameters; `beyond` is the figure of the batch that is smaller by one
@@ -72,7 +72,9 @@ class Batch:
         return int(self.target["rounds"])
 
 
-def of_protocol(protocol: Protocol, *, epsilon: float, delta: float, reports_per_person: int, rounds: int) -> Batch:
+def of_protocol(
+    protocol: Protocol, *, epsilon: float, delta: float, reports_per_person: int, rounds: int
+) -> SmallestBatch:
     """Return the smallest batch of a protocol, whose own number of people only begins the search.
 
     Raises:
@@ -82,7 +84,7 @@ def of_protocol(protocol: Protocol, *, epsilon: float, delta: float, reports_per
     solution = dp.calibrate(
         protocol, parameter="n", epsilon=epsilon, delta=delta, reports_per_person=reports_per_person, rounds=rounds
     )
-    return Batch(
+    return SmallestBatch(
         words=f"{protocol.randomizer.describe()}; {protocol.shuffler.describe()}",
         size=int(solution.value),
         bound=solution.bound,
@@ -93,19 +95,19 @@ def of_protocol(protocol: Protocol, *, epsilon: float, delta: float, reports_per
     )
 
 
-def of_column(specification: Specification, folder: Path) -> Batch:
+def of_column(specification: Specification, folder: Path) -> SmallestBatch:
     targets, exposure = specification.targets, Exposure.of(specification)
     epsilon = _asked(targets.epsilon)
     people = specification.population.read(folder)
     protocol = build_protocol(specification, n=people.n, k=people.k)
     reports, rounds = exposure.reports, exposure.composed
-    return _reached(
-        epsilon,
-        lambda: of_protocol(protocol, epsilon=epsilon, delta=targets.delta, reports_per_person=reports, rounds=rounds),
-    )
+    try:
+        return of_protocol(protocol, epsilon=epsilon, delta=targets.delta, reports_per_person=reports, rounds=rounds)
+    except InvalidInputError as error:
+        _unreached(epsilon, error.problem.hint)
 
 
-def of_columns(collection: Collection, folder: Path) -> Batch:
+def of_columns(collection: Collection, folder: Path) -> SmallestBatch:
     """Return the smallest batch in which all columns together meet targets.epsilon."""
     epsilon, delta = _asked(collection.epsilon), collection.delta
     protocols = {}
@@ -125,7 +127,7 @@ def of_columns(collection: Collection, folder: Path) -> Batch:
     }
     target = {"epsilon": epsilon, "delta": delta, "reports_per_person": 1, "rounds": collection.rounds}
     names = ", ".join(protocols)
-    return Batch(
+    return SmallestBatch(
         words=f"{len(columns):,} columns together ({names}); {several[0].shuffler.describe()}",
         size=int(solution.value),
         bound=solution.bound,
@@ -135,7 +137,7 @@ def of_columns(collection: Collection, folder: Path) -> Batch:
     )
 
 
-def of_sum(specification: SumSpecification, folder: Path) -> Batch:
+def of_sum(specification: SumSpecification, folder: Path) -> SmallestBatch:
     """Return the fewest people for targets.standard_error, since epsilon of a sum is the same for all numbers."""
     wanted = specification.targets.standard_error
     if wanted is None:
@@ -155,7 +157,7 @@ def of_sum(specification: SumSpecification, folder: Path) -> Batch:
         "reports_per_person": 1,
         "rounds": specification.times,
     }
-    return Batch(
+    return SmallestBatch(
         words=protocol.describe().rstrip("."),
         size=size,
         bound=dp.compose([(protocol, specification.times)], delta=specification.delta),
@@ -175,13 +177,6 @@ def _asked(epsilon: float | None) -> float:
     if epsilon is None:
         unfit("targets.epsilon", "must be given", "nothing", "Set the largest acceptable epsilon, for example 0.5.")
     return epsilon
-
-
-def _reached(epsilon: float, search: Callable[[], Batch]) -> Batch:
-    try:
-        return search()
-    except InvalidInputError as error:
-        _unreached(epsilon, error.problem.hint)
 
 
 def _unreached(epsilon: float, hint: str) -> NoReturn:

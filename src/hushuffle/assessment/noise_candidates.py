@@ -16,6 +16,7 @@ from hushuffle.assessment.calibrate import held, learned, point_at
 from hushuffle.assessment.candidates import APART, Candidate, Miss, Search, Wishes, apart, fit, no_error, rounded
 from hushuffle.assessment.exposure import Exposure
 from hushuffle.assessment.memoised import compared_reports
+from hushuffle.assessment.messages import dummies_of, messages_of
 from hushuffle.assessment.targets import GUESSES, Point
 from hushuffle.assessment.trials import LEAST, error_of
 from hushuffle.errors import InvalidInputError, SpecificationError
@@ -243,21 +244,21 @@ class ColumnSearch(NoiseSearch):
         written = shuffler or self.shuffler
         protocol = self.protocol(local, written)
         point = self.wishes.point(protocol, local, self.exposure)
-        own, behind = protocol.shuffler.own_messages, self.behind_of(written)
+        messages, behind = messages_of(protocol), self.behind_of(written)
         noise = "no local epsilon" if math.isinf(local) else f"local epsilon {local:g}"
         return Candidate(
             sentence=f"{self.mechanism} with {noise}, {behind}",
             mechanism=self.mechanism,
             shuffler=behind,
             point=point,
-            bits=(1 + own) * protocol.randomizer.layout.bits,
-            dummies=0.0 if own else protocol.shuffler.expected_dummies,
+            bits=messages * protocol.randomizer.layout.bits,
+            dummies=dummies_of(protocol),
             shuffled=written["kind"] != "none",
             targets=self.wishes.held(self.specification, protocol, self.exposure, point),
             specification=self.wishes.text(self._randomizer(local), written),
             protocol=simplest(protocol),
             search=self,
-            messages=1 + own,
+            messages=messages,
             all_reports=None if self.exposure.total == 1 else self.exposure.local(protocol),
         )
 

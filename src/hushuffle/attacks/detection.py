@@ -101,7 +101,7 @@ def equal_error_rate(
     """
     ours, others = _scores("genuine", genuine), _scores("impostor", impostor)
     cuts = np.unique(ours)
-    counts = [_step_counts(part, cuts) for part in (ours, others)]
+    counts = [np.bincount(_steps(part, cuts), minlength=2 * cuts.size + 1) for part in (ours, others)]
     rng = np.random.default_rng(seed)
     rates = [
         _equal_error(*(rng.multinomial(int(part.sum()), part / part.sum()) for part in counts))
@@ -160,10 +160,6 @@ def square(scores: npt.ArrayLike) -> Floats:
 def _steps(scores: Floats, cuts: Floats) -> npt.NDArray[np.int64]:
     """Return the step of each score on the real line with cuts: 2 i + 1 at cut i, 2 i in the gap below it."""
     return np.searchsorted(cuts, scores, side="left") + np.searchsorted(cuts, scores, side="right")
-
-
-def _step_counts(scores: Floats, cuts: Floats) -> npt.NDArray[np.int64]:
-    return np.bincount(_steps(scores, cuts), minlength=2 * cuts.size + 1)
 
 
 def _equal_error(genuine: npt.NDArray[np.number], impostor: npt.NDArray[np.number]) -> float:

@@ -84,10 +84,8 @@ def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
     match error:
         case CycloptsError() | UsageError():
             return f"{error} (`hushuffle --help` lists all options.)", Exit.USAGE
-        case SpecificationError():
-            return _placed(error, given), Exit.USAGE
         case HushuffleError():
-            return str(error), Exit.FAILED
+            return _placed(error, given), Exit.USAGE if isinstance(error, SpecificationError) else Exit.FAILED
         case OSError():
             return _refused(error, given), Exit.FAILED
         case MemoryError():
@@ -98,10 +96,10 @@ def _explained(error: BaseException, given: Sequence[str]) -> tuple[str, Exit]:
             return _unexpected(error), Exit.FAILED
 
 
-def _placed(error: SpecificationError, given: Sequence[str]) -> str:
-    """The problems, after the name of the file if the command line names a single one."""
+def _placed(error: HushuffleError, given: Sequence[str]) -> str:
+    """The message; problems of a specification name its file, if the command line names a single one."""
     files = {word for word in given if word.endswith(".toml") and Path(word).is_file()}
-    if len(files) != 1 or not error.file.startswith("specification"):
+    if not isinstance(error, SpecificationError) or len(files) != 1 or not error.file.startswith("specification"):
         return str(error)
     return str(SpecificationError(error.file.replace("specification", files.pop(), 1), error.problems))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hushuffle.answers.base import Estimated
     from hushuffle.collection.estimate import Count, Tally
-    from hushuffle.estimation import HeavyHitters, PoisoningGain
+    from hushuffle.estimation import HeavyHitters
     from hushuffle.model import Estimate
 
 _Values = Parameter(group=Group("Values and shares", sort_key=2))
@@ -109,7 +109,7 @@ def estimate(
     }
     significant = {name: _significant(every_value[name], shown[name], made.n) for name, made in estimates.items()}
     tables = significant if heavy_hitters else every_value
-    answers = {name: _estimated(tally, confidence) for name, tally in tallies.items()}
+    answers = {name: tally.estimated(confidence=confidence) for name, tally in tallies.items()}
     facts: dict[str, Any] = {
         name: _facts(tally, confidence, shown[name], answers[name], at_once=heavy_hitters, simplex=projected.get(name))
         for name, tally in tallies.items()
@@ -188,14 +188,6 @@ def _save_counts(tallies: Mapping[str, Tally], out: Path) -> Exit:
     return Exit.DONE
 
 
-def _estimated(tally: Tally, confidence: float) -> Estimated | None:
-    from hushuffle.answers.base import Fakes  # noqa: PLC0415 - only when needed
-
-    most, gain = tally.specification.population.most, tally.poisoning()
-    reports = gain.fakes * min(most, tally.manifest.people)
-    return tally.estimated(confidence=confidence, fakes=Fakes(reports=reports, words=_who(gain, most)))
-
-
 def _facts(
     tally: Tally,
     confidence: float,
@@ -225,7 +217,7 @@ def _facts(
         "lowered": gain.lowered.upper,
         "following_the_protocol": gain.honest.upper,
         "values_at_once": gain.at_once,
-        "in_words": f"If {_who(gain, most)} took part, they could move {gain.words}.",
+        "in_words": f"If {tally.fakes.words} took part, they could move {gain.words}.",
     }
     if most > 1:
         facts["meaning"] = f"people, people_low and people_high count reports: up to {most:,} per person."
@@ -236,11 +228,6 @@ def _facts(
         lowered = float((simplex.raw - simplex.frequencies)[~zeros].mean())
         facts["simplex"] = {"set_to_zero": int(zeros.sum()), "others_lowered_by": lowered}
     return facts
-
-
-def _who(gain: PoisoningGain, most: int) -> str:
-    each = "" if most == 1 else f", with {most:,} reports each,"
-    return f"{gain.fakes:,} Sybil client{'' if gain.fakes == 1 else 's'} (1 in 100){each}"
 
 
 def _significant(table: pl.DataFrame, shown: HeavyHitters, people: int) -> pl.DataFrame:

@@ -175,10 +175,13 @@ def _answers() -> _Asked:
     if mean:
         values = {"kind": "number", **ask(_RANGE, "0 to 100", _range)}
     if kind == "number":
-        values |= ask(_LEVELS, "best", _levels)
+        values |= ask(_LEVELS, "best", lambda text: {} if text.lower() == "best" else {"levels": _whole(text, 2, 1024)})
     people = ask(_PEOPLE, "10,000", lambda text: _whole(text, 2, _MOST_PEOPLE))
     rounds = ask(_OFTEN, "1", lambda text: _whole(text, 1, _MOST_ROUNDS))
-    changes = ask(_CHANGES, "often", _changes) if kind == "shares" and rounds > 1 else None
+    changes = None
+    if kind == "shares" and rounds > 1:
+        never = "often"
+        changes = ask(_CHANGES, never, lambda text: None if text.lower() == never else _whole(text, 0, _MOST_ROUNDS))
     twice = ask(_TWICE, "1", lambda text: _whole(text, 1, _MOST_REPORTS)) if kind in ("shares", "number") else 1
     if mean:
         width = values["high"] - values["low"]
@@ -196,7 +199,12 @@ def _answers() -> _Asked:
         failed, messages = ask(question, "c", lambda text: _failed(text, messages=kind == "shares"))
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
     accuracy = {} if kind == "number" else {"standard_error": error}
-    targets = {"delta": _delta(people), **accuracy, "epsilon": release, "local_epsilon": failed}
+    targets = {
+        "delta": min(_LARGEST_DELTA, float(f"1e-{len(str(people)) + 1}")),
+        **accuracy,
+        "epsilon": release,
+        "local_epsilon": failed,
+    }
     several = {"reports_per_person": twice} if twice > 1 else {}
     return _Asked(
         kind=kind,
@@ -229,10 +237,6 @@ def _ask(place: int, question: str, default: str, read: Callable[[str], Answer])
             if piped:
                 misused(f"question {place}: {error}")
             sys.stdout.write(f"   {error}\n")
-
-
-def _changes(text: str) -> int | None:
-    return None if text.lower() == "often" else _whole(text, 0, _MOST_ROUNDS)
 
 
 def _name(text: str) -> str:
@@ -280,10 +284,6 @@ def _range(text: str) -> dict[str, float]:
         message = "Give two numbers, the smaller one first, for example 0 to 120."
         raise ValueError(message)
     return {"low": int(low) if low.is_integer() else low, "high": int(high) if high.is_integer() else high}
-
-
-def _levels(text: str) -> dict[str, int]:
-    return {} if text.lower() == "best" else {"levels": _whole(text, 2, 1024)}
 
 
 def _failed(text: str, *, messages: bool) -> tuple[float | None, bool]:
@@ -340,11 +340,6 @@ def _epsilon(text: str, letters: str) -> float:
     except ValueError:
         message = f"Answer with one of {letters}, or with a number above 0 and below 40."
         raise ValueError(message) from None
-
-
-def _delta(n: int) -> float:
-    """A power of ten, at most a tenth of one over the number of people."""
-    return min(_LARGEST_DELTA, float(f"1e-{len(str(n)) + 1}"))
 
 
 def _no_way(advice: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from hushuffle.cli.options import Flag, print_json
 from hushuffle.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from hushuffle.assessment.minimum_batch import Batch
+    from hushuffle.assessment.minimum_batch import SmallestBatch
     from hushuffle.mechanisms.protocol import Protocol
 
 _Deployment = Parameter(group=Group("Instead of a specification", sort_key=2))
@@ -135,7 +135,7 @@ def _check_dap(protocol: Protocol | None, *, of_file: bool) -> None:
     misused(f"--dap goes with --release sums: {hint}")
 
 
-def _document(batch: Batch, *, dap: bool) -> dict[str, Any]:
+def _document(batch: SmallestBatch, *, dap: bool) -> dict[str, Any]:
     from hushuffle.assessment.dap import task  # noqa: PLC0415 - only when needed
 
     document: dict[str, Any] = {

@@ -81,10 +81,18 @@ class Tally:
         """The kind of the answers."""
         return self.specification.population.answer
 
-    def estimated(self, *, confidence: float, fakes: Fakes) -> Estimated | None:
+    @property
+    def fakes(self) -> Fakes:
+        """One client in a hundred, as a Sybil client, in words."""
+        most, gain = self.specification.population.most, self.poisoning()
+        each = "" if most == 1 else f", with {most:,} reports each,"
+        words = f"{gain.fakes:,} Sybil client{'' if gain.fakes == 1 else 's'} (1 in 100){each}"
+        return Fakes(reports=gain.fakes * min(most, self.manifest.people), words=words)
+
+    def estimated(self, *, confidence: float) -> Estimated | None:
         """What the answers' kind estimates in addition to shares, or why it cannot; None: nothing."""
         try:
-            return self.answer.estimated(self.counts, protocol=self.protocol, confidence=confidence, fakes=fakes)
+            return self.answer.estimated(self.counts, protocol=self.protocol, confidence=confidence, fakes=self.fakes)
         except UnsupportedProtocolError as refusal:
             return Estimated(facts={"unanswered": str(refusal)}, notes=(str(refusal),))
 

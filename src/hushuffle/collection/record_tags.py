@@ -60,17 +60,14 @@ def record_numbers(ids: pl.Series, *, key: bytes) -> Words:
     if others.size:
         subkey = derived(key, "record ids 1")
         texts = ids.gather(others).to_list()
-        result[others] = [_HALF | (int.from_bytes(_digest(text, subkey)) >> 1) for text in texts]
+        digests = [hashlib.blake2b(text.encode(), key=subkey, digest_size=8).digest() for text in texts]
+        result[others] = [_HALF | (int.from_bytes(digest) >> 1) for digest in digests]
     return result
 
 
 def written_normally(ids: pl.Series) -> bool:
     """Return whether every id is in normal form, so that earlier versions gave it the same number as this version."""
     return ids.equals(normal_ids(ids))
-
-
-def _digest(text: str, key: bytes) -> bytes:
-    return hashlib.blake2b(text.encode(), key=key, digest_size=8).digest()
 
 
 class Tags:

@@ -160,7 +160,10 @@ def _released(specification: SumSpecification, protocol: SplitAndMix) -> str:
 
 def _manifest(collected: CollectedSum, request: Request, text: str) -> str:
     """Return the public facts about the collection: nothing about files, ids or numbers."""
-    protocol = collected.protocol
+    protocol, rounds = collected.protocol, dict[str, Any]()
+    if collected.total is not None:
+        times, epsilon, delta = collected.total
+        rounds["rounds"] = {"times": times, "epsilon": epsilon.as_dict(), "delta": delta}
     document = {
         "schema_version": SCHEMA_VERSION,
         "content": CONTENT,
@@ -177,7 +180,7 @@ def _manifest(collected: CollectedSum, request: Request, text: str) -> str:
             "per": "person",
             "assumed": ONE_ROW,
             "needed": protocol.needed,
-            **({} if collected.total is None else {"rounds": _rounds(*collected.total)}),
+            **rounds,
         },
         "local_epsilon": "infinity",
         **({} if collected.rounds is None else {"key": collected.rounds.facts()}),
@@ -185,10 +188,6 @@ def _manifest(collected: CollectedSum, request: Request, text: str) -> str:
         "specification": text,
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _rounds(times: int, epsilon: Bound, delta: float) -> dict[str, Any]:
-    return {"times": times, "epsilon": epsilon.as_dict(), "delta": delta}
 
 
 def _numbers(protocol: SplitAndMix) -> dict[str, Any]:

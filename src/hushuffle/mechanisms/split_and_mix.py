@@ -229,8 +229,15 @@ class SplitAndMix(_checks.ByName):
         return min(self.coordinates * self.changes * self.slack * (1 + 8 * _EPS) + drawn, self.delta)
 
     def noise_reach(self, people: int) -> int:
-        """Return a bound (codes) that the noise of `people` clients exceeds with probability at most 2**-40."""
-        return _reach(self.noise.chance, people / self.needed)
+        """Return a bound (codes) that the noise of `people` clients exceeds with probability at most 2**-40.
+
+        Chernoff: E e**(t noise) = ((1 - ratio)**2 / ((1 - ratio e**t) (1 - ratio e**-t)))**groups for e**t < 1/ratio.
+        """
+        ratio, groups = self.noise.chance, people / self.needed
+        tilts = -math.log(ratio) * (np.arange(1, _TRIED) / _TRIED)
+        grown = -np.log1p(-ratio * np.expm1(tilts) / (1 - ratio)) - np.log1p(-ratio * np.expm1(-tilts) / (1 - ratio))
+        reached = (math.log(2 / WRAP) + groups * grown) / tilts
+        return math.ceil(float(reached.min()) * (1 + 1e-9)) + 1
 
     @property
     def margin(self) -> int:
@@ -387,17 +394,6 @@ def people_needed(honest: float, n: int) -> int:
     3
     """
     return math.ceil(Fraction(repr(honest)) * n)
-
-
-def _reach(ratio: float, groups: float) -> int:
-    """Return a bound that |noise| of `groups` times the needed people exceeds with probability at most WRAP.
-
-    Chernoff: E e**(t noise) = ((1 - ratio)**2 / ((1 - ratio e**t) (1 - ratio e**-t)))**groups for e**t < 1/ratio.
-    """
-    tilts = -math.log(ratio) * (np.arange(1, _TRIED) / _TRIED)
-    grown = -np.log1p(-ratio * np.expm1(tilts) / (1 - ratio)) - np.log1p(-ratio * np.expm1(-tilts) / (1 - ratio))
-    reached = (math.log(2 / WRAP) + groups * grown) / tilts
-    return math.ceil(float(reached.min()) * (1 + 1e-9)) + 1
 
 
 @lru_cache(maxsize=256)

@@ -263,10 +263,10 @@ class Certificate:
     probability `truth`, a fraction, and every other value with equal probability; a dummy is uniform. For other
     randomizers `rows` holds the probabilities of the reports, a row for each value, and `dummy` the probabilities of a
     dummy. Sums of one-hot reports have `bits`: the probabilities, as fractions, that the bit of the true value, or of
-    another value, is 1; then `dummies` is the number of secret random bits in each sum. `randomizers` describes further randomizers in the same way. The lower bound is attained at `others`, the
-    number of other people by value, and `target`, the target's two values. `further` describes further releases of the
-    same people in the same way: then the claim is about all of them together, and the version is 3. A certificate
-    contains worst cases and no collected data.
+    another value, is 1; then `dummies` is the number of secret random bits in each sum. `randomizers` describes further
+    randomizers in the same way. The lower bound is attained at `others`, the number of other people by value, and
+    `target`, the target's two values. `further` describes further releases of the same people in the same way: then the
+    claim is about all of them together, and the version is 3. A certificate contains worst cases and no collected data.
     """
 
     version: Literal[2, 3] = 2

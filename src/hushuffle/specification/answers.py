@@ -37,7 +37,9 @@ class _Keys(Section):
     def answer(self) -> Answer:
         """The kind of the answers."""
         kind = ANSWERS.get(self.kind or "")
-        return SHARES if kind is None else kind.from_settings(_settings(kind, self.__dict__))
+        if kind is None or kind.keys is None:
+            return SHARES
+        return kind.from_settings({name: getattr(self, name) for name in kind.keys.settings})
 
     @property
     def grid(self) -> NumberGrid | None:
@@ -45,26 +47,18 @@ class _Keys(Section):
         return self.answer.grid
 
 
-def _settings(kind: type[Answer], table: Mapping[str, Any]) -> dict[str, Any]:
-    assert kind.keys is not None
-    return {name: table[name] for name in kind.keys.settings}
-
-
-def _model() -> type[_Keys]:
-    about = " ".join(table.about for table in _TABLES)
-    fields: dict[str, Any] = {"kind": (Literal[tuple(ANSWERS)] | None, Field(default=None, description=about))}
-    for table in _TABLES:
-        for name, setting in table.settings.items():
-            limits: dict[str, Any] = dict(setting.limits)
-            limited = Annotated[_TYPES[setting.type], Field(**limits)] if limits else _TYPES[setting.type]
-            fields[name] = (limited | None, Field(default=None, description=setting.about))
-    return create_model("AnswerKeys", __base__=_Keys, **fields)
-
+_FIELDS: Final[dict[str, Any]] = {
+    "kind": (Literal[tuple(ANSWERS)] | None, Field(default=None, description=" ".join(each.about for each in _TABLES)))
+}
+for _name, _setting in (pair for table in _TABLES for pair in table.settings.items()):
+    _limits: dict[str, Any] = dict(_setting.limits)
+    _type = Annotated[_TYPES[_setting.type], Field(**_limits)] if _limits else _TYPES[_setting.type]
+    _FIELDS[_name] = (_type | None, Field(default=None, description=_setting.about))
 
 if TYPE_CHECKING:
     AnswerKeys = _Keys
 else:
-    AnswerKeys = _model()
+    AnswerKeys = create_model("AnswerKeys", __base__=_Keys, **_FIELDS)
 
 
 def answer_in(population: Mapping[str, Any]) -> Answer | None:

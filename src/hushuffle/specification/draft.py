@@ -298,10 +298,6 @@ def _categories(column: Profile, *, least: int) -> dict[str, Any] | None:
             Bins(edges=tuple(bins["bins"]))
             rest = column.exact and int(_in_numbers(column)["count"].sum()) < column.present
             return bins | ({"otherwise": "other"} if rest or not column.exact else {})
-    return _labels(column, least)
-
-
-def _labels(column: Profile, least: int) -> dict[str, Any] | None:
     tidying = column.tidying
     groups = (
         column.counts.with_columns(tidy=tidying.of(pl.col("value")))

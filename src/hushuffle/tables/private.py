@@ -127,7 +127,7 @@ def load_column(
         rule = coding(categories, otherwise=otherwise, tidying=tidying)
     answers = replace(Answers.with_coding(rule, missing), quarantine=quarantine)
     domain = Domain(labels=answers.labels)
-    records = _Records(parts, column=column, answers=answers, person=person)
+    records = _Rows(parts, column=column, answers=answers, person=person)
     batches = list(records.batches(where=where))
     total, refused = records.total, records.refused
     values = np.concatenate([batch.values for batch in batches])
@@ -214,7 +214,7 @@ class Batch:
         return np.ones(self.values.size, dtype=np.bool_) if self.mask is None else self.mask
 
 
-class _Records:
+class _Rows:
     """The records of a column: those with a value, those that are dropped, and those that do not fit."""
 
     def __init__(
@@ -280,7 +280,7 @@ class _Records:
         refuse_all(where or f"column {self._column!r} of {of}", problems)
 
 
-class ColumnBatches(_Records):
+class ColumnBatches(_Rows):
     """The records of `column` in files, folders, globs or bundled data sets, read part by part in bounded memory.
 
     After the first record that does not fit, no more records are yielded; at the end of all files, `WrongRecords` is

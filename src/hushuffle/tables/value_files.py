@@ -170,7 +170,18 @@ def load_labels_file(name: str, *, base_folder: Path) -> tuple[str, ...]:
         labels, lines = _of_table(name, base_folder)
     else:
         labels, lines = _of_text(name, base_folder / Path(name).expanduser())
-    _check_labels(name, labels, lines)
+    if not labels:
+        fail(f"{name} holds no labels.")
+    if len(labels) > _MOST_LABELS:
+        fail(f"{name} holds {len(labels):,} labels, but at most {_MOST_LABELS:,} are allowed.")
+    seen: dict[str, int] = {}
+    for label, place in zip(labels, lines, strict=True):
+        fits = label.isprintable() and label.strip()
+        what = f"it is the same as number {seen[label]:,}" if label in seen else ""
+        what = what if fits else "must be text on one line, without control characters"
+        if what:
+            fail(f"{name}, number {place:,}: {what}. Each label must occur once.")
+        seen[label] = place
     return tuple(labels)
 
 
@@ -196,21 +207,6 @@ def _of_text(name: str, path: Path) -> tuple[list[str], Sequence[int]]:
     return [lines[place - 1].strip() for place in places], places
 
 
-def _check_labels(name: str, labels: Sequence[str], places: Sequence[int]) -> None:
-    if not labels:
-        fail(f"{name} holds no labels.")
-    if len(labels) > _MOST_LABELS:
-        fail(f"{name} holds {len(labels):,} labels, but at most {_MOST_LABELS:,} are allowed.")
-    seen: dict[str, int] = {}
-    for label, place in zip(labels, places, strict=True):
-        fits = label.isprintable() and label.strip()
-        what = f"it is the same as number {seen[label]:,}" if label in seen else ""
-        what = what if fits else "must be text on one line, without control characters"
-        if what:
-            fail(f"{name}, number {place:,}: {what}. Each label must occur once.")
-        seen[label] = place
-
-
 _LARGEST_FILE: Final = 1 << 26
 """Largest size of a matrix file, in bytes."""
 
@@ -230,11 +226,6 @@ def load_matrix(name: str, *, base_folder: Path = Path()) -> list[list[float]]:
         if path.stat().st_size > _LARGEST_FILE:
             fail(f"{name} is too large for a matrix: at most {_LARGEST_FILE:,} bytes are allowed.")
         rows = read(path, name)
-    _check_matrix(name, rows)
-    return rows
-
-
-def _check_matrix(name: str, rows: list[list[float]]) -> None:
     if len(rows) < 2:
         fail(f"{name} must have a row for each of two or more values, and has {len(rows)}.")
     if len(rows) * len(rows[0]) > LARGEST_MATRIX:
@@ -246,6 +237,7 @@ def _check_matrix(name: str, rows: list[list[float]]) -> None:
             off = abs(sum(row) - 1) < _SINGLE * len(row)
             hint = " Save it in double precision (float64)." if off else " Rows are values, columns are reports."
             fail(f"{name}, row {number}: the probabilities do not sum to 1.{hint}")
+    return rows
 
 
 def _matrix_of_csv(path: Path, name: str) -> list[list[float]]:

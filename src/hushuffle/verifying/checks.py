@@ -272,10 +272,9 @@ class _Reports(_Senders):
         return self.dummy if value is None else self.rows[value]
 
     def most(self, growth: Any, effort: Effort) -> Any:
-        return self._tabled(growth, effort) if effort.table else super().most(growth, effort)
-
-    def _tabled(self, growth: Any, effort: Effort) -> Any:
-        """Return an upper bound for all pairs, each by the method that was best at a point before."""
+        if not effort.table:
+            return super().most(growth, effort)
+        # For all pairs, each by the method that was best at a point before.
         largest = arb(0)
         for place, (a, b) in enumerate(self.pairs):
             effort.check("a table of the reports of all pairs of values")

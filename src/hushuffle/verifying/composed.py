@@ -166,24 +166,19 @@ class Masses(NamedTuple):
     lost: Any
 
     def times(self, other: Masses, faint: float) -> Masses:
-        """Return the masses of the sum of two independent numbers; both have mass at most 1."""
-        product = (self.poly * other.poly).coeffs()
-        return _cut(self.first + other.first, product, self.lost + other.lost, faint)
-
-
-def _cut(first: int, masses: list[Any], lost: Any, faint: float) -> Masses:
-    """Return masses without faint ones at both ends."""
-    low, high = 0, len(masses)
-    while low < high and float(masses[low].abs_upper()) < faint:
-        lost += masses[low].abs_upper()
-        low += 1
-    while high > low and float(masses[high - 1].abs_upper()) < faint:
-        high -= 1
-        lost += masses[high].abs_upper()
-    if high - low > _LONGEST:
-        message = f"a distribution of more than {_LONGEST:,} losses"
-        raise NotCheckedError(message)
-    return Masses(first + low, arb_poly(masses[low:high]), lost)
+        """Return the masses of the sum of two independent numbers, without faint ones; each has mass at most 1."""
+        masses, lost = (self.poly * other.poly).coeffs(), self.lost + other.lost
+        low, high = 0, len(masses)
+        while low < high and float(masses[low].abs_upper()) < faint:
+            lost += masses[low].abs_upper()
+            low += 1
+        while high > low and float(masses[high - 1].abs_upper()) < faint:
+            high -= 1
+            lost += masses[high].abs_upper()
+        if high - low > _LONGEST:
+            message = f"a distribution of more than {_LONGEST:,} losses"
+            raise NotCheckedError(message)
+        return Masses(self.first + other.first + low, arb_poly(masses[low:high]), lost)
 
 
 def power(masses: Masses, times: int, faint: float, check: Callable[[], None]) -> Masses:
@@ -235,7 +230,9 @@ class _Above:
             message = f"{self.what} are checked from delta = {SMALLEST:g} on"
             raise NotCheckedError(message)
         near = [part.most(arb(1), effort) for part, _ in self.parts]
-        sizes = [_deviation(float(value.upper())) for value in near]
+        # About the standard deviation of a loss with this total variation distance.
+        apart = (min(max(float(value.upper()), 1e-15), 1 - 1e-15) for value in near)
+        sizes = [2 * NormalDist().inv_cdf((1 + distance) / 2) for distance in apart]
         square = math.fsum(times * size**2 for size, (_, times) in zip(sizes, self.parts, strict=True))
         widths = [part.step for part, _ in self.parts]
         step, place = min(widths) * math.sqrt(square / count), sizes.index(max(sizes))
@@ -271,11 +268,6 @@ class _Above:
                 yield place, least
                 if float(least) <= negligible or place >= min(farthest, last or farthest):
                     return
-
-
-def _deviation(apart: float) -> float:
-    """Return about the standard deviation of a loss with this total variation distance."""
-    return 2 * NormalDist().inv_cdf((1 + min(max(apart, 1e-15), 1 - 1e-15)) / 2)
 
 
 def _dominating(step: Any, table: Sequence[tuple[int, Any]], back: Sequence[tuple[int, Any]]) -> Masses:

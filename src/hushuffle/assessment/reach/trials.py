@@ -68,7 +68,11 @@ def questions(names: tuple[str, ...]) -> tuple[Asked, ...]:
     alone = [Asked(question="exclusive", publishers=(each,), label=f"{names[each]} alone") for each in everyone]
     sizes = range(2, (k if k <= _MOST_FOR_ALL else 2) + 1)
     several = [
-        Asked(question="overlap", publishers=chosen, label=_and([names[each] for each in chosen]))
+        Asked(
+            question="overlap",
+            publishers=chosen,
+            label=f"{', '.join(names[each] for each in chosen[:-1])} and {names[chosen[-1]]}",
+        )
         for size in sizes
         for chosen in combinations(everyone, size)
     ]
@@ -201,7 +205,3 @@ def _with_runs(figure: Figure, shown: Reach | None, runs: list[Reach | None]) ->
 def _rough(value: float) -> float:
     """Return `value` with three significant digits."""
     return float(f"{value:.3g}")
-
-
-def _and(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

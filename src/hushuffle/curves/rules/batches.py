@@ -105,14 +105,13 @@ class PersonCurve(PrivacyCurve):
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         pairs = () if self.hidden is None else self.hidden.alike(self.reports, log_tail=log_tail)
-        return tuple(replace(pair, witness=self._named(pair.witness)) for pair in pairs)
+        alike = f"all {self.reports:,} reports of the target alike"
+        named = ((pair, f"{pair.witness.family}, {alike}") for pair in pairs)
+        return tuple(replace(pair, witness=replace(pair.witness, family=family)) for pair, family in named)
 
     @cached_property
     def _alike(self) -> tuple[DatasetPair, ...]:
         return tuple(way for pair in self.datasets(log_tail=_TAIL) for way in (pair, pair.swapped()))
-
-    def _named(self, witness: Witness) -> Witness:
-        return replace(witness, family=f"{witness.family}, all {self.reports:,} reports of the target alike")
 
 
 def _reduce(question: Question) -> Rounds:

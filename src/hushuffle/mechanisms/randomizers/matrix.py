@@ -121,7 +121,8 @@ class MatrixRandomizer(Mechanism):
         return in_blocks(lambda block, source: cuts.search(block, source.words(block.size)), truth, rng)
 
     def dummies(self, count: int, *, rng: Randomness) -> Integers:
-        size, shared = _checks.integer("count", count, low=0), self._shared()
+        size = _checks.integer("count", count, low=0)
+        shared = tuple(min(column) for column in zip(*self.weights, strict=True))
         if size and not sum(shared):
             _checks.reject("count", "0 for a randomizer without blanket", size, "Its values share no report.")
         words = np.zeros(size, dtype=np.uint64)
@@ -139,9 +140,6 @@ class MatrixRandomizer(Mechanism):
             f"every person reports one of {self.outputs:,} symbols with the probabilities of a given matrix "
             f"for {self.inputs:,} values ({noise})"
         )
-
-    def _shared(self) -> tuple[int, ...]:
-        return tuple(min(column) for column in zip(*self.weights, strict=True))
 
 
 def _whole_weights(row: npt.NDArray[Any]) -> tuple[int, ...]:

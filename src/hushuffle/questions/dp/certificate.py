@@ -151,11 +151,6 @@ def _others(question: Question, n: int) -> set[int]:
     return {people - 1, people - question.reports} if question.reports > 1 else {n - 1}
 
 
-def _number(source: Source) -> int:
-    """The number of dummies, or of random bits in a sum; 0 if it is random."""
-    return source.trials.number if source.each else 0 if source.random else source.fewest
-
-
 def _check_figure(bound: Bound) -> None:
     if math.isinf(bound.lower):
         _refuse("an infinite epsilon: there is nothing to compute again")
@@ -172,8 +167,8 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
         if step.name not in REPLAYED:
             _refuse(f'the step "{step.name}" ({step.page}), which `hushuffle verify` does not replay')
     random = any(source.random for source in claimed.release.sources)
-    own = any(source.from_people for source in claimed.release.sources)
-    if (random and claimed.rounds > 1) or ((random or own) and claimed.reports > 1):
+    of_people = any(source.from_people for source in claimed.release.sources)
+    if (random and claimed.rounds > 1) or ((random or of_people) and claimed.reports > 1):
         _refuse("several collections, or several reports of a person, among a random number of messages")
     if claimed.release.view is Reveals.CAPPED_MULTISET and max(claimed.rounds, claimed.reports) > 1:
         _refuse("several collections, or several reports of a person, under a cap")
@@ -183,16 +178,21 @@ def _body(question: Question, witness: Witness | None) -> dict[str, Any]:
     dummies, summed = bool(claimed.release.sources), last.release.view is Reveals.SUMS
     own, *others = [_randomizer(device, dummies=dummies, summed=summed) for device in devices]
     n, named, others_of = last.release.n, witness.others, _others(question, last.release.n)
+    sources = last.release.sources
+    numbers = (each.trials.number if each.each else 0 if each.random else each.fewest for each in sources)
     steps = ({"name": step.name, "page": step.page, "release": _release(part, devices)} for step, part in proof)
-    return own | {
-        "release": _RELEASES[last.release.view],
-        "n": n,
-        "dummies": sum(_number(source) for source in last.release.sources),
-        "others": named[: last.device.inputs] if sum(named) in others_of else (max(others_of),),
-        "target": witness.target,
-        "randomizers": tuple(others),
-        "steps": tuple(steps),
-    }
+    return (
+        own
+        | {
+            "release": _RELEASES[last.release.view],
+            "n": n,
+            "dummies": sum(numbers),  # or the number of random bits in a sum; 0 if it is random
+            "others": named[: last.device.inputs] if sum(named) in others_of else (max(others_of),),
+            "target": witness.target,
+            "randomizers": tuple(others),
+            "steps": tuple(steps),
+        }
+    )
 
 
 def _check_crowd(question: Question) -> None:

@@ -11,8 +11,8 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 LIMITS: Final[dict[str, int]] = {
     "files": 472,
-    "lines": 94_666,
-    "code lines": 63_357,
+    "lines": 94_677,
+    "code lines": 63_361,
     "lines of the longest file": 508,
     "files over 400 lines": 7,
     "files under 40 code lines": 61,
@@ -24,7 +24,7 @@ LIMITS: Final[dict[str, int]] = {
     "private helpers used once": 990,
     "lines of such helpers": 12_525,
     "pages of documentation": 67,
-    "words of documentation by hand": 59_749,
+    "words of documentation by hand": 59_748,
     "files walked by epsilon": 47,
     "files walked by assess": 96,
     "files walked by collect": 55,

@@ -147,9 +147,9 @@ def test_only_unsettled_divergences_are_warned_of() -> None:
 
 
 def test_ratings_need_more_events_if_they_reach_the_level_later() -> None:
-    assert figures._later(2, None)
-    assert figures._later(2, 4)
-    assert not figures._later(None, 1)
+    assert figures.later(2, None)
+    assert figures.later(2, 4)
+    assert not figures.later(None, 1)
 
 
 def test_sources_in_one_order_by_bits_and_by_errors() -> None:

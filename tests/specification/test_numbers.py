@@ -69,7 +69,7 @@ def test_bounds_must_stand_in_the_file() -> None:
         ('n = 9, kind = "number", low = "0", high = 1, levels = 3', 'population.low: must be a number, got "0"'),
         (
             'n = 9, kind = "numbers", low = 0, high = 1, levels = 3',
-            'population.kind: must be "number", got "numbers". Did',
+            'population.kind: must be "number" or "threshold", got "numbers". Did',
         ),
         ("n = 9, k = 3, low = 0", 'population.low: must go with kind = "number", got 0. For example'),
         (f"n = 9, k = 3, {GRID}", "population: must have either k or categories, got both"),

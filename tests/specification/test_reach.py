@@ -257,7 +257,8 @@ def test_other_verbs_refuse() -> None:
             [
                 "population.hashes: must be greater than or equal to 1, got 0.",
                 (
-                    "population.foo: is not a key here, got 3. Allowed keys: allow_categories_from_data, audiences, "
+                    "population.foo: is not a key here, got 3. Allowed keys: above, allow_categories_from_data, "
+                    "audiences, "
                     "bad_rows, bad_rows_at_most, "
                     "bins, bits, casefold, categories, categories_file, column, data, encoding, hashes, high, k, "
                     "key_file, key_variable, kind, levels, low, missing, n, otherwise, people, person, publishers, "

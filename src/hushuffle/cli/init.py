@@ -200,7 +200,7 @@ def _answers() -> _Asked:
     names = {"shuffler": ask(_RUNS, "-", _name), "analyst": ask(_SEES, "-", _name)}
     accuracy = {} if kind == "number" else {"standard_error": error}
     targets = {
-        "delta": min(_LARGEST_DELTA, float(f"1e-{len(str(people)) + 1}")),
+        "delta": usual_delta(people),
         **accuracy,
         "epsilon": release,
         "local_epsilon": failed,
@@ -340,6 +340,11 @@ def _epsilon(text: str, letters: str) -> float:
     except ValueError:
         message = f"Answer with one of {letters}, or with a number above 0 and below 40."
         raise ValueError(message) from None
+
+
+def usual_delta(n: int) -> float:
+    """A power of ten, at most a tenth of one over the number of people."""
+    return min(_LARGEST_DELTA, float(f"1e-{len(str(n)) + 1}"))
 
 
 def _no_way(advice: Sequence[str]) -> None:

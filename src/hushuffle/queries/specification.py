@@ -43,7 +43,8 @@ class Traffic(Section):
     batch: Annotated[int, Field(ge=1)] | None = None
     """The largest number of sources of one scrambler (default: one scrambler serves all)."""
     min_batch: Annotated[int, Field(ge=1)] | None = None
-    """Fewest sources that a scrambler releases; the guarantee is for this number. The places of one node count once.
+    """Fewest sources that a scrambler releases; the guarantee is for this number. Several places of one node count as
+    one source.
 
     Default: four fifths of the smallest batch, rounded up; the whole batch under a cap.
     """

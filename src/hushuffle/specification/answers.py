@@ -19,9 +19,9 @@ from hushuffle.specification._base import Section, declared_in
 _OF_CATEGORIES: Final = ("otherwise", "trim", "casefold", "allow_categories_from_data")
 _TYPES: Final[dict[str, Any]] = {"number": float, "integer": int}
 
-ANSWERS: Final[dict[str, type[Answer]]] = {
-    keys.kind: kind for kind in declared_in(answers, Answer) if (keys := kind.keys) is not None
-}
+ANSWERS: Final[dict[str, type[Answer]]] = dict(
+    sorted((keys.kind, kind) for kind in declared_in(answers, Answer) if (keys := kind.keys) is not None)
+)
 """The class of each kind of answer with keys, by its `kind`."""
 
 _TABLES: Final[tuple[Table, ...]] = tuple(kind.keys for kind in ANSWERS.values() if kind.keys is not None)

@@ -45,7 +45,7 @@ def calibrate_reach(
     >>> round(choice.private.settings["p"], 4), round(choice.private.standard_error, 4), choice.met
     (0.0961, 0.0061, True)
     >>> round(choice.accurate.settings["p"], 4)
-    0.1921
+    0.2836
     """
     wanted, population, tell = specification.targets, specification.population, progress or silent
     assert isinstance(population, ReachPopulation)  # ensured by `Deployment`

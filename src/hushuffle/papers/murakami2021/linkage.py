@@ -118,7 +118,7 @@ def _maximum_claims(
         ),
         decided(
             "Ratings need more events than places.",
-            first is not None and (liked is None or liked > first),
+            later(first, liked),
             f"D is {', '.join(f'{one.compared:.1f}' for one in lines['ratings'])} bits for the first one to five "
             f"ratings. With {least['ratings']} ratings D reaches that of the fingerprint.",
             quote="(ratings need more events)",
@@ -161,6 +161,11 @@ def _maximum_answers(by_label: dict[str, Measured]) -> tuple[str, ...]:
         f"{said(by_label['fingerprint'].counts, 3)} bits. With the paper's score the result depends on the estimator.",
         "Among these people PSE is at most log2 of their number, whatever D.",
     )
+
+
+def later(places: int | None, movies: int | None) -> bool:
+    """Whether ratings need more events than places to reach a level (None: they do not reach it)."""
+    return places is not None and (movies is None or movies > places)
 
 
 def _trends(measured: Sequence[Measured]) -> Chart:

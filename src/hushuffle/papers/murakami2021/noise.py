@@ -236,8 +236,8 @@ _ERRORS: Final[Mapping[str, Callable[[Attempt], Cell]]] = {
     "Fano, D": lambda each: each.fano(each.divergence),
 }
 _ERRORS_CAPTION: Final = (
-    "Everything but the measured error bounds it from below; Fano with D is an estimate. These people: an attacker who "
-    "knows everybody's place."
+    "All other curves are lower bounds on the measured error, but Fano with D is an estimate. The curve of these "
+    "people is for an attacker who knows all their places."
 )
 
 

@@ -168,7 +168,7 @@ class _Task:
         return Configuration(cluster=best, epsilon=figure, delta=self.delta, costs=cluster_costs(best))
 
     def nearest(self) -> str:
-        """Return a text with the cheapest configuration without each single limit."""
+        """Return, in words, the cheapest configuration that remains if one limit is dropped, for each limit."""
         names = {"messages": "messages_at_most", "channels": "channels_at_most", "sources": "sources_at_most"}
         lines = []
         for limit_of, name in names.items():

@@ -306,6 +306,9 @@ def test_no_certificate_is_written_where_the_lower_bound_cannot_be_replayed() ->
     ):
         with pytest.raises(UnsupportedProtocolError, match="among a random number of messages"):
             hs.dp.certificate(protocol, delta=1e-3, **again)
+    capped = hs.Protocol(randomizer=randomizer, shuffler=hs.Scrambler(dummies=0, cap=100), n=100)
+    with pytest.raises(UnsupportedProtocolError, match="under a cap"):
+        hs.dp.certificate(capped, delta=1e-3, rounds=2)
 
 
 def test_a_lower_bound_that_the_tables_nearly_attain_agrees_and_says_so() -> None:

@@ -28,6 +28,7 @@ from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, _ends_
 from hushuffle.verifying.composed import Effort, Ends, composed
 from hushuffle.verifying.document import check_document
 from hushuffle.verifying.ends import ball
+from hushuffle.verifying.planned import randomizes
 
 Law = dict[Any, Fraction]
 ROWS = ((Fraction(7, 10), Fraction(1, 5), Fraction(1, 10)), (Fraction(1, 10), Fraction(4, 5), Fraction(1, 10)))
@@ -325,3 +326,33 @@ def test_a_lower_bound_that_the_tables_nearly_attain_agrees_and_says_so() -> Non
     assert check(read(json.dumps(given)), question="central-dp").verdict == CONTRADICTED
     given["epsilon"] = [bound.lower * 0.9, bound.lower * 0.97]
     assert check(read(json.dumps(given)), question="central-dp").verdict == CONTRADICTED
+
+
+def _given(protocol: hs.Protocol) -> dict[str, Any]:
+    """Return a certificate as the checker reads it."""
+    found: dict[str, Any] = json.loads(hs.dp.certificate(protocol, delta=1e-3).to_json(), parse_float=Fraction)
+    return found
+
+
+def _asked(randomizer: Any, shuffler: Any) -> hs.Protocol:
+    return hs.Protocol(randomizer=randomizer, shuffler=shuffler, n=60)
+
+
+def test_another_randomizer_with_the_local_epsilon_of_the_specification_is_contradicted() -> None:
+    people, stated = {"k": 2}, {"kind": "randomized-response", "epsilon": 2.0}
+    assert randomizes(stated, people, _given(_asked(hs.RandomizedResponse(k=2, epsilon=2.0), hs.UniformShuffle())))
+    rows = [[math.e**2 * 1e-2, 1 - math.e**2 * 1e-2], [1e-2, 0.99]]
+    forged = _given(_asked(hs.MatrixRandomizer(rows), hs.UniformShuffle()))
+    assert not randomizes(stated, people, forged)
+    symmetric = hs.UnaryEncoding(k=2, epsilon=2.0, encoding="symmetric")
+    bits = _given(_asked(symmetric, hs.SecureAggregation()))
+    assert randomizes({"kind": "unary-encoding", "epsilon": 2.0, "encoding": "symmetric"}, people, bits)
+    assert not randomizes({"kind": "unary-encoding", "epsilon": 2.0, "encoding": "optimized"}, people, bits)
+
+
+def test_dummies_of_a_matrix_are_those_of_its_common_part() -> None:
+    rows = [[0.1, 0.8, 0.1], [0.1, 0.3, 0.6]]
+    given = _given(_asked(hs.MatrixRandomizer(rows), hs.Scrambler(dummies=50)))
+    assert randomizes({"kind": "matrix", "matrix": rows}, {"k": 2}, given)
+    dummy = [Fraction(0), Fraction(1, 2), Fraction(1, 2)]
+    assert not randomizes({"kind": "matrix", "matrix": rows}, {"k": 2}, {**given, "dummy": dummy})

@@ -43,7 +43,7 @@ _SPARE = (8.0, 6.0, 4.0)
 _TIGHT = 2 + len(_SPARE)
 """Number of attempts at a bound that need not decide, but must be tight."""
 
-_COARSE = 0.1
+_LOST = 0.1
 """The largest part of delta that the steps of tables of losses may cost."""
 
 _FEWEST = 5000
@@ -125,9 +125,9 @@ def _shown(ends: Ends, growth: Any, effort: Effort, *, upper: bool) -> tuple[flo
         if other > delta if upper else other < delta:
             return bound, CONTRADICTED, f"delta is {'larger' if upper else 'smaller'} there"
     share = 0.0 if bound is None else bound / float(delta)
-    if ends.tabulated and upper and share < 1 + _COARSE:
+    if ends.tabulated and upper and share < 1 + _LOST:
         return bound, NOT_CHECKED, "the tables of losses are too coarse to decide"
-    if ends.tabulated and not upper and share > 1 - _COARSE:
+    if ends.tabulated and not upper and share > 1 - _LOST:
         return bound, AGREES, f"attained up to the step of the tables of losses, with {100 * share:.1f} % of delta"
     return bound, NOT_SHOWN, "no available theorem proves it" if upper else "the named pair does not attain it"
 

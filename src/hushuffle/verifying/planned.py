@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .certificate import Randomizer
@@ -29,19 +29,40 @@ def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: 
         if k not in (None, randomizer.k) or given.get("randomizers"):
             return False
         if isinstance(stated.get("matrix"), list):
-            rows, shown = ([[float(p) for p in row] for row in matrix] for matrix in (stated["matrix"], given["rows"]))
-            return len(rows) == len(shown) and all(
-                math.isclose(p, q, rel_tol=1e-9, abs_tol=1e-12)
-                for row, other in zip(rows, shown, strict=True)
-                for p, q in zip(row, other, strict=True)
-            )
+            rows = [[float(p) for p in row] for row in stated["matrix"]]
+            common = [min(column) for column in zip(*rows, strict=True)]
+            dummies = given.get("dummy")
+            if dummies and not _alike([[p / math.fsum(common) for p in common]], [dummies]):
+                return False
+            return _alike(rows, given["rows"])
         if "truth_probability" in stated and "epsilon" not in stated:
             return randomizer.truth is not None and math.isclose(randomizer.truth, float(stated["truth_probability"]))
-        if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
-            return True
-        return math.isclose(_local(randomizer), float(stated["epsilon"]), rel_tol=_CLOSE)
+        return _of_kind(stated, randomizer)
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return False
+
+
+def _of_kind(stated: Mapping[str, Any], randomizer: Randomizer) -> bool:
+    """Return whether a randomizer has the local epsilon, and the form, of its stated kind."""
+    if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
+        return True
+    if stated["kind"] == "randomized-response" and randomizer.truth is None:
+        return False
+    if randomizer.bits is not None:
+        p, q = map(float, randomizer.bits)
+        apart = {"symmetric": p + q - 1, "optimized": p - 1 / 2}.get(str(stated.get("encoding")), 0.0)
+        if abs(apart) > _CLOSE:
+            return False
+    return math.isclose(_local(randomizer), float(stated["epsilon"]), rel_tol=_CLOSE)
+
+
+def _alike(rows: Sequence[Sequence[float]], shown: Sequence[Sequence[Any]]) -> bool:
+    """Return whether two matrices are equal up to the digits that a certificate has."""
+    return len(rows) == len(shown) and all(
+        math.isclose(p, float(q), rel_tol=1e-9, abs_tol=1e-12)
+        for row, other in zip(rows, shown, strict=True)
+        for p, q in zip(row, other, strict=True)
+    )
 
 
 def _local(randomizer: Randomizer) -> float:

@@ -26,7 +26,7 @@ def problems(population: str, rest: str = REST) -> list[str]:
 @pytest.mark.parametrize("who", ["n = 100", 'data = "people.csv", column = "age"'])
 def test_a_specification_of_numbers_says_its_levels(who: str) -> None:
     specification = parse(f"population = {{ {who}, {GRID} }}\n{REST}")
-    assert specification.population.grid == NumberGrid(low=-5, high=15, levels=5)  # type: ignore[union-attr]
+    assert specification.population.grid == NumberGrid(low=-5, high=15, levels=5)
     assert parse(specification.effective()) == specification
     assert build_protocol(specification, n=100, k=5).randomizer.inputs == 5
 
@@ -37,7 +37,7 @@ def test_columns_of_a_collection_may_be_numbers() -> None:
         f'[[columns]]\ncolumn = "age"\n{GRID.replace(", ", chr(10))}\n'
         'randomizer = { kind = "square-wave", epsilon = 1.0 }\n'
     )
-    assert found.columns["age"].population.grid == NumberGrid(low=-5, high=15, levels=5)  # type: ignore[union-attr]
+    assert found.columns["age"].population.grid == NumberGrid(low=-5, high=15, levels=5)
     assert parse_collection(found.effective()).columns == found.columns
 
 

@@ -98,7 +98,8 @@ def ends_of(given: Plain) -> Ends:
 @pytest.mark.parametrize("growth", [Fraction(1), Fraction(6, 5), Fraction(2), Fraction(7, 2)])
 @pytest.mark.parametrize(("k", "truth"), [(2, Fraction(3, 4)), (3, Fraction(3, 5)), (3, None)])
 def test_two_rounds_of_few_people_lie_between_the_bounds(k: int, truth: Fraction | None, growth: Fraction) -> None:
-    rows = response(k, truth) if truth is not None else [*ROWS, (Fraction(3, 10), Fraction(3, 10), Fraction(2, 5))]
+    further: tuple[Fraction, ...] = (Fraction(3, 10), Fraction(3, 10), Fraction(2, 5))
+    rows = response(k, truth) if truth is not None else [*ROWS, further]
     others = (0, 2) if k == 2 else (1, 0, 1)
     one = ends_of(plain(rows, truth, others))
     both = composed([(one, 2)], "2 rounds")

@@ -22,7 +22,8 @@ from hushuffle.questions.dp.certificate import REPLAYED
 from hushuffle.specification import parse
 from hushuffle.verifying.certificate import Certificate, MalformedError, read
 from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, _law_of, check
-from hushuffle.verifying.derivation import LAWS, RULES, Effort, WrongStepError, replay
+from hushuffle.verifying.composed import Effort
+from hushuffle.verifying.derivation import LAWS, RULES, WrongStepError, replay
 from hushuffle.verifying.document import check_document
 from hushuffle.verifying.ends import ball
 from oracles import dp_enumeration

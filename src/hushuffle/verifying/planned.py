@@ -37,12 +37,12 @@ def randomizes(stated: Mapping[str, Any], population: Mapping[str, Any], given: 
             return _alike(rows, given["rows"])
         if "truth_probability" in stated and "epsilon" not in stated:
             return randomizer.truth is not None and math.isclose(randomizer.truth, float(stated["truth_probability"]))
-        return _of_kind(stated, randomizer)
+        return fits_kind(stated, randomizer)
     except (ArithmeticError, KeyError, TypeError, ValueError):
         return False
 
 
-def _of_kind(stated: Mapping[str, Any], randomizer: Randomizer) -> bool:
+def fits_kind(stated: Mapping[str, Any], randomizer: Randomizer) -> bool:
     """Return whether a randomizer has the local epsilon, and the form, of its stated kind."""
     if stated.get("kind") not in _LOCAL or "epsilon" not in stated:
         return True

@@ -54,6 +54,7 @@ def test_several_columns_are_compared_by_the_figures_of_their_report(tmp_path: P
     assert rows["mechanism"][0] == "2 columns: randomized-response, unary-encoding symmetric"
     assert rows["reports of each person"][0] == "4"
     assert rows["bits of each person"][0] == "8"
+    assert rows["messages of each person"][0] == "4"
     changed = {str(row[0]): row[1:] for row in comparison_report(compared).tables[-1].rows}
     assert changed == {"columns.one.randomizer.epsilon": ("1.0", "2.0")}
 
@@ -110,3 +111,13 @@ def test_each_column_is_audited_and_refuted_claims_name_it(tmp_path: Path, capsy
     assert "two: Claims" in shown
     assert "at most 2.5 %" in shown
     assert "the guarantee of all columns together is composed from theirs" in shown.lower()
+
+
+def test_additional_messages_of_several_columns_are_counted(tmp_path: Path) -> None:
+    blanket = COLUMNS.replace('kind = "uniform"', 'kind = "blanket-messages", p = 0.5').replace(
+        'kind = "unary-encoding", epsilon = 1.5, encoding = "symmetric"', 'kind = "randomized-response", epsilon = 1.5'
+    )
+    file = written(tmp_path, blanket)
+    facts = compare([file, file])[0].facts
+    assert facts["messages of each person"] == "6"  # two columns in two rounds, 1.5 messages each
+    assert facts["bits of each person"] == "7.755"  # 1 bit and log2(3) bits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Table as Keys
-from hushuffle.model import Cell, Histogram, NumberGrid, Table
+from hushuffle.model import Bound, Cell, Histogram, NumberGrid, Table
 
 # ruff: noqa: ARG002 - the defaults, which other kinds replace, use no argument
 
@@ -34,6 +34,14 @@ class Fakes:
 
     reports: int
     words: str
+
+
+def error_facts(errors: Mapping[str, float]) -> dict[str, Cell]:
+    """Return rows of a comparison with upper bounds on standard errors, by the name of the estimate."""
+    return {
+        f"standard error of the {name}": Bound(lower=0.0, upper=value, kind="upper", unit="")
+        for name, value in errors.items()
+    }
 
 
 @dataclass(frozen=True)

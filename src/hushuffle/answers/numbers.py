@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from hushuffle.answers.base import Answer, Estimated, Fakes
+from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.mechanisms.settings import Table as Keys
-from hushuffle.model import Bound, Cell, Histogram, NumberGrid, Table, number
+from hushuffle.model import Cell, Histogram, NumberGrid, Table, number
 from hushuffle.model.number_grid import LARGEST
 
 if TYPE_CHECKING:
@@ -120,12 +120,8 @@ class Numbers(Answer):
         )
 
     def facts(self, error: float | None, n: int) -> Mapping[str, Cell]:
-        numbers = {"numbers": f"{self.low:g} to {self.high:g}, {self.levels:,} levels"}
-        errors = {} if error is None else {"mean": error, "sum": error * n}
-        return numbers | {
-            f"standard error of the {name}": Bound(lower=0.0, upper=value, kind="upper", unit="")
-            for name, value in errors.items()
-        }
+        numbers: dict[str, Cell] = {"numbers": f"{self.low:g} to {self.high:g}, {self.levels:,} levels"}
+        return numbers if error is None else numbers | error_facts({"mean": error, "sum": error * n})
 
     def estimated(self, counts: Histogram, *, protocol: Protocol, confidence: float, fakes: Fakes) -> Estimated:
         from hushuffle.estimation.numbers import estimate_numbers

@@ -9,11 +9,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hushuffle import _checks
-from hushuffle.answers.base import Answer, Estimated, Fakes
+from hushuffle.answers.base import Answer, Estimated, Fakes, error_facts
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.settings import Setting
 from hushuffle.mechanisms.settings import Table as Keys
-from hushuffle.model import Bound, Cell, Histogram, Table, number
+from hushuffle.model import Cell, Histogram, Table, number
 from hushuffle.tables.labels import NumberConditions
 
 if TYPE_CHECKING:
@@ -111,13 +111,9 @@ class Threshold(Answer):
 
     def facts(self, error: float | None, n: int) -> Mapping[str, Cell]:
         rows: dict[str, Cell] = {"threshold": f"above {self._shown}"}
-        if error is not None:
-            errors = {"share above the threshold": error, "number above the threshold": error * n}
-            rows |= {
-                f"standard error of the {name}": Bound(lower=0.0, upper=value, kind="upper", unit="")
-                for name, value in errors.items()
-            }
-        return rows
+        if error is None:
+            return rows
+        return rows | error_facts({"share above the threshold": error, "number above the threshold": error * n})
 
     def estimated(self, counts: Histogram, *, protocol: Protocol, confidence: float, fakes: Fakes) -> Estimated:
         from hushuffle.estimation.frequency import estimate

@@ -1,4 +1,4 @@
-"""`Deployment`: one deployment as the verbs ask it. Which kind a file describes is asked here, and nowhere else."""
+"""`Deployment`: what five verbs ask of a file, whatever kind of deployment the file describes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Deployment(ABC):
-    """A deployment, and the folder of its data; each kind of deployment answers every verb, or says why not."""
+    """A deployment and the folder of its data; a kind of deployment answers each verb, or says why not."""
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder

@@ -48,8 +48,8 @@ class Compared:
 def of_reach(name: str, specification: Specification, folder: Path, colluders: int) -> Compared:
     """Compare a deployment whose people send no reports."""
     report = assess(_unrun(specification, colluders), base_folder=folder)
-    facts = _shared(specification, report, colluders)
-    return Compared(name=name, plain=specification.plain(), report=report, facts=facts, k=1)
+    shared = _shared(specification, report, colluders)
+    return Compared(name=name, plain=specification.plain(), report=report, facts=shared, k=1)
 
 
 def of_column(name: str, specification: Specification, folder: Path, colluders: int) -> Compared:
@@ -68,20 +68,24 @@ def of_column(name: str, specification: Specification, folder: Path, colluders: 
 
 
 def of_columns(name: str, collection: Collection, folder: Path, colluders: int) -> Compared:
-    """Compare several columns by the figures of all of them together, and by the largest error."""
     alone = {each: _unrun(one, colluders) for each, one in collection.columns.items()}
     report = assess_columns(replace(collection, columns=alone), base_folder=folder)
     whole, rows = collection.whole, next(table for table in report.tables if table.key == "columns").rows
-    errors, sizes = [row[-1] for row in rows], [int(str(row[2])) for row in rows]
+    people, sizes = ([int(str(row[place])) for row in rows] for place in (1, 2))
+    errors = [row[-1] for row in rows]
     largest = max((error for error in errors if isinstance(error, float)), default=0.0)
     estimable = all(isinstance(error, float) for error in errors)
-    bits = sum(one.randomizer.build(k).layout.bits for one, k in zip(collection.columns.values(), sizes, strict=True))
+    shapes = zip(collection.columns.values(), people, sizes, strict=True)
+    protocols = [build_protocol(column, n=n, k=k) for column, n, k in shapes]
+    sent = [messages_of(protocol) for protocol in protocols]
+    bits = sum(each * protocol.randomizer.layout.bits for each, protocol in zip(sent, protocols, strict=True))
     mechanisms = dict.fromkeys(_mechanism(one) for one in collection.columns.values())
     facts: dict[str, Cell] = {
         **_shared(whole, report, colluders),
         "mechanism": f"{len(rows):,} columns: {', '.join(mechanisms)}",
         "standard error": Bound.exact(largest, unit="") if estimable else NO_FIGURE,
         "reports of each person": f"{len(rows) * collection.rounds:,}",
+        "messages of each person": f"{sum(sent) * collection.rounds:.4g}",
         "bits of each person": f"{bits * collection.rounds:.4g}",
     }
     plain = tomllib.loads(collection.effective())

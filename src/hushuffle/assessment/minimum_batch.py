@@ -41,8 +41,9 @@ class SmallestBatch:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        several = f", at most {self.target['reports_per_person']:,} per person" if self._reports > 1 else ""
-        together = f" of {self._rounds:,} batches with the same people together" if self._rounds > 1 else ""
+        reports, rounds = self.target["reports_per_person"], self.target["rounds"]
+        several = f", at most {reports:,} per person" if reports > 1 else ""
+        together = f" of {rounds:,} batches with the same people together" if rounds > 1 else ""
         lines = [
             f"{self.words[0].upper()}{self.words[1:]}.",
             f"Smallest batch: {plural(self.size, 'report')}{several}.",
@@ -62,14 +63,6 @@ class SmallestBatch:
         if self.beyond is not None:
             lines.append(f"With {self.beyond[0]:,}: {self.beyond[1]}.")
         return tuple(lines)
-
-    @property
-    def _reports(self) -> int:
-        return int(self.target["reports_per_person"])
-
-    @property
-    def _rounds(self) -> int:
-        return int(self.target["rounds"])
 
 
 def of_protocol(

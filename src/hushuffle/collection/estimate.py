@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,7 +82,7 @@ class Tally:
         """The kind of the answers."""
         return self.specification.population.answer
 
-    @property
+    @cached_property
     def fakes(self) -> Fakes:
         """One client in a hundred, as a Sybil client, in words."""
         most, gain = self.specification.population.most, self.poisoning()
@@ -91,6 +92,8 @@ class Tally:
 
     def estimated(self, *, confidence: float) -> Estimated | None:
         """What the answers' kind estimates in addition to shares, or why it cannot; None: nothing."""
+        if not self.answer.estimated_as:
+            return None
         try:
             return self.answer.estimated(self.counts, protocol=self.protocol, confidence=confidence, fakes=self.fakes)
         except UnsupportedProtocolError as refusal:

@@ -69,9 +69,6 @@ bench: .venv/.bench ## measure speed and tightness
 	$(BIN)/python benchmarks/bloom.py
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/plans.py
-	$(BIN)/python benchmarks/network.py
-	$(BIN)/python benchmarks/network.py --memory
-	GRPC_VERBOSITY=ERROR $(BIN)/python benchmarks/channels.py
 
 clean: ## remove everything that was made
 	rm -rf .venv site hushuffle-out dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

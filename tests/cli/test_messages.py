@@ -9,11 +9,12 @@ import os
 import resource
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,9 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.collection.order import load_reference
-from hushuffle.network import run as network_run
-from hushuffle.network.nodes.document import Server
-from hushuffle.network.nodes.seals import PublicSealKey
-from hushuffle.network.nodes.source import SourceNode
-from hushuffle.network.run import Process, statuses
-from hushuffle.network.setup import draw_up
+from hushuffle.network.phones import rehearse, serve
 from hushuffle.papers.meehan2022.data import load_census, load_graph
 from hushuffle.papers.murakami2021.sources import load_scores
-from hushuffle.queries import parse_plan
-from hushuffle.randomness import reproducible
 from hushuffle.tables.private import ColumnBatches
 from hushuffle.tables.published import load_checkins, load_digits, load_ratings
 from hushuffle.tables.sketch_files import load_filter
@@ -110,7 +104,7 @@ SPECIFICATIONS = {
         delta = 0
     """,
 }
-NODES = ["result", "compute-1-1", "compute-1-2", "ann", "bob"]
+RELAY = 'role = "relay"\nname = "relay"\nlisten = "127.0.0.1:39811"\ngateway = "http://127.0.0.1:9"\n'
 KEYED = ("--key-file", "town.key", "--new-key", "--id", "id")
 FILES = broken_files()
 GIVEN = "given.*"
@@ -141,14 +135,12 @@ VERBS = QUICK | {
     "simulate": ("plan", "simulate", "plan.toml", "--out", "out"),
     "simulate points": ("plan", "simulate", "points.toml", "--out", "out"),
     "estimate": ("estimate", GIVEN, "--manifest", "sound/manifest.json"),
-    "start": ("node", "start", "ann.toml"),
     # Data in the place of something else.
     "data as specification": ("assess", GIVEN),
     "data as collection": ("collect", GIVEN, "--out", "out"),
     "data as plan": ("plan", "analyse", GIVEN),
     "data as hosts": ("plan", "run", "plan.toml", "--hosts", GIVEN, "--out", "out"),
     "data as node": ("node", "start", GIVEN),
-    "data as document": ("node", "certs", "--document", GIVEN, "--out", "out"),
     "data as manifest": ("estimate", "sound/reports.parquet", "--manifest", GIVEN),
     "data as reports": ("estimate", GIVEN),
     "data as key": ("collect", "labels.toml", "--out", "out", "--key-file", GIVEN, "--id", "id"),
@@ -173,19 +165,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         key.chmod(0o600)
         Path(f"{FOLDER}/good.csv").write_text("answer\n" + "a\nb\n" * 30)
         assert main(["collect", "labels.toml", "--out", "sound"]) == Exit.DONE
-        assert main(["node", "certs", *NODES, "--out", "identities"]) == Exit.DONE
-
-        def server(name: str) -> Server:
-            seal = PublicSealKey.of(Path(f"identities/{name}.seal.pub").read_text().strip()).text
-            return Server(address="127.0.0.1:9", seal=seal)
-
-        plan = parse_plan(SPECIFICATIONS["plan"])
-        document = draw_up(plan, plan.plan(2), ["ann", "bob"], server=server, rng=reproducible(1))
-        Path("run.json").write_text(document.text, encoding="utf-8")
-        Path("ann.toml").write_text(
-            'document = "run.json"\nnodes = ["ann"]\nidentities = "identities"\nstatus = "status.json"\n'
-            'records = { data = "in/*", coins = "town.key", state = "ann.state" }\n'
-        )
+        Path("relay.toml").write_text(RELAY, encoding="utf-8")
     return folder
 
 
@@ -242,24 +222,24 @@ def test_every_verb_with_every_broken_file(watch: Watch, verb: str) -> None:
 
 @pytest.mark.slow
 def test_a_whole_run_over_the_network(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in what its processes leave in their private folder: logs, states, prepared records."""
+    """Also in what its services leave in their private folders: logs, states, keys."""
     text = SPECIFICATIONS["plan"].replace("sigma = 0.2", "sigma = 0.3\n        dummies = 2\n        batch = 6")
-    (watch.folder / "plan.toml").write_text(f"{text}\n        [network]\n        collect = 60\n        processes = 1")
+    (watch.folder / "plan.toml").write_text(text)
     rows = [f"{SECRET}{number},{'ab'[number % 2]},{number},{SECRET}" for number in range(12)]
     watch.put(".csv", "\n".join([f"id,answer,x,{SECRET}", *rows, ""]).encode())
-    logs = list[str]()
+    names, counters = list[str](), rehearse.Rehearsal.counters
 
-    def looked_at(processes: list[Process]) -> Any:
-        for path in processes[0].configuration.parent.rglob("*"):
+    async def looked_at(self: rehearse.Rehearsal) -> Any:
+        for path in self.folder.rglob("*"):
             if path.is_file():
                 assert SECRET.encode() not in path.read_bytes(), path
-                logs.append(path.name)
-        return statuses(processes)
+                names.append(path.name)
+        return await counters(self)
 
-    monkeypatch.setattr(network_run, "statuses", looked_at)
-    assert watch.run("plan", "run", "plan.toml", "--network", "--out", "out") == Exit.DONE
-    assert "run.json" in logs
-    assert sum(name.endswith(".log") for name in logs) == 4
+    monkeypatch.setattr(rehearse.Rehearsal, "counters", looked_at)
+    assert watch.run("plan", "run", "plan.toml", "--out", "out") == Exit.DONE
+    assert "task.json" in names
+    assert names.count("log") == 6
 
 
 NOT_EVERYTHING = "-dac_override,-dac_read_search"
@@ -305,11 +285,11 @@ def test_late_and_changed_files(watch: Watch) -> None:
 def test_paths_that_do_not_exist(watch: Watch) -> None:
     watch.put(".csv", FILES["too few"][1])
     (watch.folder / FOLDER / "day-2.csv").unlink()
-    for verb in ("collect", "columns", "assess", "attack", "analyse", "start", "assess reach"):
+    for verb in ("collect", "columns", "assess", "attack", "analyse", "assess reach"):
         assert watch.run(*VERBS[verb]) == Exit.FAILED
     assert watch.run("estimate", "nowhere") == Exit.FAILED
     (watch.folder / FOLDER / f"{SECRET}.csv").mkdir()
-    for verb in ("collect", "collect by conditions", "assess", "start"):
+    for verb in ("collect", "collect by conditions", "assess"):
         assert watch.run(*VERBS[verb]) == Exit.FAILED
 
 
@@ -378,11 +358,15 @@ def test_an_interruption_and_a_mistake_in_the_middle(watch: Watch, capfd: pytest
     assert not list(watch.leaks())
 
 
-def test_a_mistake_in_a_node(watch: Watch, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its task, and in one that nobody waits for."""
-    watch.put(".csv", b"id,answer,x\n1,a,1\n")
+def test_a_mistake_in_a_service(
+    watch: Watch, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its own work, and in a task that nobody waits for."""
 
-    async def fail(*_: object) -> None:
+    @asynccontextmanager
+    async def fail(_service: object, where: socket.socket, _context: object) -> AsyncIterator[None]:
+        where.close()
+
         async def beside() -> None:
             raise ValueError(SECRET)
 
@@ -390,9 +374,10 @@ def test_a_mistake_in_a_node(watch: Watch, capfd: pytest.CaptureFixture[str], mo
         await asyncio.sleep(0)
         del lost
         raise ValueError(SECRET)
+        yield
 
-    monkeypatch.setattr(SourceNode, "run", fail)
-    assert main(["node", "start", "ann.toml"]) == Exit.FAILED
+    monkeypatch.setattr(serve, "serving", fail)
+    assert main(["node", "start", "relay.toml"]) == Exit.FAILED
     gc.collect()
     shown = capfd.readouterr()
     assert '"event": "unexpected error", "kind": "ValueError"' in shown.err

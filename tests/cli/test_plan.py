@@ -12,9 +12,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
 from hushuffle.model import number
-from hushuffle.network import run as network_run
-from hushuffle.network.run import Process, statuses
-from hushuffle.randomness import reproducible
+from hushuffle.network.phones import rehearse
 
 SPEC = """
 [query]
@@ -99,7 +97,6 @@ def test_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").touch()
     assert main(["plan", "analyse", "sets.toml", "--out", "file"]) == Exit.USAGE
     assert main(["plan", "simulate", "no.toml"]) == Exit.USAGE
-    assert main(["plan", "run", "sets.toml"]) == Exit.USAGE
     said = capsys.readouterr()
     assert said.out == ""
     assert "--out must be a folder, but file is a file." in said.err
@@ -131,13 +128,10 @@ batch = 10
 delta = 0
 [run]
 seed = 7
-[network]
-processes = 1
 """
-SERVERS = ("result", "compute-1-1", "compute-1-2", "scrambler-1-1", "scrambler-1-2")
 
 
-def test_run_with_real_nodes_says_and_writes_no_key(
+def test_a_run_prints_and_writes_no_key(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "small.toml").write_text(SMALL, encoding="utf-8")
@@ -147,100 +141,50 @@ def test_run_with_real_nodes_says_and_writes_no_key(
         private[path.name] = content
         write_private(path, content, durable=durable)
 
-    def read_logs(processes: list[Process]) -> Any:
-        logs.extend(one.configuration.with_suffix(".log").read_text() for one in processes)
-        place = processes[0].configuration.parent
-        modes = {one.stat().st_mode & 0o777 for one in (place / "identities").iterdir() if one.suffix != ".pem"}
-        modes |= {(place / "coins.key").stat().st_mode & 0o777}
-        modes |= {one.stat().st_mode & 0o777 for one in place.glob("*.npz")}
-        modes |= {one.stat().st_mode & 0o777 for one in place.glob("*.state/*")}
+    counters = rehearse.Rehearsal.counters
+
+    async def read_logs(self: rehearse.Rehearsal) -> Any:
+        logs.extend(path.read_text() for path in self.folder.rglob("log"))
+        modes = {path.stat().st_mode & 0o777 for path in self.folder.rglob("*.keys")}
+        modes |= {path.stat().st_mode & 0o777 for path in self.folder.rglob("*.sqlite")}
         assert modes == {0o600}
-        return statuses(processes)
+        return await counters(self)
 
-    monkeypatch.setattr("hushuffle.network.run.write_private", remember)
-    monkeypatch.setattr(network_run, "statuses", read_logs)
-    ran, run = list[network_run.NetworkRun](), network_run.run_on_network
-
-    def run_once(*arguments: Any, **options: Any) -> network_run.NetworkRun:
-        if not ran:
-            ran.append(run(*arguments, **options))
-        return ran[0]
-
-    monkeypatch.setattr(network_run, "run_on_network", run_once)
-    assert main(["plan", "run", "small.toml", "--network", "--trace", "seen.parquet"]) == Exit.DONE
+    monkeypatch.setattr(rehearse, "write_private", remember)
+    monkeypatch.setattr(rehearse.Rehearsal, "counters", read_logs)
+    assert main(["plan", "run", "small.toml", "--trace", "seen.parquet", "--json"]) == Exit.DONE
     said = capfd.readouterr()
-    assert "20 of 20 messages of sources came through to the result." in said.out
     assert said.err == ""
-    written = folder / "hushuffle-out" / "plan-small-network"
-    names = ["result.json", "run.json", "study.html", "study.json"]
+    written = folder / "hushuffle-out" / "plan-small-phones"
+    names = ["result.json", "study.html", "study.json", "task.json"]
     assert sorted(path.name for path in written.iterdir()) == names
-    assert (folder / "seen.parquet").exists()
     study = json.loads((written / "study.json").read_text(encoding="utf-8"))
+    assert json.loads(said.out) == study
+    assert "20 of 20 messages of phones arrived" in said.out
     assert "fixed-seed" in {one["key"] for one in study["warnings"]}
     everything = said.out + "".join(logs) + "".join((written / name).read_text(encoding="utf-8") for name in names)
     everything += (folder / "seen.parquet").read_bytes().decode("latin-1")
-    assert main(["plan", "run", "small.toml", "--network", "--json"]) == Exit.DONE
-    said = capfd.readouterr()
-    assert json.loads(said.out) == json.loads((written / "study.json").read_text(encoding="utf-8"))
-    everything += said.out
-    keys = [own for name, own in private.items() if name.endswith((".key", ".seal"))]
-    assert len(keys) == 20 + 5 + 3 + 1  # certificates, seals, coins
-    assert reproducible(7).words(4).tobytes().hex().encode() in keys
-    lines = [line for own in keys for line in own.decode().splitlines() if line and not line.startswith("-----")]
-    assert len(lines) >= len(keys)
-    assert not any(line in everything for line in lines)
+    keys = [json.loads(own) for name, own in private.items() if name.endswith(".keys")]
+    assert len(keys) == 1 + 2 + 1 + 1  # scrambler, targets, result, issuer
+    secrets = [value for own in keys for value in (own["seal"], own["sign"])]
+    secrets += [line for own in keys for pem in own.get("tokens", ()) for line in pem.splitlines()[1:-1]]
+    assert len(secrets) > 10
+    assert not any(secret in everything for secret in secrets)
     assert "PRIVATE KEY" not in everything
 
 
-def test_run_on_other_hosts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
-    assert main(["node", "certs", *SERVERS, "--out", "keys"]) == Exit.DONE
-    sources = [f"person-{number}" for number in range(60)]
-    places = [f'{name} = "{name}.example.org:9000"' for name in SERVERS]
-
-    def hosts(count: int, people: int) -> None:
-        lines = ['seals = "keys"', f"sources = {json.dumps(sources[:people])}", "[servers]", *places[:count]]
-        (folder / "hosts.toml").write_text("\n".join(lines), encoding="utf-8")
-
-    run = ["plan", "run", "small.toml", "--hosts", "hosts.toml", "--out", "run"]
-    hosts(3, 20)
-    assert main(run) == Exit.USAGE
-    assert "Host and port of each: scrambler-1-1, scrambler-1-2" in capsys.readouterr().err
-    assert not (folder / "run").exists()
-    hosts(5, 20)
-    for wrong in ("soon", "2026-05-01T10:00"):
-        assert main([*run, "--start", wrong]) == Exit.USAGE
-        assert "--start must be a time with a time zone" in capsys.readouterr().err
-    assert main(["plan", "run", "small.toml", "--network", "--start", "2026-05-01T10:00Z"]) == Exit.USAGE
-    assert "--start needs --hosts" in capsys.readouterr().err
-    assert main([*run, "--start", "2126-05-01T10:00Z"]) == Exit.DONE
-    said = capsys.readouterr().out
-    assert "All times are counted from 2126-05-01T10:00:00.000Z on." in said
-    assert f"Wrote {Path('run', 'run.json')} and 25 configurations into the same folder." in said
-    commands = [line.strip() for line in said.splitlines() if line.startswith("  ")]
-    assert len(commands) == 25
-    assert commands[:5] == [f"hushuffle node start {name}.toml" for name in SERVERS]
-    assert "more alike" not in said
-    assert {path.name for path in (folder / "run").iterdir()} == {"run.json", *(one.split()[-1] for one in commands)}
-    assert main(run) == Exit.FAILED
-    assert "run exists and is not empty" in capsys.readouterr().err
-    hosts(5, 20)
-    text = SMALL.replace("batch = 10", "batch = 30")
-    (folder / "small.toml").write_text(text, encoding="utf-8")
-    hosts(5, 60)
-    assert main([*run[:-1], "other"]) == Exit.DONE
-    assert "  ... and 25 more alike" in capsys.readouterr().out
+@pytest.mark.usefixtures("folder")
+def test_a_plan_without_guarantee_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "run", "hidden.toml"]) == Exit.FAILED
+    assert "on a network every node sees the centroids" in " ".join(capsys.readouterr().err.split())
+    assert list(Path().glob("hushuffle-out/*/*")) == []
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_plan_is_run_here_or_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("hosts.toml").touch()
-    for more in ([], ["--network", "--hosts", "hosts.toml"]):
-        assert main(["plan", "run", "sets.toml", *more]) == Exit.USAGE
-        assert "pass --network" in capsys.readouterr().err
-    assert main(["plan", "run", "hidden.toml", "--network"]) == Exit.FAILED
-    assert "has no guarantee: it must not use people's data" in capsys.readouterr().err
-    assert not Path("hushuffle-out").exists()
+@pytest.mark.parametrize("start", ["soon", "2026-05-01T10:00"])
+def test_a_start_without_a_time_zone_is_refused(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "run", "sets.toml", "--hosts", "hosts.toml", "--start", start]) == Exit.USAGE
+    assert "--start must be a time with a time zone" in capsys.readouterr().err
 
 
 PHONES = """

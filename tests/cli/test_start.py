@@ -56,7 +56,7 @@ def test_a_mistyped_key_waits_for_nothing_heavy(verb: list[str], text: str, tmp_
     code = f"""
 import sys
 from hushuffle.cli import main
-code = main({[*verb, "mistyped.toml", *(["--network"] if "plan" in verb else [])]})
+code = main({[*verb, "mistyped.toml"]})
 print([name for name in {heavy} if name in sys.modules])
 sys.exit(code)
 """

@@ -16,7 +16,6 @@ from fuzz.fuzzing import Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import read_memory, write_memory
-from hushuffle.network.nodes.journal import Spool, pack_batch, unpack_batch
 from hushuffle.verifying.certificate import MalformedError, read
 from hushuffle.verifying.document import check_document
 from hushuffle.verifying.table import written
@@ -85,29 +84,6 @@ def memories(folder: Path) -> Maker:
         content = b"[" * 100_000 if rng.random() < 0.02 else content
         path.write_bytes(changed_bytes(content, rng) if rng.random() < 0.4 else content)
         return Input(content=path.read_bytes()[:1000], read=lambda: read_memory(path, "a test"))
-
-    return make
-
-
-def spools(folder: Path) -> Maker:
-    """Cut and change what a node keeps while it runs; what is left is read as batches, or refused."""
-    path = folder / "spool"
-    spool, head = Spool(path), importlib.import_module("hushuffle.network.nodes.journal")
-    batch = pack_batch("scrambler-1", 2, 7, [b"a" * 48, b"b" * 48])
-    whole = b"".join(head._HEAD.pack(len(one), head._digest(one)) + one for one in [batch, b"x", batch[:100]])
-
-    def use() -> None:
-        found = spool.read()
-        assert spool.read() == found
-        if len(found) < 3:
-            message = "something was cut off"
-            raise DataError(message)
-        for record in (found[0], found[2]):
-            unpack_batch(record, 48)
-
-    def make(rng: random.Random) -> Input:
-        path.write_bytes(changed_bytes(whole, rng, most=2))
-        return Input(content=path.read_bytes(), read=use)
 
     return make
 

@@ -1,257 +1,140 @@
-"""The report of a run over the network, from runs that never took place."""
+"""The report of a run with phones, from runs that never took place."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hushuffle.model import Report, Table
-from hushuffle.network.node import result_table
-from hushuffle.network.nodes.recorder import Trace, record_size
-from hushuffle.network.nodes.result import RunResult, StepResult
-from hushuffle.network.run import NetworkRun
-from hushuffle.network.setup import deploy
-from hushuffle.network.study import network_study
-from hushuffle.plans import group_statistics
-from hushuffle.queries import Aggregate, PlanSpecification, parse_plan
-from hushuffle.randomness import reproducible
+from hushuffle.model import Report
+from hushuffle.network.phones.crowd import Crowd
+from hushuffle.network.phones.promise import check_task, draw_task
+from hushuffle.network.phones.recorder import Trace
+from hushuffle.network.phones.rehearse import PhoneRun
+from hushuffle.network.study import phone_study
+from hushuffle.queries import PlanSpecification, parse_plan
 from hushuffle.report import terminal, to_json, write
+from network.phones.phone_cases import plan_text, services
 
-AGES = """
-title = "Ages"
-[query]
-kind = "aggregate"
-generated = { people = 12 }
-columns = { age = 4 }
-grouping_sets = [["age"]]
-partitions = 2
-[traffic]
-sigma = 0.2
-dummies = 1
-batch = 6
-[targets]
-delta = 0
-[run]
-seed = 1
-"""
-CLUSTERS = """
-[query]
-kind = "k-means"
-generated = { people = 12 }
-centroids = 3
-iterations = 2
-variant = "public-centroids"
-[traffic]
-sigma = 0.2
-flood = 1
-[targets]
-delta = 0
-"""
-COINS = bytes(range(32))
+AGES = plan_text(sets='[["age"]]', partitions=2, more='per_person = "all"').replace(
+    "[targets]", "[run]\nseed = 1\n[targets]"
+)
+BARE = plan_text(sets='[["age"]]', partitions=2, traffic="flood = 0")
 
 
-def counters(state: str = "done", **more: Any) -> dict[str, Any]:
-    return {"state": state, "accepted": 0, "sent": 0, "repeated": 0, "dummies": 0, "rejected": {}} | more
+def recorded(run: PhoneRun, sizes: list[int]) -> Trace:
+    """Return the trace of a run whose last scrambler sent batches of these sizes, in turn to every target."""
+    trace, step = Trace(), run.document.steps[0]
+    targets = [one.name for one in step.targets]
+    for _ in range(step.sources):
+        trace.rows += [("phones", "relay", None, None, 1704, 1), ("relay", "scrambler-1", None, None, 1704, 1)]
+    for batch, size in enumerate(sizes, 1):
+        if len(run.document.chain) > 1:
+            trace.rows.append(("scrambler-1", "scrambler-2", 1, batch, 9000, size - step.dummies))
+        for place, target in enumerate(targets):
+            messages = len(range(place, size, len(targets)))
+            trace.rows.append((run.document.chain[-1].name, target, 1, batch, 1000 * messages, messages))
+    return trace
 
 
-def fabricated(text: str, **changes: Any) -> tuple[PlanSpecification, NetworkRun]:
-    """Return a run in which all came through; `changes`: other parts of it."""
+def fabricated(
+    text: str, *, chain: int = 2, sizes: list[int] | None = None, **changes: Any
+) -> tuple[PlanSpecification, PhoneRun]:
+    """Return a run in which all messages came through; `changes`: other fields of it."""
     specification = parse_plan(text)
     records = specification.query.records(Path())
-    plan = specification.plan(records.n)
-    made = deploy(specification, plan, records, address=lambda name: f"{name}:1", rng=reproducible(1))
-    document = made.document
-    hosts = {name: name for name in (*document.servers, *document.places)}
-    trace = Trace(hosts=hosts, cell=record_size(document.message))
-    step = document.steps[0]
-    for batch in step.batches:
-        for name in batch.holders:
-            trace.add(name, batch.scrambler or step.computes[0], 81)  # a control frame: none of the messages
-            trace.add(name, batch.scrambler or step.computes[0], trace.cell)
-        for place in range(7 if batch.scrambler else 0):
-            trace.add(batch.scrambler or "", step.computes[place % 2], trace.cell)
-    for name in step.computes:
-        trace.add(name, "result", trace.cell)
-    whole = {"sources": 12, "planned": 12, "lost_batches": 0}
-    task = document.query
-    if isinstance(task, Aggregate):
-        found = group_statistics(task.query, 0, task.table(records.rows)).count.tolist()
-        answers = [{**whole, "received": found, "estimates": {"count": [None, *found[1:]]}}]
-        result: dict[str, Any] = {"answers": answers}
-    else:
-        assert records.start is not None
-        result = {"iterations": [{**whole, "centroids": records.start.tolist()} for _ in range(2)]}
-    scramblers = {batch.scrambler: counters(accepted=6, sent=7, dummies=1) for batch in step.batches if batch.scrambler}
-    said: dict[str, Any] = {name: counters(sent=1) for name in document.places}
-    said |= scramblers | {name: counters(accepted=7, sent=1) for name in step.computes} | {"result": counters()}
+    document = draw_task(specification, records.n, services(1, 2, chain))
+    task = check_task(document).task
+    merged = task.merge(1, task.empty(1), task.pack(1, records.rows), [True] * records.n)
+    came = {"sources": 24, "planned": 24, "lost_batches": 0, "without_token": 0}
+    answer = task.answer(1, merged, came, lambda: 1.0) | came
     values: dict[str, Any] = {
-        "deployment": made,
-        "plan": plan,
+        "document": document,
+        "plan": specification.plan(records.n),
         "records": records,
-        "result": result,
-        "counters": said,
-        "failures": {},
-        "trace": trace,
-        "coins": COINS,
+        "result": {"answers": [answer], "cautions": ["All messages passed 2 scramblers."]},
+        "counters": {"relay": {"messages": 24}, "issuer": {"tokens": 48}, "result": {"refused late": 2}},
+        "crowd": Crowd(taken=24),
+        "trace": Trace(),
+        "passed": (24, 24),
+        "seconds": 1.0,
     }
-    return specification, NetworkRun(**(values | changes))
-
-
-def table(study: Report, key: str) -> Table:
-    return next(one for one in study.tables if one.key == key)
+    run = PhoneRun(**values)
+    trace = recorded(run, [14, 14, 14] if sizes is None else sizes)
+    return specification, PhoneRun(**(values | {"trace": trace} | changes))
 
 
 def rows(study: Report, key: str) -> dict[Any, tuple[Any, ...]]:
-    return {row[0]: row[1:] for row in table(study, key).rows}
+    table = next(one for one in study.tables if one.key == key)
+    return {row[0]: row[1:] for row in table.rows}
 
 
-def test_all_came_through() -> None:
-    specification, run = fabricated(AGES)
-    study = network_study(specification, run)
-    assert study.title == "Ages"
-    assert study.answers[0] == "12 of 12 messages of sources came through to the result."
-    assert study.answers[1].startswith("An observer of the connections saw 28 messages, all of 1,024 bytes")
-    assert not any("lost" in sentence for sentence in study.answers)
-    assert ("run", run.deployment.document.run) in study.settings
-    (finding,) = study.findings
-    assert finding.sentence.startswith("This bounds what the traffic reveals about one person, at delta = 0,")
-    assert finding.bound is not None
-    assert list(rows(study, "coverage").values()) == [(12, 12, 0, 12)]
+def warned(study: Report) -> set[str]:
+    return {one.key for one in study.warnings}
+
+
+def test_planned_and_recorded_messages_stand_side_by_side() -> None:
+    study = phone_study(*fabricated(AGES))
+    assert study.answers[0] == "24 of 24 messages of phones arrived at the result, each with a valid token."
+    assert study.answers[3] == (
+        "In send by age, an observer saw 3 batches with 14 messages or more; the guarantee holds for 11 or more."
+    )
     assert rows(study, "wire") == {
-        "compute to result": ("-", 2),
-        "scrambler to compute": (14, 14),
-        "source to scrambler": (12, 12),
+        "phones to relay": (24, 24),
+        "relay to scrambler": (24, 24),
+        "scrambler to scrambler": (33, 33),
+        "scrambler to target": (42, 42),
     }
-    nodes = rows(study, "nodes")
-    assert nodes["source"] == (12, "12 done", 0, 12, 0, "none")
-    assert nodes["scrambler"] == (2, "2 done", 12, 14, 2, "none")
     (graph,) = study.heat_maps
-    assert graph.values == ((4.0, 3.0), (4.0, 3.0))
-    assert {one.key for one in study.warnings} == {"one-machine", "fixed-seed"}
-    assert "--hosts" in next(one.advice for one in study.warnings if one.key == "one-machine")
+    assert graph.values == ((7.0, 7.0),) * 3
+    assert rows(study, "services")["result"][-1] == "2 late"
+    assert rows(study, "services")["issuer"][-2] == 48
+    assert list(rows(study, "coverage").values()) == [(24, 24, 0, 0, 24)]
+    assert warned(study) == {"one-machine", "fixed-seed", "scramblers"}
+    assert "plan run --hosts" in next(one.advice for one in study.warnings if one.key == "one-machine")
 
 
-def test_what_was_lost_is_said() -> None:
-    specification, run = fabricated(AGES)
-    answer = run.result["answers"][0] | {"sources": 6, "lost_batches": 1}
-    said = dict(run.counters)
-    first, second = (name for name in said if name.startswith("scrambler"))
-    said[first] = counters("gave up", accepted=2, rejected={"below minimum": 1, "conflict": 3})
-    del said[second]  # killed: it has not said anything
-    specification, run = fabricated(
-        AGES, result={"answers": [answer]}, counters=said, failures={"scrambler-nodes-1": "killed by signal 9"}
-    )
-    study = network_study(specification, run)
-    assert study.answers[0] == "6 of 12 messages of sources came through to the result."
-    assert study.answers[1] == "1 of 2 batches were lost."
-    assert rows(study, "nodes")["scrambler"] == (1, "1 gave up", 2, 0, 0, "3 conflict, 1 below minimum")
-    assert next(iter(rows(study, "coverage").values()))[1:3] == (6, 1)
-    failed = [one.sentence for one in study.warnings if one.key == "node-failed"]
-    assert failed == ["scrambler-nodes-1: killed by signal 9"]
+def test_a_batch_that_is_smaller_than_the_guarantee_assumes_is_a_warning() -> None:
+    exact, small = (phone_study(*fabricated(AGES, sizes=[14, size])) for size in (11, 10))
+    assert "small-batch" not in warned(exact)
+    (sentence,) = [one.sentence for one in small.warnings if one.key == "small-batch"]
+    assert sentence == "In send by age, a batch had 10 messages, fewer than 11."
 
 
-def test_a_role_of_which_nobody_said_anything_is_left_out() -> None:
-    _, run = fabricated(AGES)
-    said = {name: one for name, one in run.counters.items() if not name.startswith("compute")}
-    study = network_study(*fabricated(AGES, counters=said))
-    assert set(rows(study, "nodes")) == {"source", "scrambler", "result"}
+def test_without_scramblers_no_size_of_a_batch_is_promised() -> None:
+    study = phone_study(*fabricated(BARE, chain=1, sizes=[1, 23]))
+    assert "small-batch" not in warned(study)
+    assert not any("batches with" in sentence for sentence in study.answers)
+    assert rows(study, "wire")["scrambler to target"] == (24, 24)
 
 
-def test_what_was_planned_and_never_seen_is_shown() -> None:
-    trace = Trace(hosts={}, cell=record_size(1024))
-    trace.add("source-01", "scrambler-1-1", trace.cell)
-    study = network_study(*fabricated(AGES, trace=trace))
-    assert rows(study, "wire") == {"scrambler to compute": (14, 0), "source to scrambler": (12, 1)}
-    assert study.heat_maps[0].values == ((0.0, 0.0), (0.0, 0.0))
-
-
-def test_clusters_with_their_assumption() -> None:
-    specification, run = fabricated(CLUSTERS)
-    study = network_study(specification, run)
-    assert study.title == run.plan.name
-    assert study.answers[0] == "24 of 24 messages of sources came through to the result."
-    assert any("Rand index" in sentence for sentence in study.answers)
-    assert [row[-1] for row in table(study, "coverage").rows] == ["not told", "not told"]
+def test_refused_phones_and_a_trace_without_batches_are_shown() -> None:
+    crowd = Crowd(taken=22)
+    crowd.refused["ticket 401"] += 2
+    study = phone_study(*fabricated(AGES, crowd=crowd, trace=Trace()))
+    assert "2 phones were refused: ticket 401." in [one.sentence for one in study.warnings]
     assert study.heat_maps == ()
-    assert rows(study, "wire")["source to compute"] == (48, 12)
-    (assumption,) = [one.sentence for one in study.warnings if one.key == "assumption"]
-    assert "centroids of every iteration are public" in assumption
-    assert "fixed-seed" not in {one.key for one in study.warnings}
-    assert len(study.charts) == 2
+    assert rows(study, "wire")["scrambler to target"] == (42, 0)
 
 
-def test_a_plan_without_guarantee_has_no_finding() -> None:
-    specification, run = fabricated(CLUSTERS)
-    hidden = parse_plan(CLUSTERS.replace("public-centroids", "hidden"))
-    values = {name: getattr(run, name) for name in run.__dataclass_fields__}
-    study = network_study(specification, NetworkRun(**(values | {"plan": hidden.plan(12)})))
-    assert study.findings == ()
-    assert "no-guarantee" in {one.key for one in study.warnings}
+def test_true_values_are_a_warning(tmp_path: Path) -> None:
+    ages, pays = np.arange(24) * 2, np.arange(24)
+    lines = [f"{age},a,{pay}" for age, pay in zip(ages, pays, strict=True)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,sex,pay", *lines, ""]))
+    study = phone_study(*fabricated(AGES.replace("generated = { people = 24 }", f'data = "{tmp_path}/people.csv"')))
+    assert "true-values-shown" in warned(study)
 
 
-def test_true_values_are_warned_of(tmp_path: Path) -> None:
-    ages = np.array(["young", "old"])[np.arange(12) % 2]
-    (tmp_path / "people.csv").write_text("age\n" + "\n".join(ages) + "\n")
-    text = AGES.replace("generated = { people = 12 }", f'data = "{tmp_path}/people.csv"')
-    text = text.replace("age = 4", 'age = ["young", "old"]')
-    study = network_study(*fabricated(text))
-    assert "true-values-shown" in {one.key for one in study.warnings}
-
-
-@pytest.mark.parametrize("text", [AGES, CLUSTERS])
-def test_reports_are_written_without_any_key(text: str, tmp_path: Path) -> None:
-    specification, run = fabricated(text)
-    study = network_study(specification, run)
+@pytest.mark.parametrize(("text", "chain"), [(AGES, 2), (BARE, 1)])
+def test_a_report_contains_no_code_and_no_record(text: str, chain: int, tmp_path: Path) -> None:
+    crowd = Crowd(taken=24, nonces={(1, 0): [b"\xabsecret\xab" * 4]})
+    specification, run = fabricated(text, chain=chain, crowd=crowd)
+    study = phone_study(specification, run)
     write(study, tmp_path)
-    said = to_json(study) + terminal(study, width=80, color=False) + repr(run)
-    said += "".join(path.read_text(encoding="utf-8") for path in tmp_path.iterdir())
-    assert COINS.hex() not in said
-    assert repr(COINS) not in said
-    for key in run.deployment.seals.values():
-        assert key.text not in said
-
-
-def test_released_centroids_are_part_of_what_is_told() -> None:
-    noise = 'variant = "private-centroids"\nnoise = { kind = "gaussian", radius = 2.0, scale = 1.5 }'
-    study = network_study(
-        *fabricated(CLUSTERS.replace('variant = "public-centroids"', noise).replace("= 0\n", "= 1e-6\n"))
-    )
-    assert "the traffic and the noisy releases reveal about one person" in study.findings[0].sentence
-    assert {"large-epsilon", "floating-point"} <= {one.key for one in study.warnings}
-    assert "assumption" not in {one.key for one in study.warnings}
-
-
-def test_what_one_scrambler_could_do_is_said_beside_the_numbers() -> None:
-    specification, run = fabricated(AGES)
-    document = run.deployment.document
-    task, whole = document.query, run.records.rows
-    step = StepResult(
-        name="ages",
-        combined=task.merge(1, task.empty(1), task.pack(1, whole), [True] * 12),
-        people=12,
-        planned=12,
-        sources=12,
-        messages=14,
-        lost_batches=0,
-        sampling=document.step(1).sampling,
-    )
-    table = result_table(document, RunResult(run=document.run, steps=(step,), people=12))
-    (caution,) = table["cautions"]
-    assert "passed only one scrambler" in caution
-    study = network_study(specification, replace(run, result=table))
-    assert caution in [one.sentence for one in study.warnings if one.key == "one-scrambler"]
-    assert "passed only one scrambler" in " ".join(terminal(study, width=100, color=False).split())
-    specification, run = fabricated(CLUSTERS)  # without scramblers
-    result = RunResult(run=document.run, people=12, steps=())
-    assert result_table(run.deployment.document, result)["cautions"] == []
-
-
-def test_of_many_nodes_that_failed_some_are_named() -> None:
-    specification, run = fabricated(AGES, failures={f"source-{number:02d}": "gone" for number in range(40)})
-    warned = [one for one in network_study(specification, run).warnings if one.key.startswith("node")]
-    assert len(warned) == 31
-    assert warned[-1].sentence == "10 more nodes failed."
+    shown = to_json(study) + terminal(study, width=80, color=False) + repr(run)
+    shown += "".join(path.read_text(encoding="utf-8") for path in tmp_path.iterdir())
+    assert "secret" not in shown
+    assert json.loads(to_json(study))["key"] == "plan-phones"

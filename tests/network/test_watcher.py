@@ -14,8 +14,10 @@ import pytest
 
 from hushuffle.network import watcher
 from hushuffle.network.watcher import watched
-from network.network_tools import plan_text
-from runtime_cases import LONG
+from network.phones.phone_cases import plan_text
+
+LONG = 120.0
+"""Seconds that a test waits for another process."""
 
 
 def test_nothing_is_left_of_a_run_that_ends(tmp_path: Path) -> None:
@@ -78,16 +80,16 @@ def children(parent: int) -> dict[int, list[str]]:
 )
 def test_a_run_that_is_ended_from_outside_leaves_no_process_and_no_key(tmp_path: Path, number: signal.Signals) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
-    plan.write_text(plan_text(collect=600.0, traffic="dummies = 3\nbatch = 6"), encoding="utf-8")
-    command = [sys.executable, "-m", "hushuffle", "plan", "run", str(plan), "--network", "--out", str(out)]
+    plan.write_text(plan_text(sets='[["age"]]', partitions=2), encoding="utf-8")
+    command = [sys.executable, "-m", "hushuffle", "plan", "run", str(plan), "--out", str(out)]
     parent = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    # Nobody can end before the sources have come, and these are held: the last process that is started.
-    wait(lambda: sum("start" in line for line in children(parent.pid).values()) == 4)
-    nodes = children(parent.pid)
-    held = next(pid for pid, line in nodes.items() if line[-1].endswith("source-nodes-1.toml"))
+    # The run cannot end while the result, the last service of the document, is stopped.
+    wait(lambda: any(line[-1].endswith("result.toml") for line in children(parent.pid).values()))
+    held = next(pid for pid, line in children(parent.pid).items() if line[-1].endswith("result.toml"))
     os.kill(held, signal.SIGSTOP)
-    folder = next(Path(line[-1]).parent for line in nodes.values() if line[-1].endswith(".toml"))
-    assert (folder / "coins.key").exists()
+    nodes = children(parent.pid)
+    folder = next(Path(line[-1]).parents[1] for line in nodes.values() if line[-1].endswith(".toml"))
+    assert (folder / "issuer" / "issuer.keys").exists()
     parent.send_signal(number)
     code = parent.wait(LONG)
     assert code == (-signal.SIGKILL if number == signal.SIGKILL else 130)

@@ -134,7 +134,7 @@ def test_ranges_that_are_none(ranges: Any) -> None:
 @given(rows=ROWS)
 def test_nodes_tell_their_own_groups_and_no_others(node: int, rows: list[tuple[int, int, float, float]]) -> None:
     found = merged(TASK.pack(1, np.array(rows, dtype=np.float64).reshape(-1, 4)))
-    told = TASK.tell(1, node, found, None, reproducible(1))
+    told = TASK.tell(1, node, found, reproducible(1))
     assert told.size <= TASK.width(1) == 4 * 7
     back = TASK.part(1, node, np.append(told, np.zeros(TASK.width(1) - told.size)))
     mine = np.arange(12) // 4 == node
@@ -146,7 +146,7 @@ def test_nodes_tell_their_own_groups_and_no_others(node: int, rows: list[tuple[i
 @given(ROWS)
 def test_the_parts_of_all_nodes_are_the_whole(rows: list[tuple[int, int, float, float]]) -> None:
     found = merged(TASK.pack(1, np.array(rows, dtype=np.float64).reshape(-1, 4)))
-    parts = [TASK.part(1, node, TASK.tell(1, node, found, None, reproducible(1))) for node in range(3)]
+    parts = [TASK.part(1, node, TASK.tell(1, node, found, reproducible(1))) for node in range(3)]
     assert np.array_equal(TASK.combine(1, parts), found, equal_nan=True)
 
 
@@ -154,7 +154,7 @@ def test_nodes_with_fewer_groups_have_room_for_as_many() -> None:
     # 7 groups on 3 nodes: 3, 2 and 2 of them.
     query = GroupingQuery(grouping_sets=(GroupingSet(columns=("a",), sizes=(7,)),), partitions=3)
     task = Aggregate.of(query)
-    told = [task.tell(1, node, task.empty(1), None, reproducible(1)) for node in range(3)]
+    told = [task.tell(1, node, task.empty(1), reproducible(1)) for node in range(3)]
     assert ([one.size for one in told], task.width(1)) == ([3, 2, 2], 3)
 
 

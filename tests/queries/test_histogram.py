@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.network.node import result_table
-from hushuffle.network.run import NetworkRun, run_on_network
-from hushuffle.network.study import network_study
+from hushuffle.network.phones.rehearse import rehearse
+from hushuffle.network.study import phone_study
 from hushuffle.queries import parse_plan
 from hushuffle.queries.analyse import analyse_plan
 from hushuffle.queries.histogram import Histogram
 from hushuffle.queries.simulate import simulate_plan
 from hushuffle.randomness import reproducible
-from network.network_tools import KEY, stage
-from runtime_cases import bounded
 
 TASK = Histogram(columns=("age", "bmi"), sizes=(3, 4), partitions=5)
 PLAN = """
@@ -43,7 +40,6 @@ delta = 1e-6
 seed = 1
 [network]
 least = 0.5
-processes = 1
 """
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=30)
 
@@ -108,45 +104,17 @@ def test_its_guarantee_is_that_of_one_step() -> None:
     ]
 
 
-def in_one_process(text: str, folder: Path) -> NetworkRun:
-    """Run a plan with real nodes in one event loop."""
-    specification = parse_plan(text)
-    records = specification.query.records(Path())
-
-    async def work() -> NetworkRun:
-        async with stage(text, folder, recorded=True) as scene:
-            scene.start_servers()
-            scene.start(*scene.sources)
-            result = await scene.result()
-            return NetworkRun(
-                deployment=scene.deployment,
-                plan=specification.plan(records.n),
-                records=records,
-                result=result_table(scene.document, result),
-                counters={name: journal.counters() for name, journal in scene.journals.items()},
-                failures={},
-                trace=scene.trace,
-                coins=KEY,
-            )
-
-    return bounded(work())
-
-
-@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_real_nodes_count_what_arrives(processes: bool, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_services_count_what_arrives(tmp_path: Path) -> None:
     true = counted(people(tmp_path, 24))
-    # Nothing is redirected, so that there is no guarantee to speak of: the plan asks for none.
-    text = plan(f'data = "{tmp_path}/people.csv"', sigma=0.0, traffic="dummies = 3\nbatch = 12")
-    spec = parse_plan(text)
-    if processes:
-        run = run_on_network(spec, out=tmp_path / "out")
-        assert json.loads((tmp_path / "out" / "result.json").read_bytes()) == run.result
-    else:
-        run = in_one_process(text, tmp_path)
+    # Nothing is redirected: the plan asks for no guarantee.
+    spec = parse_plan(plan(f'data = "{tmp_path}/people.csv"', sigma=0.0, traffic="dummies = 3\nbatch = 12"))
+    run = rehearse(spec, out=tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "result.json").read_bytes()) == run.result
     (answer,) = run.result["answers"]
     assert answer["received"] == answer["estimates"] == true
     assert (answer["columns"], answer["sizes"], answer["sources"]) == (["age", "bmi"], [3, 4], 24)
-    study = network_study(spec, run)
+    study = phone_study(spec, run)
     assert shown(study) == [(count, float(count)) for count in true]
     assert {one.key for one in study.heat_maps} == {"cells", "graph"}
 
@@ -155,7 +123,7 @@ def test_real_nodes_count_what_arrives(processes: bool, tmp_path: Path) -> None:
 def test_nodes_count_the_people_of_their_cells(rows: list[tuple[int, int]]) -> None:
     table = np.array(rows, dtype=np.float64).reshape(-1, 2)
     cells = [4 * age + bmi for age, bmi in rows]
-    assert TASK.pack(1, table) == [struct.pack("<I", cell) for cell in cells]
+    assert TASK.pack(1, table) == [struct.pack("<2i", *row) for row in rows]
     own = TASK.own(1, table, None).tolist()
     assert own == [cell * 5 // 12 for cell in cells]
     parts = []
@@ -163,20 +131,23 @@ def test_nodes_count_the_people_of_their_cells(rows: list[tuple[int, int]]) -> N
         mine = [content for content, other in zip(TASK.pack(1, table), own, strict=True) if other == node]
         merged = TASK.merge(1, TASK.empty(1), mine, [True] * len(mine))
         merged = TASK.merge(1, merged, [TASK.sample(1, node)], [False])  # a dummy is worked on, and does not count
-        told = TASK.tell(1, node, merged, None, reproducible(1))
+        told = TASK.tell(1, node, merged, reproducible(1))
         assert told.size <= TASK.width(1) == 3
         parts.append(TASK.part(1, node, told))
     assert TASK.combine(1, parts).tolist() == [cells.count(cell) for cell in range(12)]
 
 
-@given(st.binary(max_size=6), st.integers(0, 4))
+INTERVALS = st.tuples(st.integers(-1, 3), st.integers(-1, 4)).map(lambda pair: struct.pack("<2i", *pair))
+
+
+@given(st.one_of(st.binary(max_size=10), INTERVALS), st.integers(0, 4))
 def test_only_records_of_the_node_are_taken(content: bytes, node: int) -> None:
-    cell = int.from_bytes(content, "little")
-    good = len(content) == 4 and cell < 12 and cell * 5 // 12 == node
+    age, bmi = struct.unpack("<2i", content) if len(content) == 8 else (-1, -1)
+    good = 0 <= age < 3 and 0 <= bmi < 4 and (4 * age + bmi) * 5 // 12 == node
     if good:
         TASK.check(1, node, content)
         return
-    with pytest.raises(DataError, match=r"a message (has|is not) a record [a-z' ]*\."):
+    with pytest.raises(DataError, match=r"a message (has|is not) an? (record|interval) [a-z' ]*\."):
         TASK.check(1, node, content)
 
 
@@ -213,23 +184,3 @@ def test_what_is_no_histogram_is_refused(old: str, new: str, words: str) -> None
 def test_a_document_with_more_nodes_than_cells_is_refused() -> None:
     with pytest.raises(ValidationError, match="partitions must be at most the 12 cells"):
         Histogram(columns=("age", "bmi"), sizes=(3, 4), partitions=13)
-
-
-def test_nodes_do_what_the_query_says() -> None:
-    query = parse_plan(plan()).query
-    task = query.task()
-    assert query.promises(task)
-    assert not query.promises(task.model_copy(update={"sizes": (4, 3)}))
-    assert not query.promises(parse_plan(AGGREGATE).query.task())
-
-
-AGGREGATE = """
-traffic = { sigma = 0.2 }
-targets = { delta = 0.0 }
-[query]
-kind = "aggregate"
-generated = { people = 1000 }
-columns = { age = 20 }
-grouping_sets = [["age"]]
-partitions = 20
-"""

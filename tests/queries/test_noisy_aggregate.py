@@ -129,13 +129,13 @@ def published(epsilon: str) -> tuple[dict[str, Any], Any]:
     specification = spec(epsilon=epsilon)
     task, records = specification.query.task(), specification.query.records(Path())
     assert isinstance(task, Aggregate)
-    assert task.noisy
+    assert task.noise is not None
     contents, own = task.pack(1, records.rows), task.own(1, records.rows, None)
     parts = []
     for node in range(2):
         mine = [content for content, place in zip(contents, own.tolist(), strict=True) if place == node]
         merged = task.merge(1, task.empty(1), mine, [True] * len(mine))
-        told = task.tell(1, node, merged, None, reproducible(node))
+        told = task.tell(1, node, merged, reproducible(node))
         assert np.isnan(told.reshape(4, -1)[2:]).all()
         parts.append(task.part(1, node, told))
     answer = task.answer(1, task.combine(1, parts), {"sources": PEOPLE}, lambda: 1.25)
@@ -163,5 +163,4 @@ def test_counts_below_nothing_are_taken_only_where_they_have_noise() -> None:
         plain.part(1, 0, told)
     with pytest.raises(DataError, match="counts of impossible records"):
         noisy.part(1, 0, np.full(noisy.width(1), np.inf))
-    assert not spec().query.promises(plain)
-    assert not spec(epsilon="2.0").query.promises(noisy)
+    assert spec().query.task() not in (plain, spec(epsilon="2.0").query.task())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +10,11 @@ from cyclopts import App, Parameter
 
 from hushuffle.cli.console import COMMON, Exit, UsageError, misused
 
-_HELP = """Run the nodes of a decentralised query, and create their keys.
+_HELP = """Run the services of a decentralised query, and create their keys.
 
 Examples (no files needed):
   hushuffle node keys scrambler-1 --out hushuffle-out/keys
-  hushuffle node certs scrambler-1 result --out hushuffle-out/certificates
+  hushuffle node codes 100 --out hushuffle-out/codes
 """
 
 node = App(name="node", help=_HELP, group_parameters=COMMON)
@@ -24,44 +22,24 @@ node = App(name="node", help=_HELP, group_parameters=COMMON)
 
 @node.command
 def start(configuration: Path, /) -> Exit:
-    """Run nodes of a run to its end, or a service for phones until it is stopped.
+    """Run a service until it is stopped.
 
     Examples (to create these files, first run: hushuffle plan run --hosts):
-      hushuffle node start hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
       hushuffle node start hushuffle-out/plan-histogram-phones/relay.toml
+      hushuffle node start hushuffle-out/plan-histogram-phones/scrambler-1.toml
 
-    A file with the key `role` starts a service for many tasks: relay, scrambler,
-    target, result or issuer. SIGTERM and Ctrl-C end it; SIGHUP loads new tasks.
-
-    Writes one JSON line per event to standard error, without private values.
-    SIGTERM, SIGHUP and Ctrl-C end a node after the message that it is sending.
-    Ends with exit code 1 if a node fails, if the document contradicts its plan,
-    if the [policy] of a source forbids the run, or if no node accepted a source's
-    messages.
+    A service takes part in many tasks. SIGTERM and Ctrl-C end it; SIGHUP loads new
+    tasks. A restarted service continues, even after it was killed. Writes one JSON
+    line per event to standard error, without private values.
 
     Args:
-        configuration: TOML file that names the nodes, the run's document and the keys, or that is for a service.
+        configuration: TOML file with the settings of the service.
     """
-    from hushuffle.specification.reading import read_text  # noqa: PLC0415 - only when needed
+    needs_http()
+    from hushuffle.network.phones.serve import run_service  # noqa: PLC0415 - only when needed
 
-    if re.search("^role *=", read_text(configuration), flags=re.MULTILINE):
-        needs_http()
-        from hushuffle.network.phones.serve import run_service  # noqa: PLC0415
-
-        run_service(configuration)
-        return Exit.DONE
-    from hushuffle.network.node import run_nodes  # noqa: PLC0415 - only when needed
-
-    ran = run_nodes(configuration)
-    for name, why in ran.failures.items():
-        sys.stderr.write(f"hushuffle: {name}: {why}\n")
-    for name, counters in ran.counters.items():
-        if (lost := counters.get("undelivered")) and name not in ran.failures:
-            reasons = ", ".join(counters["rejected"])
-            sys.stderr.write(
-                f"hushuffle: {name}: {lost:,} of its {lost + counters['sent']:,} messages were rejected ({reasons}).\n"
-            )
-    return Exit.FAILED if ran.failures else Exit.DONE
+    run_service(configuration)
+    return Exit.DONE
 
 
 def needs_http() -> None:
@@ -131,65 +109,28 @@ def codes(count: int, /, *, out: Path) -> Exit:
 
 
 @node.command
-def certs(
-    names: Annotated[list[str] | None, Parameter(negative=())] = None,
-    /,
-    *,
-    out: Path,
-    document: Path | None = None,
-    days: float = 30.0,
-) -> Exit:
+def certs(names: Annotated[list[str], Parameter(negative=())], /, *, out: Path, days: float = 30.0) -> Exit:
     """Create an authority, certificates and keys for trials.
 
     Examples (no files needed):
-      hushuffle node certs scrambler-1 result --out hushuffle-out/certificates
-      hushuffle node certs scrambler-2 --days 7 --out hushuffle-out/certificates
+      hushuffle node certs relay result --out hushuffle-out/certificates
+      hushuffle node certs scrambler-1 --days 7 --out hushuffle-out/certificates
 
-    Writes NAME.pem, NAME.key, NAME.seal and NAME.seal.pub for each node, and
-    authority.pem and authority.key, unless the folder has an authority. Outside of
-    trials, use your own authority to issue NAME.pem and NAME.key.
+    A service that ends TLS itself needs a certificate for its host name. Writes
+    NAME.pem and NAME.key for each host, and authority.pem and authority.key, unless
+    the folder has an authority. Outside of trials, use your own authority.
 
     Args:
-        names: names of the nodes (default: those of --document).
-        out: folder to write into; a node's files in it are never overwritten.
-        document: document of a run, all of whose nodes get files (default: none).
+        names: names of the hosts.
+        out: folder to write into; the files of a host in it are never overwritten.
         days: validity of the certificates, in days.
     """
     from hushuffle.errors import InvalidInputError  # noqa: PLC0415 - only when needed
-    from hushuffle.network.nodes.document import read_document  # noqa: PLC0415
-    from hushuffle.network.setup import make_certificates  # noqa: PLC0415
+    from hushuffle.network.phones.certificates import make_certificates  # noqa: PLC0415
 
-    wanted = dict.fromkeys(names or ())
-    if document is not None:
-        run = read_document(document)
-        wanted |= dict.fromkeys([*run.servers, *run.places])
-    if not wanted:
-        misused("pass the names of nodes, or the --document of a run.")
     try:
-        written = make_certificates(list(wanted), out=out, days=days)
+        written = make_certificates(names, out=out, days=days)
     except InvalidInputError as error:
         raise UsageError(str(error)) from None
-    sys.stdout.write(f"Wrote {len(written):,} files for {len(wanted):,} nodes into {out}\n")
+    sys.stdout.write(f"Wrote {len(written):,} files into {out}\n")
     return Exit.DONE
-
-
-@node.command
-def health(configuration: Path, /) -> Exit:
-    """Query the state of the nodes of a configuration.
-
-    Examples (to create these files, first run: hushuffle plan run --hosts):
-      hushuffle node health hushuffle-out/plan-aggregate-network/scrambler-1-1.toml
-      hushuffle node health hushuffle-out/plan-aggregate-network/result.toml
-
-    Connects to each node with the node's own certificate and key. Prints one JSON
-    line per node. Ends with exit code 1 if a node does not answer.
-
-    Args:
-        configuration: the TOML file that the nodes were started with.
-    """
-    from hushuffle.network.node import ask_health  # noqa: PLC0415 - only when needed
-
-    answers = ask_health(configuration)
-    for name, answer in answers.items():
-        sys.stdout.write(json.dumps({"node": name, **answer}) + "\n")
-    return Exit.FAILED if any("failure" in answer for answer in answers.values()) else Exit.DONE

@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 _Hosts = Parameter(group=Group("Several hosts", sort_key=2))
 _ROOT = Path("hushuffle-out")
-_MOST_COMMANDS = 40
 _HELP = """Analyse, simulate and run the plan of a decentralised query.
 
 Examples (to create these files, first run: hushuffle examples ./examples):
   hushuffle plan analyse examples/aggregate.toml
-  hushuffle plan run examples/aggregate-network.toml --network
+  hushuffle plan run examples/aggregate-network.toml
 """
 
 plan = App(name="plan", help=_HELP, group_parameters=COMMON)
@@ -114,8 +113,6 @@ def run(
     specification: Path,
     /,
     *,
-    network: Flag = False,
-    phones: Flag = False,
     hosts: Annotated[Path | None, _Hosts] = None,
     bundle: Annotated[Flag, _Hosts] = False,
     out: Path | None = None,
@@ -123,72 +120,41 @@ def run(
     start: Annotated[str | None, _Hosts] = None,
     json: Flag = False,
 ) -> Exit:
-    """Run a plan with real nodes that communicate over TLS.
+    """Run a plan with phones and services, or prepare its services for several hosts.
 
     Examples (to create these files, first run: hushuffle examples ./examples):
-      hushuffle plan run examples/aggregate-network.toml --network
-      hushuffle plan run examples/histogram.toml --phones
+      hushuffle plan run examples/aggregate-network.toml
+      hushuffle plan run examples/histogram.toml --trace hushuffle-out/trace.parquet
 
-    --network runs all nodes on this machine, each with its own certificate and
-    loopback address, and records the traffic that an adversary observes. Writes
-    result.json, run.json, trace.parquet (sender, receiver, bytes, order),
-    study.html and study.json. --phones runs a task for phones on this machine,
-    over HTTP, through a relay and several scramblers. --hosts runs nothing: it
-    writes the document of the run or task and a configuration for each host, and
-    prints the command for each host.
+    Starts each service as a process on this machine, with temporary keys, and lets
+    a phone for each record send its messages over HTTP, through a relay and the
+    plan's scramblers. Records the traffic that an adversary observes. Writes
+    result.json, task.json, trace.parquet (order, sender, receiver, step, batch,
+    bytes, messages), study.html and study.json.
+
+    --hosts runs nothing: it writes the document of the task and the settings of
+    each service, and prints the command for each host.
 
     Args:
         specification: the TOML file that describes the plan.
-        network: run all nodes on this machine.
-        phones: run a task for phones instead of nodes with certificates.
-        out: folder to write into (default: hushuffle-out/plan-NAME-network or -phones).
+        out: folder to write into (default: hushuffle-out/plan-NAME-phones).
         json: print only study.json, no summary, to standard output.
-        hosts: TOML file with the nodes' addresses, public seal keys and sources (default: run on this machine).
-        bundle: with --phones and --hosts, write one folder per service, with its keys, to copy to its host.
-        start: with --hosts, start time of the run, for example 2026-05-01T10:00Z (default: in 15 minutes).
+        hosts: TOML file with the addresses and public keys of the services (default: run on this machine).
+        bundle: with --hosts, write one folder per service, with its keys, to copy to its host.
+        start: with --hosts, start time of the task, for example 2026-05-01T10:00Z (default: in 15 minutes).
         trace: file for the observed traffic (default: trace.parquet in --out).
     """
-    if phones:
-        _check_phones(network=network, hosts=hosts, bundle=bundle, trace=trace, start=start)
-    elif bundle:
-        misused("--bundle needs both --phones and --hosts.")
-    elif network == (hosts is not None):
-        misused("pass --network to run all nodes on this machine, or --hosts FILE to prepare other machines.")
+    if hosts is None and (bundle or start is not None):
+        misused("--bundle and --start need --hosts: on this machine a task starts at once.")
+    if hosts is not None and trace is not None:
+        misused("--trace records a run on this machine, but --hosts runs nothing.")
     # Imported here, so that `hushuffle --help` and a mistyped key do not wait for numerics, tables and templates.
     from hushuffle.queries import load_plan  # noqa: PLC0415
 
     spec = load_plan(specification)
-    if phones:
-        folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-phones")
-        if hosts is not None:
-            return _prepare_task(spec, hosts, folder, _moment(start), bundle=bundle)
-        return _rehearse(spec, folder, specification.parent, json=json)
-    folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-network")
+    folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-phones")
     if hosts is not None:
-        return _prepare(spec, hosts, folder, _moment(start))
-    if start is not None:
-        misused("--start needs --hosts. Without it, the run starts at once on this machine.")
-    from hushuffle.network.run import run_on_network  # noqa: PLC0415
-    from hushuffle.network.study import network_study  # noqa: PLC0415
-
-    with heard(), progress(enabled=not json and sys.stderr.isatty()) as tell:
-        ran = run_on_network(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
-        study = network_study(spec, ran)
-    deliver(study, folder, json=json)
-    if not json:
-        for file in ran.files:
-            sys.stdout.write(f"Wrote {file}\n")
-    return Exit.DONE
-
-
-def _check_phones(*, network: bool, hosts: Path | None, bundle: bool, trace: Path | None, start: str | None) -> None:
-    if network or trace is not None:
-        misused("--network and --trace need nodes with certificates, not --phones.")
-    if hosts is None and (bundle or start is not None):
-        misused("--bundle and --start need --hosts: on this machine a task starts at once.")
-
-
-def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) -> Exit:
+        return _prepare(spec, hosts, folder, _moment(start), bundle=bundle)
     from hushuffle.cli.node import needs_http  # noqa: PLC0415 - only when needed
 
     needs_http()
@@ -196,7 +162,7 @@ def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) 
     from hushuffle.network.study import phone_study  # noqa: PLC0415
 
     with heard(), progress(enabled=not json and sys.stderr.isatty()) as tell:
-        ran = rehearse(spec, out=folder, base_folder=base, progress=tell)
+        ran = rehearse(spec, out=folder, base_folder=specification.parent, trace=trace, progress=tell)
         study = phone_study(spec, ran)
     deliver(study, folder, json=json)
     if not json:
@@ -205,7 +171,7 @@ def _rehearse(spec: PlanSpecification, folder: Path, base: Path, *, json: bool) 
     return Exit.DONE
 
 
-def _prepare_task(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None, *, bundle: bool) -> Exit:
+def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None, *, bundle: bool) -> Exit:
     from hushuffle.network.phones.bundle import prepare_task  # noqa: PLC0415 - only when needed
 
     prepared = prepare_task(spec, hosts, out=folder, start=start, bundle=bundle)
@@ -227,22 +193,6 @@ def _moment(text: str | None) -> datetime | None:
     if moment is None or moment.tzinfo is None:
         misused(f"--start must be a time with a time zone, such as 2026-05-01T10:00Z, got {text!r}.")
     return moment
-
-
-def _prepare(spec: PlanSpecification, hosts: Path, folder: Path, start: datetime | None) -> Exit:
-    from hushuffle.network.setup import prepare  # noqa: PLC0415 - only when needed
-
-    prepared = prepare(spec, hosts, out=folder, start=start)
-    lines = [f"Wrote {prepared.document} and {len(prepared.commands):,} configurations into the same folder.", ""]
-    lines += [f"All times are counted from {prepared.start} on.", ""]
-    lines += ["Copy the document, the host's configuration and its keys to every host, and run there,"]
-    lines += ["the sources last:", ""]
-    shown = prepared.commands[:_MOST_COMMANDS]
-    lines += [f"  {command}" for command in shown]
-    if len(prepared.commands) > len(shown):
-        lines.append(f"  ... and {len(prepared.commands) - len(shown):,} more alike")
-    sys.stdout.write("\n".join(lines) + "\n")
-    return Exit.DONE
 
 
 def _folder(out: Path | None, name: str) -> Path:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from hushuffle import plans
 from hushuffle._checks import fail
@@ -24,7 +24,18 @@ from hushuffle.plans.result_noise import share_of_set
 from hushuffle.queries import columns as reading
 from hushuffle.queries.aggregate_run import result_tables, run_aggregate, simulated
 from hushuffle.queries.columns import Generated, GroupingColumn, Groups, Names, Range
-from hushuffle.queries.query import Floats, Integers, Query, Records, Rows, Simulated, Task, data_or_generated, table
+from hushuffle.queries.query import (
+    DeviceQuery,
+    Floats,
+    Integers,
+    Query,
+    Records,
+    Rows,
+    Simulated,
+    Task,
+    data_or_generated,
+    table,
+)
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 
@@ -43,7 +54,6 @@ class Aggregate(Task):
     [0.0, 0.0, 0.0, 0.5, 0.0, 0.0]
     """
 
-    kind: Literal["aggregate"] = "aggregate"
     grouping_sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
     """The columns of each grouping set, and the number of groups of each column."""
     values: tuple[str, ...] = ()
@@ -58,10 +68,6 @@ class Aggregate(Task):
     def _agree(self) -> Self:
         _ = self.noise
         return self
-
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if (name, value) != ("epsilon", None)}
 
     @classmethod
     def of(cls, query: GroupingQuery, *, epsilon: float | None = None) -> Aggregate:
@@ -80,10 +86,6 @@ class Aggregate(Task):
         """The noise on the results of each grouping set."""
         return None if self.epsilon is None else ResultNoise(query=self.query, epsilon=self.epsilon)
 
-    @property
-    def noisy(self) -> bool:
-        return self.noise is not None
-
     @cached_property
     def query(self) -> GroupingQuery:
         """The query with its grouping sets, values and functions."""
@@ -98,15 +100,6 @@ class Aggregate(Task):
     @property
     def targets(self) -> int:
         return self.query.partitions
-
-    @property
-    def steps(self) -> int | None:
-        return len(self.grouping_sets)
-
-    @property
-    def figures(self) -> int:
-        most = max(one.groups for one in self.query.grouping_sets)
-        return most * (2 + len(self.functions) * max(len(self.values), 1))
 
     def table(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
         """Return rows as columns: first each grouping column once, then the values."""
@@ -185,8 +178,7 @@ class Aggregate(Task):
     def width(self, step: int) -> int:
         return -(-self._set(step).groups // self.partitions) * (1 + 3 * len(self.values))
 
-    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
-        del before
+    def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
         mine = merged[:, self._groups(step, node)]
         return (mine if self.noise is None else self.noise.release(mine, rng=rng)).ravel()
 
@@ -195,7 +187,7 @@ class Aggregate(Task):
         numbers = np.full((1 + 3 * v, self._set(step).groups), np.nan)
         numbers[: 1 + v] = 0.0  # counts and sums of groups that other nodes hold
         numbers[:, groups] = told[: groups.size * len(numbers)].reshape(len(numbers), groups.size)
-        if not (np.isfinite(numbers[0]) & (self.noisy | (numbers[0] >= 0))).all():
+        if not (np.isfinite(numbers[0]) & ((self.noise is not None) | (numbers[0] >= 0))).all():
             fail("a compute node sent counts of impossible records.")
         return numbers
 
@@ -299,12 +291,18 @@ class AggregateQuery(Query):
         rows = np.column_stack([clipped[name].astype(np.float64) for name in (*categories, *self.values)])
         return replace(records, rows=rows)
 
-    def task(self, records: Records | None = None) -> Aggregate:
-        del records
+    def task(self) -> Aggregate:
         query = self.query()
         if self.noise is None:
             return Aggregate.of(query)
         return Aggregate.of(query, epsilon=share_of_set(query, self.noise.epsilon, everybody=self.everybody))
+
+    def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
+        del start
+        task, ranges = self.task(), self.ranges or {}
+        values = {name: ranges.get(name) for name in self.values}
+        columns, steps = self.categories(), task.grouping_sets
+        return DeviceQuery(columns=columns, values=values, per_person=self.per_person, steps=steps, task=task)
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
         del tell

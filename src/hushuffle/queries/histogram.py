@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from hushuffle import plans
@@ -18,7 +19,18 @@ from hushuffle.model import HeatMap, Table, number
 from hushuffle.plans import GroupingQuery, GroupingSet, Plan, Traffic, use_chance
 from hushuffle.queries.columns import Generated, Intervals, column_problems, columns_of, group_count
 from hushuffle.queries.exchange import exchange
-from hushuffle.queries.query import Floats, Integers, Query, Records, Rows, Simulated, Task, data_or_generated, table
+from hushuffle.queries.query import (
+    DeviceQuery,
+    Floats,
+    Integers,
+    Query,
+    Records,
+    Rows,
+    Simulated,
+    Task,
+    data_or_generated,
+    table,
+)
 from hushuffle.randomness import Randomness
 from hushuffle.specification._base import Name, Section
 
@@ -27,19 +39,18 @@ _MOST_DRAWN: Final = 30
 
 
 class Histogram(Task):
-    """The nodes' task in a histogram. A record is the number of its cell; the second column's interval varies fastest.
+    """The targets' task in a histogram. A record contains the number of the interval in each column, 4 bytes each.
+
+    Cells are numbered so that the second column's interval varies fastest.
 
     >>> task = Histogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
     >>> rows = np.array([[0.0, 1.0], [2.0, 0.0], [2.0, 0.0]])
-    >>> task.own(1, rows, None).tolist()
-    [0, 1, 1]
+    >>> task.size(1), task.own(1, rows, None).tolist()
+    (8, [0, 1, 1])
     >>> task.merge(1, task.empty(1), task.pack(1, rows), [True, True, False]).tolist()
     [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
     """
 
-    lost: ClassVar[str] = "cells"
-
-    kind: Literal["histogram"] = "histogram"
     columns: tuple[str, str]
     """The names of the two columns."""
     sizes: tuple[Annotated[int, Field(ge=2, le=10_000)], Annotated[int, Field(ge=2, le=10_000)]]
@@ -63,18 +74,10 @@ class Histogram(Task):
     def targets(self) -> int:
         return self.partitions
 
-    @property
-    def steps(self) -> int | None:
-        return 1
-
-    @property
-    def figures(self) -> int:
-        return 2 * self.cells
-
     def _nodes(self, cells: Integers) -> Integers:
         return cells * self.partitions // self.cells
 
-    def _cells(self, rows: Rows) -> Integers:
+    def _cells(self, rows: npt.NDArray[np.number]) -> Integers:
         return rows[:, 0].astype(np.int64) * self.sizes[1] + rows[:, 1].astype(np.int64)
 
     def _mine(self, node: int) -> Integers:
@@ -82,7 +85,7 @@ class Histogram(Task):
 
     def size(self, step: int) -> int:
         del step
-        return 4
+        return 8
 
     def own(self, step: int, rows: Rows, known: Floats | None) -> Integers:
         del step, known
@@ -90,17 +93,21 @@ class Histogram(Task):
 
     def pack(self, step: int, rows: Rows) -> list[bytes]:
         del step
-        return [cell.tobytes() for cell in self._cells(rows).astype("<u4")]
+        return [row.tobytes() for row in rows.astype("<i4")]
 
     def check(self, step: int, node: int, content: bytes) -> None:
         if len(content) != self.size(step):
             fail("a message is not a record of this plan.")
-        cell = int.from_bytes(content, "little")
-        if cell >= self.cells or cell * self.partitions // self.cells != node:
-            fail("a message has a record outside the cells of this node.")
+        intervals = np.frombuffer(content, dtype="<i4")
+        if (intervals < 0).any() or (intervals >= self.sizes).any():
+            fail("a message has an interval that does not exist in its column.")
+        if self.own(step, intervals[None, :], None) != node:
+            fail("a message has a record of a cell that this target does not count.")
 
     def sample(self, step: int, node: int) -> bytes:
-        return int(self._mine(node)[0]).to_bytes(self.size(step), "little")
+        del step
+        cell = divmod(int(self._mine(node)[0]), self.sizes[1])
+        return np.array(cell, dtype="<i4").tobytes()
 
     def empty(self, step: int) -> Floats:
         del step
@@ -108,15 +115,15 @@ class Histogram(Task):
 
     def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
         del step
-        cells = np.frombuffer(b"".join(contents), dtype="<u4").astype(np.int64)
+        cells = self._cells(np.frombuffer(b"".join(contents), dtype="<i4").reshape(-1, 2))
         return merged + np.bincount(cells, weights=np.array(used, dtype=np.float64), minlength=self.cells)
 
     def width(self, step: int) -> int:
         del step
         return -(-self.cells // self.partitions)
 
-    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
-        del step, before, rng
+    def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
+        del step, rng
         return merged[self._mine(node)]
 
     def part(self, step: int, node: int, told: Floats) -> Floats:
@@ -180,11 +187,16 @@ class HistogramQuery(Query):
         columns, records = columns_of(self, self.generated, self._grid(), base_folder, cut)
         return replace(records, rows=np.column_stack([columns[name].astype(np.float64) for name in self.columns]))
 
-    def task(self, records: Records | None = None) -> Histogram:
-        del records
+    def task(self) -> Histogram:
         (slow, slow_cut), (fast, fast_cut) = self.columns.items()
         sizes = slow_cut.intervals, fast_cut.intervals
         return Histogram(columns=(slow, fast), sizes=sizes, partitions=self.partitions)
+
+    def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
+        del start
+        task = self.task()
+        columns = {name: column.conditions() for name, column in self.columns.items()}
+        return DeviceQuery(columns=columns, steps=((task.columns, task.sizes),), task=task)
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
         del tell

@@ -19,6 +19,7 @@ from hushuffle.plans.centroids import means, nearest, noisy_means
 from hushuffle.queries.columns import Finite, Positive, Range, range_problems
 from hushuffle.queries.k_means_run import compared, run_k_means
 from hushuffle.queries.query import (
+    DeviceQuery,
     Floats,
     Integers,
     Known,
@@ -72,9 +73,7 @@ class KMeans(Task):
 
     rounds: ClassVar[bool] = True
     answers: ClassVar[str] = "iterations"
-    lost: ClassVar[str] = "centroids"
 
-    kind: Literal["k-means"] = "k-means"
     initial: Annotated[tuple[Annotated[tuple[Finite, ...], Field(min_length=1)], ...], Field(min_length=2)]
     """The first centroids, public."""
     largest: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
@@ -99,16 +98,8 @@ class KMeans(Task):
         return len(self.initial)
 
     @property
-    def noisy(self) -> bool:
-        return self.noise is not None
-
-    @property
     def start(self) -> Floats:
         return np.array(self.initial)
-
-    @property
-    def figures(self) -> int:
-        return self.targets * self.dimensions
 
     def size(self, step: int) -> int:
         del step
@@ -155,9 +146,9 @@ class KMeans(Task):
         del step
         return self.dimensions
 
-    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
+    def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
         del step
-        previous = (np.array(self.initial[node]) if before is None else before)[None, :]
+        previous = np.array(self.initial[node])[None, :]
         sums, counts = merged[None, :-1], merged[-1:]
         if self.noise is None:
             return means(sums, counts, previous).ravel()
@@ -172,11 +163,6 @@ class KMeans(Task):
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
         del step
         return np.stack(parts)
-
-    def known(self, numbers: Floats) -> Floats:
-        if not (np.abs(numbers) <= _LARGEST).all():
-            fail("the result sent centroids that are not finite.")
-        return numbers.reshape(self.targets, self.dimensions)
 
     def answer(
         self, step: int, combined: Floats, came: Mapping[str, int], scale: Callable[[], float]
@@ -306,38 +292,31 @@ class KMeansQuery(Query):
         generator = np.random.default_rng([_FIRST_CENTROIDS, self.start])
         return generator.uniform(-1, 1, (self.centroids, dimensions))
 
-    def brought(self, data: str, folder: Path) -> Records:
-        if self.columns is None:
-            fail("points are read from a table: the plan needs [query.columns] with their public ranges.")
-        return super().brought(data, folder)
-
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
         del plan, rng
         return [np.arange(people)] * self.iterations
 
-    def task(self, records: Records | None = None) -> KMeans:
+    def task(self, start: Sequence[Sequence[float]] | None = None) -> KMeans:
         if self.variant == "hidden":
             _checks.unsupported(
                 "Variant hidden assumes that no node sees centroids, but on a network every node sees the centroids "
                 "of every iteration. Use private-centroids (released with noise) or public-centroids (without noise)."
             )
-        if records is None and self.columns is None:
+        if start is None and self.columns is None:
             _checks.unsupported(
                 "On separate hosts, points are read from tables: the plan needs [query.columns] with their public "
                 "ranges."
             )
-        initial = self.first_centroids(len(self.columns or ())) if records is None else records.start
-        assert initial is not None
-        return KMeans(initial=tuple(map(tuple, initial.tolist())), largest=self._largest, noise=self.noise)
+        initial = self.first_centroids(len(self.columns or ())).tolist() if start is None else start
+        largest = None if self.columns is None else _SCALED
+        return KMeans(initial=tuple(map(tuple, initial)), largest=largest, noise=self.noise)
 
-    @property
-    def _largest(self) -> float | None:
-        return None if self.columns is None else _SCALED
-
-    def promises(self, task: Any) -> bool:
-        if task.kind != self.kind or len(task.initial) != self.centroids:
-            return False
-        return (task.noise, task.largest) == (self.noise, self._largest)
+    def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
+        task = self.task(start)
+        ranges: Mapping[str, tuple[float, float] | None] = self.columns or {
+            f"x{number}": None for number in range(1, task.dimensions + 1)
+        }
+        return DeviceQuery(values=ranges, steps=(((), ()),) * self.iterations, task=task)
 
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:
         assert records.start is not None

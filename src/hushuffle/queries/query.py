@@ -41,10 +41,6 @@ class Task(BaseModel, ABC):
     """Whether a step starts from the release of the step before, on the same nodes; otherwise steps are parallel."""
     answers: ClassVar[str] = "answers"
     """The key under which the result lists the outcome of the steps."""
-    lost: ClassVar[str] = "groups"
-    """The part of the result that is missing if a compute node fails."""
-
-    kind: str
 
     @property
     @abstractmethod
@@ -52,24 +48,9 @@ class Task(BaseModel, ABC):
         """Number of compute nodes of each step."""
 
     @property
-    def steps(self) -> int | None:
-        """Number of steps; None: as many as the plan has."""
-        return None
-
-    @property
-    def noisy(self) -> bool:
-        """Whether a node's answer has noise. If so, it is sent once, and redirected messages carry no data."""
-        return False
-
-    @property
     def start(self) -> Floats | None:
         """The public values before the first step."""
         return None
-
-    @property
-    @abstractmethod
-    def figures(self) -> int:
-        """Largest number of numbers in the answer of one step."""
 
     @abstractmethod
     def size(self, step: int) -> int:
@@ -109,8 +90,8 @@ class Task(BaseModel, ABC):
         """Return the largest number of numbers that a node returns."""
 
     @abstractmethod
-    def tell(self, step: int, node: int, merged: Floats, before: Floats | None, rng: Randomness) -> Floats:
-        """Return the numbers that a node returns; `before`: those of the previous step, None in the first step."""
+    def tell(self, step: int, node: int, merged: Floats, rng: Randomness) -> Floats:
+        """Return the numbers that a node returns."""
 
     @abstractmethod
     def part(self, step: int, node: int, told: Floats) -> Floats:
@@ -119,10 +100,6 @@ class Task(BaseModel, ABC):
     @abstractmethod
     def combine(self, step: int, parts: Sequence[Floats]) -> Floats:
         """Return the outcome of a step from the parts of all nodes; in a query with `rounds` it becomes public."""
-
-    def known(self, numbers: Floats) -> Floats:
-        """Return the public values before a step from the published result; reject impossible values (DataError)."""
-        raise NotImplementedError
 
     @abstractmethod
     def answer(
@@ -157,6 +134,21 @@ class Records:
     rows: Rows = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     start: Floats | None = field(default=None, repr=False)
     known: Known | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceQuery:
+    """What a run asks of each person's device: for each of the `steps`, its columns and their numbers of groups.
+
+    `columns`: the groups of each column. `values`: columns of numbers with their public ranges, None without a range.
+    `per_person`: whether a device answers all steps, or one that it draws. `task`: the computation of the targets.
+    """
+
+    columns: Mapping[str, dict[str, str] | tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[str, tuple[float, float] | None] = field(default_factory=dict)
+    per_person: Literal["all", "one"] = "all"
+    steps: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+    task: Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -265,21 +257,20 @@ class Query(CsvKeys, ABC):
         read = self.records(base_folder)
         return Records(n=read.n, source=read.source, dropped=read.dropped)
 
-    def brought(self, data: str, folder: Path) -> Records:
-        """Return the records in the table of a source node on a separate host."""
-        return self.model_copy(update={"data": data, "generated": None, "missing": "refuse"}).records(folder)
-
     def asked(self, plan: Plan, people: int, rng: Randomness) -> list[Integers]:
         """Return the rows that take part in each step."""
         return asked_rows(plan, people, rng)
 
     @abstractmethod
-    def task(self, records: Records | None = None) -> Task:
-        """Return the task of a run's nodes; `records`: the records of a rehearsal, None on separate hosts."""
+    def task(self) -> Task:
+        """Return the task of a run's nodes."""
 
-    def promises(self, task: Any) -> bool:
-        """Return whether `task` is the task of this query, so that nodes with it compute this query."""
-        return bool(task == self.task())
+    @abstractmethod
+    def for_devices(self, start: Sequence[Sequence[float]] | None = None) -> DeviceQuery:
+        """Return the query as the people's devices receive it.
+
+        `start`: the public values before the first step of the run, by default those of the query.
+        """
 
     @abstractmethod
     def simulate(self, plan: Plan, records: Records, *, rng: Randomness, tell: Callable[[float], None]) -> Simulated:

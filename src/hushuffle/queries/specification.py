@@ -13,20 +13,19 @@ from hushuffle import plans
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
 from hushuffle.mechanisms.settings import LARGEST_EPSILON
-from hushuffle.queries.aggregate import Aggregate, AggregateQuery
-from hushuffle.queries.histogram import Histogram, HistogramQuery
-from hushuffle.queries.k_means import KMeans, KMeansQuery
+from hushuffle.queries.aggregate import AggregateQuery
+from hushuffle.queries.histogram import HistogramQuery
+from hushuffle.queries.k_means import KMeansQuery
 from hushuffle.queries.query import Query, table
 from hushuffle.specification._base import File, Name, Section, Seed
 from hushuffle.specification.reading import parsed, read_text, refuse_other_kind, tables_of
 from hushuffle.specification.wording import Vocabulary
 
 AnyQuery: TypeAlias = Annotated[AggregateQuery | KMeansQuery | HistogramQuery, Field(discriminator="kind")]
-AnyTask: TypeAlias = Annotated[Aggregate | KMeans | Histogram, Field(discriminator="kind")]
 QUERIES: Final[tuple[type[Query], ...]] = (AggregateQuery, KMeansQuery, HistogramQuery)
 """All types of queries, in the order in which messages list them."""
-RESULT_PATIENCE: Final = 3
-"""A node waits for the result this factor longer than `patience`, which covers start-up and sending."""
+_RESULT_PATIENCE: Final = 3
+"""The result waits this many times `patience` after the deadline, which covers start-up and sending."""
 
 
 class Traffic(Section):
@@ -50,7 +49,7 @@ class Traffic(Section):
     """
     scramblers: Annotated[int, Field(ge=1, le=plans.MOST_SCRAMBLERS)] | None = None
     """Number of scramblers, of different parties, that each batch passes; each adds its dummies (default: 1). The
-    guarantee holds if one is honest. Not with a cap or a roster."""
+    guarantee holds if one is honest. Not with a cap."""
     capped: bool = False
     """Whether a target receives at most as many messages from a scrambler as it has sources; needs batches of one
     size."""
@@ -92,16 +91,10 @@ class Network(Section):
     """Seconds that a node waits on a connection for another node."""
     least: Annotated[float, Field(gt=0, le=1)] = 0.9
     """The share of the sources below which there is no result."""
-    processes: Annotated[int, Field(ge=1, le=64)] = 2
-    """With `--network`: number of processes for the sources, for scramblers and for compute nodes, each."""
-
-    def shared(self) -> dict[str, Any]:
-        """Return the settings that the document of a run contains."""
-        return self.model_dump(exclude={"processes"})
 
     def longest(self, stages: int) -> float:
         """Return the seconds that the result of a run with this many stages waits for the targets."""
-        return stages * (self.collect + RESULT_PATIENCE * self.patience)
+        return stages * (self.collect + _RESULT_PATIENCE * self.patience)
 
 
 class PlanSpecification(File):

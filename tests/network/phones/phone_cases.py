@@ -6,9 +6,8 @@ import base64
 import datetime as dt
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hushuffle.network.nodes.seals import SealKey
 from hushuffle.network.phones.promise import Services, draw_task
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
 from hushuffle.queries import parse_plan
@@ -46,8 +45,8 @@ least = 0.5
 
 def place(name: str, url: str = "http://127.0.0.1:1") -> Place:
     """Return a service with keys that nobody has."""
-    sign = Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-    return Place(name=name, url=url, key=SealKey.generate().public.text, sign=sign.hex())
+    key, sign = X25519PrivateKey.generate().public_key(), Ed25519PrivateKey.generate().public_key()
+    return Place(name=name, url=url, key=key.public_bytes_raw().hex(), sign=sign.public_bytes_raw().hex())
 
 
 def services(steps: int, partitions: int = 3, chain: int = 2) -> Services:
@@ -66,7 +65,9 @@ def services(steps: int, partitions: int = 3, chain: int = 2) -> Services:
     )
 
 
-def drawn(text: str | None = None, *, people: int = 24, steps: int = 2, partitions: int = 3) -> TaskDocument:
+def drawn(
+    text: str | None = None, *, people: int = 24, steps: int = 2, partitions: int = 3, chain: int = 2
+) -> TaskDocument:
     """Return the document of a small task."""
     moment = dt.datetime(2026, 5, 1, tzinfo=dt.UTC)
-    return draw_task(parse_plan(text or plan_text()), people, services(steps, partitions), start=moment)
+    return draw_task(parse_plan(text or plan_text()), people, services(steps, partitions, chain), start=moment)

@@ -67,7 +67,7 @@ def test_what_a_task_promises_is_said_when_it_is_drawn_up(
     monkeypatch.chdir(folder)
     for min_batch, out in ((5, "task"), (8, "other")):
         Path("plan.toml").write_text(PLAN.replace("min_batch = 5", f"min_batch = {min_batch}"))
-        assert main(["plan", "run", "plan.toml", "--phones", "--hosts", "hosts.toml", "--out", out]) == Exit.DONE
+        assert main(["plan", "run", "plan.toml", "--hosts", "hosts.toml", "--out", out]) == Exit.DONE
         said, figures = capsys.readouterr().out, read_task(folder / out / "task.json").figures
         assert f"Epsilon for one person: at most {figures.epsilon:g} at delta = 1e-06" in said
         assert "If the issuer invents people and one scrambler" in said

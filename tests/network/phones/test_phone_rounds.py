@@ -17,10 +17,10 @@ import pytest
 from aiohttp import web
 
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones import client, service
 from hushuffle.network.phones.choices import point_of
 from hushuffle.network.phones.client import Phone, PhoneError, Task, TryAgainError
+from hushuffle.network.phones.fields import utc_text
 from hushuffle.network.phones.formats import spki_of
 from hushuffle.network.phones.limits import Limits, Total, alone, local_epsilon
 from hushuffle.network.phones.promise import after, check_task, draw_task

@@ -53,15 +53,17 @@ def test_one_command_rehearses_a_plan(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL.replace("people = 120", "people = 40"))
-    assert main(["plan", "run", "small.toml", "--phones"]) == Exit.DONE
+    assert main(["plan", "run", "small.toml"]) == Exit.DONE
     out = tmp_path / "hushuffle-out" / "plan-small-phones"
-    assert {path.name for path in out.iterdir()} == {"result.json", "task.json", "study.html", "study.json"}
+    assert {path.name for path in out.iterdir()} == {
+        *("result.json", "task.json", "trace.parquet", "study.html", "study.json")
+    }
     assert "40 of 40 messages of phones arrived" in " ".join(capsys.readouterr().out.split())
 
 
 def test_plans_that_phones_cannot_run_start_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedProtocolError, match="has no scramblers"):
-        rehearse(parse_plan(plan_text(traffic="flood = 0")), out=tmp_path)
+    with pytest.raises(UnsupportedProtocolError, match="asks each phone for several messages"):
+        rehearse(parse_plan(plan_text(traffic="flood = 1")), out=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,8 +77,7 @@ def test_counters_are_read_as_they_are_written() -> None:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (["--network"], "need nodes with certificates, not --phones"),
-        (["--trace", "x"], "need nodes with certificates, not --phones"),
+        (["--hosts", "hosts.toml", "--trace", "x"], "--hosts runs nothing"),
         (["--bundle"], "need --hosts"),
         (["--start", "2026-05-01T10:00Z"], "need --hosts"),
     ],
@@ -85,6 +86,5 @@ def test_options_that_do_not_go_together_are_refused(
     more: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    assert main(["plan", "run", str(tmp_path / "small.toml"), "--phones", *more]) == Exit.USAGE
+    assert main(["plan", "run", str(tmp_path / "small.toml"), *more]) == Exit.USAGE
     assert why in " ".join(capsys.readouterr().err.split())
-    assert main(["plan", "run", str(tmp_path / "small.toml"), "--bundle", "--network"]) == Exit.USAGE

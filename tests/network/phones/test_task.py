@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import struct
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError, HushuffleError, SpecificationError, UnsupportedProtocolError
-from hushuffle.network.phones.promise import asked_of, check_task, draw_task
+from hushuffle.network.phones.batches import Onions, target_of
+from hushuffle.network.phones.promise import check_task, draw_task
 from hushuffle.network.phones.task import MOST, TaskDocument, parse_task, read_task
 from hushuffle.queries import load_plan, parse_plan
+from hushuffle.randomness import reproducible
 from network.phones.phone_cases import drawn, plan_text, services
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "aggregate-network.toml"
@@ -180,9 +183,7 @@ def test_a_plan_that_misses_its_own_epsilon_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (plan_text(traffic="flood = 0"), "has no scramblers"),
-        (plan_text(traffic="flood = 1"), "has no scramblers"),
-        (plan_text(traffic="dummies = 3\nbatch = 8\ncapped = true"), "capped"),
+        (plan_text(traffic="flood = 1"), "asks each phone for several messages"),
         (
             plan_text(network="message = 512"),
             "raise network.message from 512",
@@ -192,6 +193,51 @@ def test_a_plan_that_misses_its_own_epsilon_is_refused() -> None:
 def test_plans_that_phones_cannot_run_are_refused(text: str, why: str) -> None:
     with pytest.raises((UnsupportedProtocolError, SpecificationError), match=why):
         drawn(text)
+
+
+CAPPED = plan_text(traffic="dummies = 3\nbatch = 8\ncapped = true")
+
+
+def test_a_plan_without_scramblers_states_the_local_epsilon_against_everyone() -> None:
+    document = drawn(plan_text(traffic="flood = 0"), chain=1)
+    figures, step = document.figures, document.steps[0]
+    assert (step.dummies, step.batch, step.min_batch, step.capped) == (0, step.sources, 1, None)
+    promise = check_task(document)
+    assert figures.epsilon == figures.issuer == pytest.approx(promise.guarantee.upper, abs=2e-4)
+    local = [cluster.protocol.randomizer.local_epsilon for cluster in promise.plan.clusters if cluster.reads]
+    assert promise.guarantee.upper == pytest.approx(sum(local), abs=1e-5)  # delta = 1e-6
+
+
+def test_a_cap_needs_one_scrambler_and_batches_of_one_size() -> None:
+    document = drawn(CAPPED, chain=1)
+    step = document.steps[0]
+    assert (step.capped, step.batch, step.min_batch) == (True, 8, 8)
+    check_task(document)
+    raw = document.model_dump(exclude_none=True)
+    uneven = {"steps": [{**one, "min_batch": 7} for one in raw["steps"]]}
+    uncapped = {"steps": [{name: value for name, value in one.items() if name != "capped"} for one in raw["steps"]]}
+    with pytest.raises(ValueError, match="must be left out with several scramblers or sizes"):
+        changed(document, uneven)
+    with pytest.raises(ValueError, match="must be left out with several scramblers or sizes"):
+        changed(document, {"chain": (*raw["chain"], {**raw["chain"][0], "name": "scrambler-2"})})
+    with pytest.raises(DataError, match="capped of the step 'send by age' differ from the plan"):
+        check_task(changed(document, uncapped))
+    assert "capped" not in json.loads(drawn().content)["steps"][0]
+
+
+def test_no_target_receives_more_messages_of_a_batch_than_it_has_sources() -> None:
+    """Against the exact distribution of the dummies: two sources, two targets and two dummies under a cap of two."""
+    text = plan_text(traffic="dummies = 2\nbatch = 2\ncapped = true", partitions=2)
+    onions, runs = Onions(drawn(text, chain=1, partitions=2), 1), 400
+    for targets, chance in (((0, 0), 0.0), ((0, 1), 0.5)):
+        messages = [target.to_bytes(2) + bytes(100) for target in targets]
+        firsts = 0
+        for seed in range(runs if chance else 20):
+            added = [target_of(one) for one in onions.completed(messages, hop=0, rng=reproducible(seed))[2:]]
+            assert len(added) == 2
+            assert max(Counter([*targets, *added]).values()) == 2
+            firsts += added[0] == 0
+        assert abs(firsts - chance * runs) <= 5 * (runs * chance * (1 - chance)) ** 0.5  # false alarm: 6 in 10 million
 
 
 def test_hidden_centroids_are_refused_with_a_reason() -> None:
@@ -226,7 +272,7 @@ def test_rules_of_a_document_are_checked() -> None:
 
 
 def test_columns_by_labels_and_conditions() -> None:
-    age, sex = asked_of(parse_plan(plan_text()).query).columns
+    age, sex = drawn().columns
     assert sex.groups[1].when == ((("==", "b"),),)
     assert age.groups[1].when == (((">=", 10.0), ("<", 20.0)),)
 

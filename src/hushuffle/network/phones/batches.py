@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, NoReturn
 
+import numpy as np
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -18,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from hushuffle import _checks
 from hushuffle._checks import fail
-from hushuffle.network.nodes.document import DocumentPart, Name
+from hushuffle.network.phones.fields import DocumentPart, Name
 from hushuffle.network.phones.task import SEAL, TOKEN, Key, Place, TaskDocument, canonical
 from hushuffle.randomness import Randomness
 
@@ -67,11 +68,20 @@ class Onions:
         return self.wrap(target, self.inner(target, token, record))
 
     def dummies(self, count: int, *, hop: int, rng: Randomness) -> list[bytes]:
-        """Return a scrambler's dummies: messages without data or token, to random targets, for the next service."""
-        return [
-            self.wrap(target, self.inner(target, None, None), after=hop)
-            for target in self.step.sampling.dummies(count, rng=rng).tolist()
-        ]
+        """Return messages without data or token, to random targets, for the service after number `hop`."""
+        return self._dummies(self.step.sampling.dummies(count, rng=rng).tolist(), hop)
+
+    def completed(self, messages: list[bytes], *, hop: int, rng: Randomness) -> list[bytes]:
+        """Return the messages of a batch, which this scrambler has opened, followed by its dummies.
+
+        Under a cap, the targets of the messages decide which targets still receive dummies.
+        """
+        present = np.array([target_of(message) for message in messages if self.step.capped], dtype=np.int64)
+        complete = self.step.shuffler.complete(present, draw=lambda count: self.step.sampling.dummies(count, rng=rng))
+        return messages + self._dummies(complete[present.size :].tolist(), hop)
+
+    def _dummies(self, targets: Sequence[int], hop: int) -> list[bytes]:
+        return [self.wrap(target, self.inner(target, None, None), after=hop) for target in targets]
 
     def opened(self, message: bytes, key: X25519PrivateKey, *, hop: int) -> bytes | None:
         """Return the content of a message at a scrambler; None if the message does not open, or names no target."""
@@ -269,10 +279,15 @@ def rest_of_head(first: bytes) -> int:
     return int(length) + _SIGNED
 
 
+def text_of_head(start: bytes) -> bytes:
+    """Return the JSON text of the head at the start of a body."""
+    return start[FIRST : FIRST + rest_of_head(start[:FIRST]) - _SIGNED]
+
+
 def signed_head(start: bytes, task: TaskDocument, *, senders: Sequence[Place], receiver: str) -> Head:
     """Return the head at the start of a body; refuse a head that its sender did not sign for this receiver."""
-    end = FIRST + rest_of_head(start[:FIRST])
-    text, signature = start[FIRST : end - _SIGNED], start[end - _SIGNED : end]
+    text = text_of_head(start)
+    signature = start[FIRST + len(text) :][:_SIGNED]
     try:
         head = Head.model_validate_json(text)
     except ValidationError:

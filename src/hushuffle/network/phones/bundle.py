@@ -18,10 +18,10 @@ from hushuffle.errors import Problem, SpecificationError
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
+from hushuffle.network.phones.fields import ServiceName, Text
 from hushuffle.network.phones.promise import Services, draw_task, questions, together
 from hushuffle.network.phones.settings import CODES, keys_of_steps, place_of, public_of, role_named
 from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
-from hushuffle.network.specification import NodeName, Text
 from hushuffle.queries import PlanSpecification
 from hushuffle.specification._base import File
 from hushuffle.specification.reading import parsed, read_text
@@ -40,9 +40,9 @@ class PhoneHosts(File):
     """Expected number of participants."""
     keys: Text
     """Folder with NAME.public.json for every service except the relay; `hushuffle node keys` creates these files."""
-    urls: dict[NodeName, Text]
+    urls: dict[ServiceName, Text]
     """Public URL of each service: relay, issuer, result, scrambler-1, ..., target-1-1, ..."""
-    listen: dict[NodeName, Text] = Field(default_factory=dict)
+    listen: dict[ServiceName, Text] = Field(default_factory=dict)
     """Address on which each service listens; default: 127.0.0.1:8080, behind a proxy on the same host that ends TLS."""
     certificates: Text | None = None
     """Folder with NAME.pem and NAME.key for each service that ends TLS itself."""

@@ -17,11 +17,12 @@ from pydantic import Field, ValidationError, field_validator
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError
-from hushuffle.network.nodes.document import DocumentPart, refuse_field, utc_text
-from hushuffle.network.nodes.result import scale_of
+from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.network.phones.batches import Head, Link, check_trail
+from hushuffle.network.phones.fields import DocumentPart, refuse_field, utc_text
 from hushuffle.network.phones.promise import NEXT, TaskPromise
 from hushuffle.network.phones.task import TaskDocument, canonical
+from hushuffle.plans import use_chance
 from hushuffle.queries.query import Floats
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_256_GCM)
@@ -203,7 +204,7 @@ def published(
         combined = query.combine(number, [_read(promise, number, place, part) for place, part in enumerate(step_parts)])
         about_it = {"sources": came.valid, "planned": step.sources, "lost_batches": came.lost}
         only = step.only_on_purpose
-        scale = partial(scale_of, document.people, came.valid, step.sampling, only_on_purpose=only)
+        scale = partial(_scale, document.people, came.valid, step.sampling, only_on_purpose=only)
         answer = query.answer(number, combined, about_it, scale)
         answers.append(answer | {"without_token": came.sources - came.valid})
     about = {"schema_version": 1, "run": document.id.hex(), "people": document.people, "cautions": [caution]}
@@ -222,3 +223,8 @@ def _read(promise: TaskPromise, number: int, place: int, part: Part) -> Floats:
     padded = np.zeros(query.width(number))
     padded[: floats.size] = floats
     return query.part(number, place, padded)
+
+
+def _scale(people: int, sources: int, sampling: TargetSampling, *, only_on_purpose: bool) -> float:
+    """Return the factor from counts and sums over the arrived records of `sources` to estimates for all people."""
+    return people / (sources * use_chance(sampling, only_honest=only_on_purpose))

@@ -7,13 +7,12 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NoReturn
-
-import numpy as np
+from functools import cached_property
+from typing import Any, Final, NoReturn
 
 from hushuffle._checks import fail
-from hushuffle.network.check import Promise, in_words
-from hushuffle.network.nodes.document import utc_text
+from hushuffle.model import Guarantee, number
+from hushuffle.network.phones.fields import utc_text
 from hushuffle.network.phones.task import (
     MOST,
     Column,
@@ -29,11 +28,9 @@ from hushuffle.network.phones.task import (
 )
 from hushuffle.plans import Cluster, Plan
 from hushuffle.queries import PlanSpecification, parse_plan
-from hushuffle.queries.aggregate import AggregateQuery
 from hushuffle.queries.columns import Groups
-from hushuffle.queries.histogram import Histogram, HistogramQuery
-from hushuffle.queries.k_means import KMeans, KMeansQuery
-from hushuffle.queries.query import Floats, Query, Records, Rows, Task
+from hushuffle.queries.k_means import KMeans
+from hushuffle.queries.query import Task
 from hushuffle.queries.specification import Network
 from hushuffle.tables.labels import parse_condition
 
@@ -72,29 +69,38 @@ def questions(
 
     A batch is released when `batch` sources have arrived; the expected people are divided evenly among the batches.
     """
-    answerable = asked_of(specification.query, centroids)
+    answerable = specification.query.for_devices(centroids)
     plan = specification.plan(people)
     if not plan.applies:
         refuse_task(f"its traffic has no guarantee. {plan.refusals()[0]}")
     steps = list[dict[str, Any]]()
-    for cluster, (columns, sizes) in zip((one for one in plan.clusters if one.reads), answerable.sets, strict=True):
+    for cluster, (columns, sizes) in zip((one for one in plan.clusters if one.reads), answerable.steps, strict=True):
         steps.append({"columns": columns, "sizes": sizes, **_hidden(plan, cluster)})
     return steps
 
 
 def _hidden(plan: Plan, cluster: Cluster) -> dict[str, Any]:
-    if cluster.scrambler is None or cluster.sampling is None or cluster.min_batch is None:
-        refuse_task("it has no scramblers: set traffic.batch and traffic.dummies")
-    if cluster.scrambler.cap is not None:
-        refuse_task("traffic.capped = true requires that no phone is missing, which cannot be guaranteed")
+    """Return the fields of a step that hide the targets of its messages.
+
+    Without scramblers, the plan's guarantee is that of a single message whose sender the observer knows. One service
+    still forwards the messages, without dummies and in batches of any size, from which the observer learns no more.
+    """
+    sampling, scrambler = cluster.sampling, cluster.scrambler
+    assert sampling is not None
+    if sampling.flood:
+        refuse_task("traffic.flood asks each phone for several messages in a step, but a phone has a token for one")
+    hidden: dict[str, Any] = {"dummies": 0, "batch": cluster.sources, "min_batch": 1}
+    if scrambler is not None:
+        batch = math.ceil(cluster.sources / cluster.scramblers)
+        capped = None if scrambler.cap is None else True
+        hidden = {"dummies": scrambler.dummies, "batch": batch, "min_batch": cluster.min_batch, "capped": capped}
     return {
         "name": cluster.name,
-        "sigma": cluster.sampling.sigma,
-        "convention": cluster.sampling.convention,
+        "sigma": sampling.sigma,
+        "convention": sampling.convention,
         "only_on_purpose": plan.coins_known(cluster),
-        "dummies": cluster.scrambler.dummies,
-        "batch": math.ceil(cluster.sources / cluster.scramblers),
-        "min_batch": cluster.min_batch,
+        "capped": None,
+        **hidden,
         "sources": cluster.sources,
     }
 
@@ -118,7 +124,7 @@ def draw_task(
     `start`: the moment from which all times are counted; now by default.
     `centroids`: the start centroids of k-means; by default those of the plan's public draw.
     """
-    steps, answerable = questions(specification, people, centroids), asked_of(specification.query, centroids)
+    steps, answerable = questions(specification, people, centroids), specification.query.for_devices(centroids)
     count, iteration = together(specification, len(steps)), _iteration(specification, answerable.task)
     network, delta = specification.network or Network(), specification.targets.delta
     epsilon, issuer = _figures(specification.plan(people), delta)
@@ -127,15 +133,15 @@ def draw_task(
         "figures": Figures(epsilon=_upwards(epsilon), delta=delta, issuer=_upwards(issuer)),
         "people": people,
         "per_person": answerable.per_person,
-        "columns": answerable.columns,
-        "values": answerable.values,
+        "columns": _columns(answerable.columns),
+        "values": _values(answerable.values),
         "round": None if iteration is None else Round(number=1, keys=services.token_keys, **iteration),
         "relay": services.relay,
         "chain": services.chain,
         "issuer": services.issuer,
         "result": services.result,
         "start": utc_text(start or dt.datetime.now(dt.UTC)),
-        **network.shared(),
+        **network.model_dump(),
     }
     record = max(4 * len(step["columns"]) for step in steps) + 8 * len(answerable.values)
     fitted = record + _AROUND + 48 * len(services.chain)
@@ -168,7 +174,8 @@ def _figures(plan: Plan, delta: float) -> tuple[float, float]:
     """Return the epsilon with one honest scrambler, and the epsilon if other people's messages may also be replaced."""
     from hushuffle.questions.traffic import collusions, plan_guarantee  # noqa: PLC0415 - takes half a second
 
-    return plan_guarantee(plan, delta=delta).upper, collusions(plan, delta=delta)[-2].active.upper
+    epsilon, colluding = plan_guarantee(plan, delta=delta).upper, collusions(plan, delta=delta)
+    return epsilon, colluding[-2].active.upper if colluding else epsilon  # without scramblers nobody's messages help
 
 
 def _upwards(value: float) -> float | None:
@@ -181,10 +188,24 @@ _AROUND: Final = 354 + 2 + 2 + 48
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskPromise(Promise):
+class TaskPromise:
     """The plan of a document that matches it; `task` is the computation that targets run."""
 
+    specification: PlanSpecification
+    plan: Plan
     task: Task
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The guarantee for one person against an observer of all traffic."""
+        # Imported here: the import takes half a second, which services of a plan without a target do not need.
+        from hushuffle.questions.traffic import plan_guarantee  # noqa: PLC0415
+
+        return plan_guarantee(self.plan, delta=self.specification.targets.delta)
+
+    @property
+    def in_words(self) -> str:
+        return f"epsilon is up to {number(self.guarantee.upper, up=True)} at delta = {self.guarantee.delta:g}"
 
 
 def check_task(document: TaskDocument) -> TaskPromise:
@@ -195,7 +216,8 @@ def check_task(document: TaskDocument) -> TaskPromise:
     """
     specification = parse_plan(document.plan, file="the plan in the task document")
     centroids = None if document.round is None else document.round.centroids
-    steps, answerable = questions(specification, document.people, centroids), asked_of(specification.query, centroids)
+    steps = questions(specification, document.people, centroids)
+    answerable = specification.query.for_devices(centroids)
     if together(specification, len(steps)) != len(document.steps):
         _refuse(f"the plan has {len(steps)} steps, but the document has {len(document.steps)}")
     if document.round is not None:
@@ -212,7 +234,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
         if different or len(step.targets) != answerable.task.targets:
             names = ", ".join(different) or "targets"
             _refuse(f"{names} of the step {step.name!r} differ from the plan")
-    planned = answerable.per_person, answerable.columns, answerable.values
+    planned = answerable.per_person, _columns(answerable.columns), _values(answerable.values)
     if (document.per_person, document.columns, document.values) != planned:
         _refuse("per_person, columns or values differ from the plan")
     promise = TaskPromise(specification=specification, task=answerable.task, plan=specification.plan(document.people))
@@ -224,7 +246,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
         _refuse(f"{words}, more than the figures in the document")
     wanted_epsilon = specification.targets.epsilon
     if wanted_epsilon is not None and promise.guarantee.upper > wanted_epsilon:
-        _refuse(f"{in_words(promise.guarantee)}, above targets.epsilon = {wanted_epsilon:g}")
+        _refuse(f"{promise.in_words}, above targets.epsilon = {wanted_epsilon:g}")
     return promise
 
 
@@ -276,42 +298,6 @@ def _refuse(why: str) -> NoReturn:
     fail(f"the task document does not match its plan: {why}. The service refused the task.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A plan's query in the form for phones; `sets`: for each step, its columns and their numbers of groups."""
-
-    columns: tuple[Column, ...]
-    values: tuple[Value, ...] = ()
-    per_person: Literal["all", "one"] = "all"
-    sets: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
-    task: Task
-
-
-def asked_of(query: Query, centroids: Sequence[Sequence[float]] | None = None) -> Asked:
-    """Return a plan's query in the form for phones; `centroids`: of a k-means iteration, by default the plan's."""
-    if isinstance(query, HistogramQuery):
-        grid = query.task()
-        columns = _columns({name: column.conditions() for name, column in query.columns.items()})
-        cells = PhoneHistogram(columns=grid.columns, sizes=grid.sizes, partitions=grid.partitions)
-        return Asked(columns=columns, sets=((grid.columns, grid.sizes),), task=cells)
-    if isinstance(query, KMeansQuery):
-        return _points(query, query.task().initial if centroids is None else centroids)
-    if not isinstance(query, AggregateQuery):
-        refuse_task(f'phones do not answer queries with kind = "{query.kind}"')
-    task, ranges = query.task(), query.ranges or {}
-    columns, sets = _columns(query.categories()), task.grouping_sets
-    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in query.values)
-    return Asked(columns=columns, values=values, per_person=query.per_person, sets=sets, task=task)
-
-
-def _points(query: KMeansQuery, centroids: Sequence[Sequence[float]]) -> Asked:
-    task = query.task(Records(n=0, source="", start=np.array(centroids, dtype=np.float64)))
-    ranges = query.columns or {}
-    names = tuple(ranges) or tuple(f"x{number}" for number in range(1, task.dimensions + 1))
-    values = tuple(Value(name=name, **_ends(ranges.get(name))) for name in names)
-    return Asked(columns=(), values=values, sets=(((), ()),) * query.iterations, task=task)
-
-
 def _columns(categories: Mapping[str, Groups]) -> tuple[Column, ...]:
     return tuple(Column(name=name, groups=tuple(_groups(groups))) for name, groups in categories.items())
 
@@ -326,40 +312,8 @@ def _groups(groups: Groups) -> list[Group]:
     ]
 
 
-def _ends(ends: tuple[float, float] | None) -> dict[str, float]:
-    return {} if ends is None else {"low": ends[0], "high": ends[1]}
-
-
-class PhoneHistogram(Histogram):
-    """Histogram of phones' records. A record contains the number of the interval in each column, 4 bytes each.
-
-    >>> task = PhoneHistogram(columns=("age", "bmi"), sizes=(3, 2), partitions=2)
-    >>> records = task.pack(1, np.array([[2.0, 1.0], [0.0, 1.0]]))
-    >>> task.size(1), task.merge(1, task.empty(1), records, [True, True]).tolist()
-    (8, [0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
-    """
-
-    def size(self, step: int) -> int:
-        return 2 * super().size(step)
-
-    def pack(self, step: int, rows: Rows) -> list[bytes]:
-        del step
-        return [row.tobytes() for row in rows.astype("<i4")]
-
-    def check(self, step: int, node: int, content: bytes) -> None:
-        if len(content) != self.size(step):
-            fail("a message is not a record of this plan.")
-        intervals = np.frombuffer(content, dtype="<i4")
-        if (intervals < 0).any() or (intervals >= self.sizes).any():
-            fail("a message has an interval that does not exist in its column.")
-        if self.own(step, intervals[None, :].astype(np.float64), None) != node:
-            fail("a message has a record of a cell that this target does not count.")
-
-    def sample(self, step: int, node: int) -> bytes:
-        del step
-        cell = divmod(int(self._mine(node)[0]), self.sizes[1])
-        return np.array(cell, dtype="<i4").tobytes()
-
-    def merge(self, step: int, merged: Floats, contents: Sequence[bytes], used: Sequence[bool]) -> Floats:
-        rows = np.frombuffer(b"".join(contents), dtype="<i4").reshape(-1, 2).astype(np.float64)
-        return super().merge(step, merged, super().pack(step, rows), used)
+def _values(ranges: Mapping[str, tuple[float, float] | None]) -> tuple[Value, ...]:
+    return tuple(
+        Value(name=name) if ends is None else Value(name=name, low=ends[0], high=ends[1])
+        for name, ends in ranges.items()
+    )

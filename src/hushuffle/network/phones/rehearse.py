@@ -1,4 +1,4 @@
-"""Rehearse a task for phones on this machine: one process for each service, many phones, and HTTP over loopback."""
+"""Rehearse a task on this machine: one process for each service, many phones, HTTP over loopback, and its trace."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
+import signal
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
+from hushuffle.errors import HushuffleError
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_private, write_whole
 from hushuffle.model import Progress
-from hushuffle.network.nodes.result import RunFailedError, run_failed
 from hushuffle.network.phones import promise
 from hushuffle.network.phones.bundle import ISSUER, RELAY, TASK, write_service
 from hushuffle.network.phones.crowd import Crowd, Phones, Sending, sendings
 from hushuffle.network.phones.issuer import make_codes
+from hushuffle.network.phones.recorder import Recorder, Trace
 from hushuffle.network.phones.service import FORGET
 from hushuffle.network.phones.settings import CODES, ServiceKeys, keys_of_steps, place_of, role_named
 from hushuffle.network.phones.task import Issuer, TaskDocument, names_of
-from hushuffle.network.run import end, start_process
 from hushuffle.network.watcher import watched
 from hushuffle.plans import Plan
 from hushuffle.queries import PlanSpecification
@@ -35,6 +37,7 @@ from hushuffle.queries.query import Records
 from hushuffle.randomness import Randomness, reproducible, secure
 
 RESULT_FILE: Final = "result.json"
+TRACE: Final = "trace.parquet"
 _READY: Final = 60.0
 """Seconds that services have to start."""
 _GRACE: Final = 15.0
@@ -46,12 +49,20 @@ Interference = Callable[[Mapping[str, asyncio.subprocess.Process], Callable[[str
 """A test hook that runs beside the phones: it receives the processes by name and a function that restarts one."""
 
 
+class RunFailedError(HushuffleError):
+    """A run ended without a result; the message states what was missing."""
+
+
+def run_failed(message: str) -> NoReturn:
+    raise RunFailedError(message)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhoneRun:
     """The outcome of a rehearsal; in k-means, `document` is the first iteration's, and `result` has all iterations.
 
     `passed`: how many messages were looked up in the targets' lists, and how many of these are listed. `seconds`: time
-    from the first message to the result.
+    from the first message to the result. `trace`: what an observer of the connections saw.
     """
 
     document: TaskDocument
@@ -60,6 +71,7 @@ class PhoneRun:
     result: Mapping[str, Any]
     counters: Mapping[str, Mapping[str, int]]
     crowd: Crowd = field(repr=False)
+    trace: Trace = field(repr=False)
     passed: tuple[int, int]
     seconds: float
     files: tuple[Path, ...] = ()
@@ -78,10 +90,11 @@ class Rehearsal:
         self, specification: PlanSpecification, people: int, folder: Path, *, centroids: promise.Centroids | None = None
     ) -> None:
         steps, chain = promise.questions(specification, people, centroids), specification.traffic.scramblers or 1
-        targets = promise.asked_of(specification.query, centroids).task.targets
+        targets = specification.query.for_devices(centroids).task.targets
         task_steps = promise.together(specification, len(steps))
         self.names = [*names_of([targets] * task_steps, chain), RELAY, ISSUER]
-        self.sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in self.names}
+        self.sockets = {name: _listening() for name in self.names}
+        self.recorded = {name: _listening() for name in self.names if name != ISSUER}  # no message goes to an issuer
         keys = {name: ServiceKeys.generate(role_named(name), steps=len(steps)) for name in self.names if name != RELAY}
         places = {name: place_of(name, self.url(name), one.public) for name, one in keys.items()}
         services = promise.Services(
@@ -111,12 +124,23 @@ class Rehearsal:
         (folder / ISSUER / CODES).write_text("\n".join(public) + "\n", encoding="ascii")
 
     def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.sockets[name].getsockname()[1]}"
+        """Return the address at which others reach a service: the recorder's, which forwards to the service."""
+        return f"http://127.0.0.1:{self.recorded.get(name, self.sockets[name]).getsockname()[1]}"
+
+    @property
+    def routes(self) -> dict[str, tuple[socket.socket, socket.socket]]:
+        """For each recorded service, the socket at which others reach it, and its own socket."""
+        return {name: (public, self.sockets[name]) for name, public in self.recorded.items()}
 
     async def start(self, name: str, group: int = 0) -> None:
         """Start a service, whose output is appended to its log file."""
         place = self.folder / name
-        self.running[name] = await start_process(place / f"{name}.toml", [self.sockets[name]], place / "log", group)
+        command = (sys.executable, "-m", "hushuffle", "node", "start", str(place / f"{name}.toml"))
+        inherited, nothing = [self.sockets[name].fileno()], asyncio.subprocess.DEVNULL
+        with (place / "log").open("ab") as out:
+            self.running[name] = await asyncio.create_subprocess_exec(
+                *command, pass_fds=inherited, stdin=nothing, stdout=out, stderr=out, process_group=group
+            )
 
     async def ready(self) -> None:
         """Wait until all services answer; raise RunFailedError if a service has ended, or is too late."""
@@ -160,8 +184,7 @@ class Rehearsal:
                 if status == 200:
                     return dict(json.loads(content))
                 await asyncio.sleep(0.1)
-        message = "the result service published nothing in time. Check the logs of the services."
-        raise RunFailedError(message)
+        run_failed("the result service published nothing in time. Check the logs of the services.")
 
     async def counters(self) -> dict[str, dict[str, int]]:
         counters = {}
@@ -172,11 +195,25 @@ class Rehearsal:
         return counters
 
     async def stop(self) -> None:
-        await end(self.running, grace=_GRACE)
+        """Stop all services with SIGTERM, and kill those that have not ended after a while."""
+        for process in self.running.values():
+            if process.returncode is None:
+                process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await asyncio.gather(*(process.wait() for process in self.running.values()))
+        for process in self.running.values():
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
     def close(self) -> None:
-        for listener in self.sockets.values():
+        for listener in (*self.sockets.values(), *self.recorded.values()):
             listener.close()
+
+
+def _listening() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0), backlog=4096)
 
 
 def read_metrics(text: str) -> dict[str, int]:
@@ -201,10 +238,11 @@ def rehearse(
     *,
     out: Path,
     base_folder: Path = Path(),
+    trace: Path | None = None,
     interfere: Interference | None = None,
     progress: Progress | None = None,
 ) -> PhoneRun:
-    """Run a plan with phones and services on this machine, and write `task.json` and `result.json` into `out`."""
+    """Run a plan on this machine, and write `task.json`, `result.json` and `trace.parquet` (or `trace`) into `out`."""
     tell = progress or (lambda _what, _share: None)
     tell("reading the records", 0.0)
     records = specification.query.records(base_folder)
@@ -235,6 +273,8 @@ def rehearse(
     for name, content in contents.items():
         with failing(f"{out / name} cannot be written"):
             write_whole(out / name, content)
+    trace_file = trace or out / TRACE
+    run.trace.write(trace_file)
     tell("done", 1.0)
     return PhoneRun(
         document=rehearsal.document,
@@ -243,9 +283,10 @@ def rehearse(
         result=result,
         counters=run.counters,
         crowd=run.crowd,
+        trace=run.trace,
         passed=run.passed,
         seconds=run.seconds,
-        files=(out / RESULT_FILE, out / TASK),
+        files=(out / RESULT_FILE, out / TASK, trace_file),
     )
 
 
@@ -262,11 +303,15 @@ class _Run:
     ) -> None:
         self._rehearsal, self._group, self._made, self._tell = rehearsal, group, draw, tell
         self._interfere = interfere
-        self.crowd, self.passed, self.seconds = Crowd(), (0, 0), 0.0
+        self.crowd, self.trace, self.passed, self.seconds = Crowd(), Trace(), (0, 0), 0.0
         self.counters: dict[str, dict[str, int]] = {}
 
     async def run(self) -> Mapping[str, Any]:
         """Return the published result; for several iterations, the last result with the answers of all iterations."""
+        async with Recorder(self.trace, self._rehearsal.routes):
+            return await self._recorded()
+
+    async def _recorded(self) -> Mapping[str, Any]:
         rehearsal = self._rehearsal
         try:
             self._tell("starting services", 0.05)

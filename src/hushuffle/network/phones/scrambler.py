@@ -377,7 +377,7 @@ class Scrambler(Service):
     ) -> dict[str, bytes]:
         """Add dummies to the messages, shuffle, and return the request body for each receiver."""
         onions, hop, rng, sign = self._onions[document.id, number], self._hop(document), secure(), self.secret.sign
-        all_of_them = messages + onions.dummies(onions.step.dummies, hop=hop, rng=rng)
+        all_of_them = onions.completed(messages, hop=hop, rng=rng)
         mixed = [all_of_them[place] for place in rng.permutation(len(all_of_them)).tolist()]
         link = batches.Link.signed(sign, document.id, number, batch, self.name, len(messages), sources, len(mixed))
         self.meter.count("dummies", number=onions.step.dummies)

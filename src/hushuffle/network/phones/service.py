@@ -16,8 +16,8 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from hushuffle._checks import fail
 from hushuffle.errors import DataError, HushuffleError
-from hushuffle.network.nodes.document import utc_text
 from hushuffle.network.phones import batches
+from hushuffle.network.phones.fields import utc_text
 from hushuffle.network.phones.meter import Meter, why_not
 from hushuffle.network.phones.promise import TaskPromise, after, check_task
 from hushuffle.network.phones.settings import ServiceKeys, ServiceSettings

@@ -19,10 +19,10 @@ from hushuffle.errors import DataError, Problem
 from hushuffle.files.causes import cause, failing
 from hushuffle.files.private_files import write_private
 from hushuffle.files.secret_keys import text_of_secret
+from hushuffle.network.phones.fields import ServiceName, Text, is_name, listening_place
 from hushuffle.network.phones.oblivious_http import GatewayKey
 from hushuffle.network.phones.task import Place
 from hushuffle.network.phones.tokens import IssuerKey
-from hushuffle.network.specification import NodeName, Text, is_name, listening_place
 from hushuffle.specification._base import File
 from hushuffle.specification.reading import parsed, read_text
 from hushuffle.specification.wording import Vocabulary
@@ -149,7 +149,7 @@ class ServiceSettings(File):
 
     role: Role
     """"relay", "scrambler", "target", "result" or "issuer"."""
-    name: NodeName
+    name: ServiceName
     """Name of the service in the documents of tasks."""
     listen: Annotated[str, AfterValidator(listening_place)]
     """Address on which the service listens: "host:port", or "fd:N" for a socket that the process inherits."""

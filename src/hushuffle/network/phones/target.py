@@ -284,7 +284,7 @@ def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey,
         for batch, numbers in db.execute(rows, (document.id, number)).fetchall():
             if batch not in lost:
                 whole = query.joined(number, whole, np.frombuffer(numbers, dtype="<f8").reshape(whole.shape))
-        noisy = query.tell(number, inbox.place, whole, None, secure())
+        noisy = query.tell(number, inbox.place, whole, secure())
         return _sealed(inbox, {"numbers": base64.b64encode(noisy.astype("<f8").tobytes()).decode()}, sign)
 
     return _once(db, document.id, "numbers", made)

@@ -21,7 +21,8 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.files.causes import failing
 from hushuffle.mechanisms.randomizers import TargetSampling
 from hushuffle.mechanisms.randomizers.target_sampling import Convention
-from hushuffle.network.nodes.document import DocumentPart, Name, refuse_field
+from hushuffle.mechanisms.shufflers.scrambler import Scrambler
+from hushuffle.network.phones.fields import DocumentPart, Name, refuse_field
 from hushuffle.network.phones.formats import authorization, encode_request, key_config, token_challenge
 
 MOST: Final = 20_000
@@ -134,6 +135,8 @@ class Step(DocumentPart):
     """Whether a redirected message that reaches its own target by chance carries no data either."""
     dummies: Annotated[int, Field(ge=0)]
     """Number of dummies that each scrambler of the chain adds to each batch."""
+    capped: Literal[True] | None = None
+    """Whether a target receives at most as many messages of a batch as the batch has sources; absent without a cap."""
     batch: Annotated[int, Field(ge=1)]
     min_batch: Annotated[int, Field(ge=1)]
     sources: Annotated[int, Field(ge=1)]
@@ -147,6 +150,11 @@ class Step(DocumentPart):
     @property
     def sampling(self) -> TargetSampling:
         return TargetSampling(targets=len(self.targets), sigma=self.sigma, convention=self.convention)
+
+    @property
+    def shuffler(self) -> Scrambler:
+        """The scrambler's draw of dummies."""
+        return Scrambler(dummies=self.dummies, cap=self.batch if self.capped else None)
 
     @property
     def batches(self) -> int:
@@ -204,12 +212,7 @@ class TaskDocument(DocumentPart):
         for step in self.steps:
             if not set(step.columns) <= asked_columns or len(step.sizes) != len(step.columns):
                 refuse_field(f"columns of {step.name!r} must be columns of the document, each with its size")
-            if not step.min_batch <= step.batch:
-                refuse_field(f"min_batch of {step.name!r} must be at most its batch")
-            try:
-                _ = step.sampling
-            except InvalidInputError as error:
-                refuse_field(str(error))
+            _agree_step(step, len(self.chain))
         names = [one.name for one in (*self.chain, self.result, *(one for step in self.steps for one in step.targets))]
         if len(set(names)) < len(names):
             refuse_field("scramblers, targets and the result must be different services")
@@ -321,6 +324,18 @@ class TaskDocument(DocumentPart):
 
     def ticket_key(self, number: int) -> bytes:
         return base64.b64decode(self.step(number).ticket_key)
+
+
+def _agree_step(step: Step, scramblers: int) -> None:
+    """Refuse a step whose fields contradict each other or the number of scramblers."""
+    if not step.min_batch <= step.batch:
+        refuse_field(f"min_batch of {step.name!r} must be at most its batch")
+    if step.capped and (step.min_batch < step.batch or scramblers > 1):
+        refuse_field(f"capped of {step.name!r} must be left out with several scramblers or sizes of batches")
+    try:
+        _ = step.sampling
+    except InvalidInputError as error:
+        refuse_field(str(error))
 
 
 def _agree_round(iteration: Round, steps: Sequence[Step], values: int) -> None:

@@ -154,7 +154,7 @@ def bare(folder: Path) -> Iterator[None]:
     assessment, before = "hushuffle.assessment", Path.cwd()
     stops = [f"explore.{name}" for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K")]
     with ExitStack() as stack:
-        for name in ("charts.privacy_charts", "charts.guessing_charts", "assess.scenarios", "explore._beyond"):
+        for name in ("charts.privacy_charts", "charts.guessing_charts", "chapters.scenarios", "explore._beyond"):
             stack.enter_context(patch(f"{assessment}.{name}", lambda *_, **__: ()))
         for name in (*stops, "explore_grid._FINE_EPSILONS", "explore_grid._COARSE_EPSILONS"):
             stack.enter_context(patch(f"{assessment}.{name}", ()))

@@ -118,7 +118,7 @@ def _bare(ask: Callable[[str, Path], object], text: str, folder: Path) -> str:
     with (
         patch(_SLOW[0], lambda *_, **__: ()),
         patch(_SLOW[1], lambda *_, **__: ()),
-        patch("hushuffle.assessment.assess.scenarios", lambda *_, **__: ()),
+        patch("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ()),
     ):
         ask(text, folder)
     return "yes"

@@ -105,7 +105,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts, scenarios and sliders ask the same questions many times."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
     for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K"):
         monkeypatch.setattr(f"hushuffle.assessment.explore.{name}", ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)

@@ -15,7 +15,7 @@ import pytest
 import hushuffle as hs
 from drawn_releases import Device, Drawn, binomial, draw
 from hushuffle.curves.question import Between, Feature, Mean, Memory, Question, Rounds, Rule, Same, Worst
-from hushuffle.curves.rules import RULES, batches, colluding, count_seen, memoized, order, own_messages
+from hushuffle.curves.rules import RULES, batches, count_seen, memoized, simple
 from hushuffle.curves.search import LAWS, solve, steps, trail
 from hushuffle.errors import HushuffleError
 from hushuffle.mechanisms.release import Release
@@ -217,14 +217,14 @@ def _whole_sources(question: Question) -> Rounds:
 
 def _messages_of_all(question: Question) -> Same:
     """Colluding people are left out, and their messages are not."""
-    made = colluding.RULE.reduce(question)
+    made = simple.COLLUDING.reduce(question)
     assert isinstance(made, Same)
     sources = tuple(replace(source, from_people=False) for source in question.release.sources)
     return Same(question=made.question.about(sources=sources))
 
 
 def _reversed(question: Question) -> Between:
-    made = order.RULE.reduce(question)
+    made = simple.ORDER.reduce(question)
     assert isinstance(made, Between)
     return Between(above=made.below, below=made.above)
 
@@ -251,8 +251,8 @@ def _one_fresh_round(question: Question) -> Between:
     ("rule", "reduce"),
     [
         (batches.RULE, _whole_sources),
-        (colluding.RULE, _messages_of_all),
-        (order.RULE, _reversed),
+        (simple.COLLUDING, _messages_of_all),
+        (simple.ORDER, _reversed),
         (count_seen.RULE, _at_the_median),
         (memoized.REVEALED, _one_report),
         (memoized.FRESH, _one_fresh_round),
@@ -310,7 +310,7 @@ def test_the_search_uses_every_rule_and_every_law() -> None:
 
 def test_a_rule_that_bounds_gives_no_lower_bound() -> None:
     """Without a curve of its own, a rule with `exact=False` gives the upper bound of the simpler question only."""
-    rule = replace(own_messages.RULE, exact=False)
+    rule = replace(simple.OWN_MESSAGES, exact=False)
     survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=3, epsilon=1.0), shuffler=hs.BlanketMessages(p=0.5), n=20)
     curve, same = rule.curve(Question.of(survey), solve), hs.dp.epsilon(survey, delta=1e-2)
     bound = curve.epsilon(1e-2)

@@ -204,7 +204,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures do not rest on charts, scenarios and the number of stops of sliders, which take most of the time."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
     monkeypatch.setattr("hushuffle.assessment.explore._PER_DECADE", 1)
     monkeypatch.setattr("hushuffle.assessment.explore._EPSILONS", (1.0, 2.0))
     monkeypatch.setattr("hushuffle.assessment.explore._OTHER_K", ())

@@ -47,7 +47,7 @@ def survey(folder: Path, kind: str) -> Path:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to work in, where charts and most stops of sliders are left out."""
     monkeypatch.chdir(tmp_path)
-    for name in ("charts.privacy_charts", "charts.guessing_charts", "assess.scenarios", "explore._beyond"):
+    for name in ("charts.privacy_charts", "charts.guessing_charts", "chapters.scenarios", "explore._beyond"):
         monkeypatch.setattr(f"hushuffle.assessment.{name}", lambda *_, **__: ())
     for name in ("_EPSILONS", "_DELTAS", "_DUMMIES", "_TIMES", "_OTHER_K"):
         monkeypatch.setattr(f"hushuffle.assessment.explore.{name}", ())

@@ -10,7 +10,8 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report as output
-from hushuffle.assessment.columns import assess_columns, calibrate_columns
+from hushuffle.assessment.columns import calibrate_columns
+from hushuffle.assessment.deployment import assess
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
@@ -61,19 +62,19 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def no_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out scenarios, which take most of the time of an assessment: they are compared with figures of `twice`."""
-    monkeypatch.setattr("hushuffle.assessment.columns.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
 
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return assess_columns(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
+    return assess(parse_collection(text()), base_folder=written(tmp_path_factory.mktemp("once")))
 
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> Report:
     more = "\n[statement]\ncolluders = 20\n"
     folder = written(tmp_path_factory.mktemp("twice"))
-    return assess_columns(parse_collection(text(rounds=2) + more), base_folder=folder)
+    return assess(parse_collection(text(rounds=2) + more), base_folder=folder)
 
 
 def protocols(second: Mechanism | None = None) -> list[hs.Protocol]:
@@ -175,7 +176,7 @@ def test_the_local_total_of_all_columns_is_warned_about(once: Report, twice: Rep
 @pytest.mark.usefixtures("no_scenarios")
 def test_targets_are_for_all_columns(folder: Path) -> None:
     targets = "delta = 1e-6, epsilon = 0.01, standard_error = 0.9, guessing = 0.9, local_epsilon = 2.5"
-    made = assess_columns(parse_collection(text(targets=targets)), base_folder=folder)
+    made = assess(parse_collection(text(targets=targets)), base_folder=folder)
     got = {target.key: target for target in made.targets}
     assert got["epsilon"].got == made.findings[0].bound
     assert got["epsilon"].met is False
@@ -189,7 +190,7 @@ def test_what_is_asked_of_all_is_written_down_and_read_again(folder: Path) -> No
     first = parse_collection(text(targets="delta = 1e-6, epsilon = 3.0", rounds=2))
     again = parse_collection(first.effective())
     assert again == first
-    assert assess_columns(first, base_folder=folder).specification == first.effective()
+    assert assess(first, base_folder=folder).specification == first.effective()
 
 
 def test_the_command_writes_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +221,7 @@ def test_columns_are_assessed_and_calibrated_without_data() -> None:
         categories = ["a", "b", "c"]
         randomizer = { kind = "randomized-response", epsilon = 0.5 }
     """
-    made = assess_columns(parse_collection(plan))
+    made = assess(parse_collection(plan))
     parts = [
         hs.Protocol(randomizer=hs.RandomizedResponse(k=k, epsilon=epsilon), shuffler=hs.UniformShuffle(), n=2000)
         for k, epsilon in ((2, 1.0), (3, 0.5))
@@ -238,7 +239,7 @@ def test_columns_are_assessed_and_calibrated_without_data() -> None:
 
 def test_without_noise_nothing_is_promised(folder: Path) -> None:
     bare = COLUMNS.replace("epsilon = 1.0", 'epsilon = "inf"')
-    made = assess_columns(parse_collection(text(columns=bare)), base_folder=folder)
+    made = assess(parse_collection(text(columns=bare)), base_folder=folder)
     assert made.findings[0].bound.upper == float("inf")
     assert "No differential privacy" in made.findings[0].sentence
     assert "practically readable" in made.findings[1].sentence
@@ -299,14 +300,14 @@ def test_the_first_page_is_about_all_columns(folder: Path) -> None:
     asked_for = f'{text()}\n[statement]\nauthor = "Office"\nshuffler = "Trust"\n'
     collection = parse_collection(asked_for)
     assert parse_collection(collection.effective()).effective() == collection.effective()
-    made = assess_columns(collection, base_folder=folder)
+    made = assess(collection, base_folder=folder)
     said = made.statement
     assert said is not None
     assert said.unit.startswith("One person, whose values in all 2 columns are replaced by any others")
     assert f"epsilon = {made.findings[0].bound.upper:.3f}"[:-1] in said.claim
     assert "Your device changes each of your answers at random before it sends it." in said.respondents
     assert dict(said.facts)["Author"] == "Office"
-    other = assess_columns(parse_collection(asked_for.replace('"no", "yes"', '"no", "yes", "x"')), base_folder=folder)
+    other = assess(parse_collection(asked_for.replace('"no", "yes"', '"no", "yes", "x"')), base_folder=folder)
     assert other.statement is not None
     assert dict(other.statement.facts).keys() == dict(said.facts).keys()
     digests = [dict(page.facts)["Columns and categories, SHA-256"] for page in (said, other.statement)]
@@ -325,7 +326,7 @@ def test_datasets_of_a_column_are_told_in_its_own_categories(once: Report) -> No
 @pytest.mark.usefixtures("no_scenarios")
 def test_a_column_of_numbers_says_what_they_are_rounded_to(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age,town\n" + "31,a\n52,b\n" * 20, encoding="utf-8")
-    made = assess_columns(
+    made = assess(
         parse_collection(
             '[population]\ndata = "people.csv"\n[shuffler]\nkind = "uniform"\n[targets]\ndelta = 1e-3\n'
             '[[columns]]\ncolumn = "age"\nkind = "number"\nlow = 0\nhigh = 80\nlevels = 3\n'

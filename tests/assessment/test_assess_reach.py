@@ -12,7 +12,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy

@@ -54,7 +54,7 @@ def verified(row: Candidate, monkeypatch: pytest.MonkeyPatch) -> hs.Report:
     # The verdict does not rest on charts and scenarios, which take most of the time.
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
     made = hs.assess(parse(row.specification))
     assert made.met, row.sentence
     for ours, theirs in zip(row.targets, made.targets, strict=True):

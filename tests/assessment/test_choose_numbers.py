@@ -45,8 +45,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out charts and scenarios, which take most of the time of an assessment."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.columns.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
 
 
 def figure(assessed: hs.Report, question: str) -> float:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.chapters import Compared
 from hushuffle.assessment.compare import compare, comparison_report
-from hushuffle.assessment.facts import Compared
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.specification import build_protocol, load

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import hushuffle as hs
+from hushuffle.assessment.deployment import assess
 from hushuffle.assessment.sum_calibration import calibrate_sum
-from hushuffle.assessment.sums import assess_sum
 from hushuffle.assessment.targets import Choice
 from hushuffle.cli import main
 from hushuffle.cli.calibrate import _verdict_on_sum
@@ -30,7 +30,7 @@ def written(targets: str, *, n: int = 10_000, honest: float = 1.0, delta: float 
 
 def assessed(choice: Choice) -> dict[str, bool | None]:
     """Every target of what is proposed, as the report about the file says."""
-    report = assess_sum(parse_sum(choice.specification or ""))
+    report = assess(parse_sum(choice.specification or ""))
     assert report.targets == choice.targets
     return {target.key: target.met for target in report.targets}
 

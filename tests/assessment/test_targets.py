@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hushuffle.assessment.assess import assess
+from hushuffle.assessment.deployment import assess
 from hushuffle.errors import SpecificationError
 from hushuffle.model import Report
 from hushuffle.specification import parse

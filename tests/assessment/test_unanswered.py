@@ -30,7 +30,7 @@ def protocol(randomizer: Any, shuffler: Any = None) -> hs.Protocol:
 
 
 def assessed(made: hs.Protocol, monkeypatch: pytest.MonkeyPatch, targets: str = "") -> Report:
-    monkeypatch.setattr(workflow, "build_protocol", lambda *_args, **_named: made)
+    monkeypatch.setattr(exposure, "build_protocol", lambda *_args, **_named: made)
     return workflow.assess(
         parse(f"""
             population = {{ n = {PEOPLE}, k = {made.randomizer.inputs} }}

@@ -68,7 +68,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not rest on charts and scenarios, which take most of the time."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
 
 
 @pytest.mark.parametrize("mark", HOSTILE)

@@ -40,7 +40,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out charts and scenarios, which take most of the time of an assessment."""
     for name in ("privacy_charts", "guessing_charts"):
         monkeypatch.setattr(f"hushuffle.assessment.charts.{name}", lambda *_, **__: ())
-    monkeypatch.setattr("hushuffle.assessment.assess.scenarios", lambda *_, **__: ())
+    monkeypatch.setattr("hushuffle.assessment.chapters.scenarios", lambda *_, **__: ())
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ KINDS = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Leave out charts and scenarios, which take most of the time of an assessment."""
-    for name in ("charts.privacy_charts", "charts.guessing_charts", "assess.scenarios", "columns.scenarios"):
+    for name in ("charts.privacy_charts", "charts.guessing_charts", "chapters.scenarios"):
         monkeypatch.setattr(f"hushuffle.assessment.{name}", lambda *_, **__: ())
     monkeypatch.chdir(tmp_path)
 

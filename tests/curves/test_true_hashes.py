@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import hushuffle as hs
-from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
-from hushuffle.curves.laws.true_hashes import TrueAmongHashes
+from hushuffle.curves.laws.blanket_messages import TrueAmongHashes, TrueAmongUniform
 from hushuffle.curves.search import privacy_curve
 from oracles import several_messages as oracle
 

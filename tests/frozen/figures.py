@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 import hushuffle as hs
-from hushuffle.questions.bloom.calibration import FlipProbability
+from hushuffle.questions.bloom.privacy import FlipProbability
 
 _RESPONSES: Final = [
     f"hs.RandomizedResponse(k={k}, epsilon={epsilon})" for k, epsilon in product((2, 3, 10), (0.5, 2.0, 6.0))

@@ -29,6 +29,7 @@ FUZZERS: Final[dict[str, tuple[Fuzzer, int, int]]] = {
     "filters": (binaries.filters, 200, 20_000),
     "score archives": (binaries.score_archives, 200, 20_000),
     "ledgers": (binaries.ledgers, 200, 10_000),
+    "keys": (kept.keys, 200, 2_000),
     "budgets": (kept.budgets, 150, 10_000),
     "memories": (kept.memories, 200, 20_000),
     "test vectors": (kept.vectors, 150, 10_000),

@@ -1,9 +1,10 @@
-"""What a key, a budget or a node remembers in files; and JSON that other programs read: the test vectors."""
+"""Keys, and what a key or a budget remembers in files; and JSON that other programs read: the test vectors."""
 
 from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import json
 import random
 from collections.abc import Callable
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import hushuffle as hs
-from fuzz.fuzzing import Input, Maker, changed_bytes, changed_text, changed_tree
+from fuzz.fuzzing import SECRET, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
-from hushuffle.files.secret_keys import read_memory, write_memory
+from hushuffle.files.secret_keys import key_in_file, read_memory, write_memory
+from hushuffle.network.phones.certificates import AUTHORITY, make_certificates
 from hushuffle.verifying.certificate import MalformedError, read
 from hushuffle.verifying.document import check_document
 from hushuffle.verifying.table import written
@@ -69,6 +71,27 @@ def budgets(folder: Path) -> Maker:
         path.write_bytes(changed if rng.random() < 0.8 else changed_bytes(_BUDGET.encode(), rng))
         path.chmod(0o600)
         return Input(content=path.read_bytes(), read=use)
+
+    return make
+
+
+def keys(folder: Path) -> Maker:
+    """Change a key, or the authority whose key signs certificates; no message may show a private one."""
+    own, names = folder / "my.key", (f"host-{number}" for number in itertools.count())
+    own.touch(mode=0o600)
+    whole = {path: path.read_text() for path in make_certificates(["first"], out=folder) if path.stem == AUTHORITY}
+
+    def make(rng: random.Random) -> Input:
+        for path, text in whole.items():
+            path.write_text(text)
+        if rng.random() < 0.4:
+            content = changed_text("5e" * 32 + SECRET, rng, ("", "0", "é", " "))
+            own.write_text(content, encoding="utf-8")
+            return Input(content=content, read=lambda: key_in_file(own))
+        path = rng.choice(sorted(whole))
+        content = whole[path].replace("-----END", f"{SECRET}\n-----END") if rng.random() < 0.3 else whole[path]
+        path.write_bytes(changed_bytes(content.encode(), rng, most=3))
+        return Input(content=path.read_bytes(), read=lambda: make_certificates([next(names)], out=folder))
 
     return make
 

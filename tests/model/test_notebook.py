@@ -119,8 +119,8 @@ def test_a_deployment_is_assessed_from_its_file_as_from_what_was_read(tmp_path: 
 def test_several_columns_are_assessed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        "hushuffle.assessment.columns.assess_columns",
-        lambda collection, *, base_folder, progress: asked.append((collection.several, base_folder, progress)),
+        "hushuffle.assessment.columns.SeveralColumns.assess",
+        lambda columns, progress: asked.append((columns.collection.several, columns.folder, progress)),
     )
     hs.assess(EXAMPLES / "collect-columns.toml")
     assert asked == [(True, EXAMPLES, None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,23 @@ from network.phones.phone_cases import plan_text, services
 AGES = plan_text(sets='[["age"]]', partitions=2, more='per_person = "all"').replace(
     "[targets]", "[run]\nseed = 1\n[targets]"
 )
+CLUSTERS = """
+[query]
+kind = "k-means"
+generated = { people = 24, dimensions = 2 }
+centroids = 2
+iterations = 2
+variant = "public-centroids"
+[traffic]
+sigma = 0.2
+dummies = 3
+batch = 8
+min_batch = 5
+scramblers = 2
+[targets]
+delta = 1e-6
+"""
+NOISY = 'private-centroids"\nnoise = { kind = "gaussian", radius = 2.0, scale = 1.5 }'
 BARE = plan_text(sets='[["age"]]', partitions=2, traffic="flood = 0")
 
 
@@ -46,16 +64,21 @@ def fabricated(
     """Return a run in which all messages came through; `changes`: other fields of it."""
     specification = parse_plan(text)
     records = specification.query.records(Path())
-    document = draw_task(specification, records.n, services(1, 2, chain))
+    start, steps = (None, 1) if records.start is None else (records.start.tolist(), 2)
+    keys = services(steps, 2, chain)
+    document = draw_task(specification, records.n, replace(keys, targets=keys.targets[:1]), centroids=start)
     task = check_task(document).task
-    merged = task.merge(1, task.empty(1), task.pack(1, records.rows), [True] * records.n)
     came = {"sources": 24, "planned": 24, "lost_batches": 0, "without_token": 0}
-    answer = task.answer(1, merged, came, lambda: 1.0) | came
+    if document.round is None:
+        merged = task.merge(1, task.empty(1), task.pack(1, records.rows), [True] * records.n)
+        answers = {"answers": [task.answer(1, merged, came, lambda: 1.0) | came]}
+    else:
+        answers = {"iterations": [{**came, "centroids": document.round.centroids}] * document.round.rounds}
     values: dict[str, Any] = {
         "document": document,
         "plan": specification.plan(records.n),
         "records": records,
-        "result": {"answers": [answer], "cautions": ["All messages passed 2 scramblers."]},
+        "result": {**answers, "cautions": ["All messages passed 2 scramblers."]},
         "counters": {"relay": {"messages": 24}, "issuer": {"tokens": 48}, "result": {"refused late": 2}},
         "crowd": Crowd(taken=24),
         "trace": Trace(),
@@ -111,6 +134,27 @@ def test_without_scramblers_no_size_of_a_batch_is_promised() -> None:
     assert rows(study, "wire")["scrambler to target"] == (24, 24)
 
 
+def test_clusters_with_their_assumption() -> None:
+    study = phone_study(*fabricated(CLUSTERS))
+    assert study.answers[0] == "48 of 48 messages of phones arrived at the result, each with a valid token."
+    assert any("Rand index" in sentence for sentence in study.answers)
+    assert list(rows(study, "coverage")) == ["assign 1", "assign 2"]
+    assert {row[-1] for row in rows(study, "coverage").values()} == {"not told"}
+    assert len(study.charts) == 2
+    (assumption,) = [one.sentence for one in study.warnings if one.key == "assumption"]
+    assert "centroids of every iteration are public" in assumption
+    assert "the traffic reveals about one person" in study.findings[0].sentence
+    assert "fixed-seed" not in warned(study)
+
+
+def test_released_centroids_are_part_of_the_guarantee() -> None:
+    study = phone_study(*fabricated(CLUSTERS.replace('public-centroids"', NOISY)))
+    (finding,) = study.findings
+    assert "the traffic and the noisy releases reveal about one person" in finding.sentence
+    assert {"large-epsilon", "floating-point"} <= warned(study)
+    assert "assumption" not in warned(study)
+
+
 def test_refused_phones_and_a_trace_without_batches_are_shown() -> None:
     crowd = Crowd(taken=22)
     crowd.refused["ticket 401"] += 2
@@ -128,7 +172,7 @@ def test_true_values_are_a_warning(tmp_path: Path) -> None:
     assert "true-values-shown" in warned(study)
 
 
-@pytest.mark.parametrize(("text", "chain"), [(AGES, 2), (BARE, 1)])
+@pytest.mark.parametrize(("text", "chain"), [(AGES, 2), (BARE, 1), (CLUSTERS, 2)])
 def test_a_report_contains_no_code_and_no_record(text: str, chain: int, tmp_path: Path) -> None:
     crowd = Crowd(taken=24, nonces={(1, 0): [b"\xabsecret\xab" * 4]})
     specification, run = fabricated(text, chain=chain, crowd=crowd)

@@ -17,8 +17,7 @@ from flint import arb, ctx
 
 import hushuffle as hs
 from hushuffle import report
-from hushuffle.assessment.assess import assess
-from hushuffle.assessment.columns import assess_columns
+from hushuffle.assessment.deployment import assess
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.specification import parse
@@ -191,7 +190,7 @@ COLUMNS = """
 
 @cache
 def of_columns() -> str:
-    return report.to_json(assess_columns(parse_collection(COLUMNS)))
+    return report.to_json(assess(parse_collection(COLUMNS)))
 
 
 def central(result: dict[str, Any]) -> tuple[str, str]:

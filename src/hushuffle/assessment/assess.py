@@ -2,23 +2,169 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from hushuffle.assessment import charts as curves
 from hushuffle.assessment import findings, trials, warnings
-from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, sent, unrun
+from hushuffle.assessment.exposure import Column, Exposure
 from hushuffle.assessment.memoised import change, kept_or_fresh
-from hushuffle.assessment.messages import adds_dummies, dummy_table, message_table, sends_more
-from hushuffle.assessment.order.report import OrderReport, order_report
-from hushuffle.assessment.reach.study import assess_reach
-from hushuffle.assessment.scenarios import scenarios
-from hushuffle.assessment.statement import statement
-from hushuffle.assessment.targets import targets
-from hushuffle.model import Bound, Progress, Report, silent
-from hushuffle.model.report import software
-from hushuffle.randomness import reproducible, secure
-from hushuffle.specification import ReachPopulation, Specification, build_adversaries, build_protocol
+from hushuffle.assessment.messages import message_tables, messages_of
+from hushuffle.assessment.minimum_batch import SmallestBatch, of_protocol, unreached, wanted_epsilon
+from hushuffle.assessment.order.report import Order
+from hushuffle.assessment.targets import Choice
+from hushuffle.errors import InvalidInputError
+from hushuffle.mechanisms.adversaries import Guesser
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Progress, Report
+from hushuffle.specification import Specification, build_adversaries
 from hushuffle.specification.order_setup import arranged
+
+# A verb loads only what it needs: a method imports the module that answers it.
+# ruff: noqa: PLC0415
+
+
+class OneColumn(Collected):
+    """One column: categories or numbers, behind any shuffler."""
+
+    def __init__(self, specification: Specification, folder: Path) -> None:
+        super().__init__(specification, "Assessment of a shuffled collection", folder)
+        self.column = Column(specification, folder)
+
+    @property
+    def whole(self) -> Specification:
+        return self.column.specification
+
+    @property
+    def exposure(self) -> Exposure:
+        return self.column.exposure
+
+    @cached_property
+    def order(self) -> Order | None:
+        """The noisy order of release, if the shuffler has one."""
+        arrangement = arranged(self.whole, self.column.people, self.folder)
+        return None if arrangement is None else Order(self.column, arrangement)
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.column.protocol if self.order is None else self.order.protocol
+
+    @property
+    def protocols(self) -> Sequence[Protocol]:
+        return [self.protocol]
+
+    def planned(self, colluders: int) -> OneColumn:
+        return OneColumn(unrun(self.whole, colluders), self.folder)
+
+    def calibrate(self, progress: Progress | None = None) -> Choice:
+        from hushuffle.assessment.calibrate import calibrate, calibrate_messages
+        from hushuffle.assessment.messages import has_messages_to_choose
+
+        if has_messages_to_choose(self.whole):
+            return calibrate_messages(self.whole, base_folder=self.folder)
+        return calibrate(self.whole, base_folder=self.folder, progress=progress)
+
+    def smallest_batch(self) -> SmallestBatch:
+        epsilon, exposure = wanted_epsilon(self.whole.targets.epsilon), Exposure.of(self.whole)
+        protocol, reports, rounds = self.column.protocol, exposure.reports, exposure.composed
+        try:
+            return of_protocol(
+                protocol, epsilon=epsilon, delta=self.column.delta, reports_per_person=reports, rounds=rounds
+            )
+        except InvalidInputError as error:
+            unreached(epsilon, error.problem.hint)
+
+    def audit(self, **options: Any) -> Report:
+        from hushuffle.attacks.audit_specification import audit_specification
+
+        return audit_specification(self.whole, base_folder=self.folder, **options)
+
+    def _read(self, draft: Draft) -> None:
+        people, draft.citations = self.column.people, self.protocol.randomizer.sources
+        draft.population, draft.k = people.population, people.k
+
+    def _learned(self, draft: Draft) -> None:
+        adversaries = build_adversaries(self.whole)
+        self._protected(draft, guessers=adversaries.guessers, linking=adversaries.linker)
+        if self.exposure.memoised:
+            draft.findings += change(draft.questions, self.protocol)
+
+    def _protected(self, draft: Draft, *, guessers: Sequence[Guesser] = (), linking: bool = False) -> None:
+        delta, exposure = self.column.delta, self.exposure
+        draft.findings += findings.learned(
+            draft.questions, self.protocol, guessers=guessers, linking=linking, delta=delta, exposure=exposure
+        )
+
+    def _ordered(self, draft: Draft) -> None:
+        assert self.order is not None  # the chapter applies
+        self.order.write(draft)
+
+    def _charts(self, draft: Draft) -> None:
+        questions, delta = draft.questions, self.column.delta
+        draft.charts += curves.privacy_charts(
+            questions, self.protocol, delta=delta, central=draft.central, exposure=self.exposure
+        )
+        if self.exposure.total == 1:
+            draft.charts += curves.guessing_charts(questions, self.protocol)
+
+    def _messages(self, draft: Draft) -> None:
+        protocol, delta = self.protocol, self.column.delta
+        if self.exposure.memoised:
+            draft.tables.append(kept_or_fresh(draft.questions, protocol, delta=delta, exposure=self.exposure))
+        draft.tables += message_tables(protocol, delta=delta)
+        parts = [(messages_of(protocol), protocol.randomizer.layout.bits)]
+        draft.facts |= sent(parts, times=self.exposure.reports * self.exposure.rounds)
+
+    def _accuracy(self, draft: Draft) -> None:
+        protocol, people = self.protocol, self.column.people
+        draft.utility = draft.questions.ask(
+            "accuracy",
+            "The accuracy of the answers",
+            lambda: trials.utility(protocol, self.whole, values=people.values, progress=draft.done),
+        )
+        draft.facts["standard error"] = NO_FIGURE
+        if draft.utility is not None:
+            draft.error = Bound.exact(trials.worst_error(protocol), unit="")
+            draft.facts["standard error"] = Bound.exact(float(draft.utility.predicted.max()), unit="")
+
+    def _answer(self, draft: Draft) -> None:
+        protocol, answer = self.protocol, self.whole.population.answer
+        mean = draft.questions.ask("mean", answer.topic, lambda: answer.error(protocol))
+        draft.words = f"{protocol.describe(reports_per_person=self.exposure.reports)} {answer.words(mean)}".rstrip()
+        draft.tables += () if mean is None else answer.tables(mean)
+        draft.facts |= answer.facts(mean, protocol.n)
+
+    def _about_rows(self, draft: Draft) -> None:
+        draft.warnings += warnings.about_rows([self.whole.population], base_folder=self.folder)
+
+    def _concerns(self, draft: Draft) -> None:
+        people, rows = self.column.people, draft.findings
+        draft.warnings += warnings.concerns(
+            self.protocol, people=people, specification=self.whole, findings=rows, utility=draft.utility
+        )
+
+    chapters = (
+        Chapter("reading the data", 0.0, _read),
+        Chapter("what each adversary learns", 0.1, _learned, lambda one: one.order is None),
+        Chapter("what each adversary learns", 0.1, _ordered, lambda one: one.order is not None),
+        Chapter("what happens at other sizes", 0.3, _charts),
+        Chapter("what if", 0.55, Collected.what_if),
+        Chapter("what if", 0.6, _messages),
+        Chapter("running the collection", 0.6, _accuracy),
+        Chapter("running the collection", 1.0, _answer),
+        Chapter("warnings", 1.0, _about_rows),
+        Chapter("warnings", 1.0, _concerns),
+        Chapter("the first page", 1.0, Collected.first_page),
+    )
+    as_one_of_several = (
+        Chapter("its guarantee", 0.0, _protected),
+        Chapter("its accuracy", 0.5, _accuracy),
+        Chapter("its warnings", 1.0, _concerns),
+    )
+    """The chapters about one of several columns."""
 
 
 def assess(specification: Specification, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
@@ -37,104 +183,4 @@ def assess(specification: Specification, *, base_folder: Path = Path(), progress
     >>> print(result.findings[0].question, result.findings[0].bound)
     central-dp 0.1381 to 0.1383 nats (certified bracket)
     """
-    tell = progress or silent
-    if isinstance(specification.population, ReachPopulation):
-        return assess_reach(
-            specification,
-            specification.population,
-            base_folder=base_folder,
-            tell=tell,
-            software=software("polars", "cryptography"),
-        )
-    tell("reading the data", 0.0)
-    # The same randomness as for the rest of the run chooses which records of a person are kept.
-    rng = secure() if specification.run.seed == "secure" else reproducible(int(specification.run.seed))
-    people = specification.population.read(base_folder, rng=rng)
-    arrangement = arranged(specification, people, base_folder)
-    shuffler = None if arrangement is None else arrangement.shuffler
-    protocol = build_protocol(specification, n=people.n, k=people.k, shuffler=shuffler)
-    tell("what each adversary learns", 0.1)
-    exposure = Exposure.of(specification, k=people.k)
-    questions, delta = findings.Questions(), specification.targets.delta
-    if arrangement is None:
-        adversaries = build_adversaries(specification)
-        guessers, linking = adversaries.guessers, adversaries.linker
-        rows = findings.learned(questions, protocol, guessers=guessers, linking=linking, delta=delta, exposure=exposure)
-        order = OrderReport(findings=rows + change(questions, protocol, exposure))
-    else:
-        order = order_report(
-            questions,
-            specification,
-            protocol,
-            arrangement,
-            people=people,
-            base_folder=base_folder,
-            done=lambda share: tell("what each adversary learns", 0.1 + 0.2 * share),
-        )
-    central = findings.central_bound(order.findings)
-    tell("what happens at other sizes", 0.3)
-    charts = (
-        *order.charts,
-        *curves.privacy_charts(questions, protocol, delta=delta, central=central, exposure=exposure),
-        *(curves.guessing_charts(questions, protocol) if exposure.total == 1 else ()),
-    )
-    tell("what if", 0.55)
-    cases = scenarios(
-        [protocol], delta=delta, colluders=specification.statement.colluders, exposure=exposure, planned=central
-    )
-    comparison = kept_or_fresh(questions, protocol, delta=delta, exposure=exposure)
-    tell("running the collection", 0.6)
-    utility = questions.ask(
-        "accuracy",
-        "The accuracy of the answers",
-        lambda: trials.utility(
-            protocol,
-            specification,
-            values=people.values,
-            progress=lambda share: tell("running the collection", 0.6 + 0.4 * share),
-        ),
-    )
-    answer = specification.population.answer
-    mean = questions.ask("mean", answer.topic, lambda: answer.error(protocol))
-    concerns = warnings.concerns(
-        protocol, people=people, specification=specification, findings=order.findings, utility=utility
-    )
-    repeated = warnings.about_rows([specification.population], base_folder=base_folder)
-    error = None if utility is None else Bound.exact(trials.worst_error(protocol), unit="")
-    tell("done", 1.0)
-    return Report(
-        title=specification.title or "Assessment of a shuffled collection",
-        question=f"{protocol.describe(reports_per_person=exposure.reports)} {answer.words(mean)}".rstrip(),
-        population=people.population,
-        targets=targets(
-            specification,
-            people=people.population.least_people,
-            findings=order.findings,
-            unanswered=questions.unanswered,
-            error=error,
-        ),
-        statement=statement(
-            specification,
-            population=people.population,
-            reveals=protocol.shuffler.reveals,
-            findings=order.findings,
-            unanswered=questions.unanswered,
-            scenarios=cases,
-        ),
-        findings=order.findings,
-        utility=utility,
-        charts=charts,
-        warnings=(*order.warnings, *repeated, *concerns),
-        specification=specification.effective(),
-        software=software("polars", "cryptography"),
-        citations=protocol.randomizer.sources,
-        tables=(
-            *order.tables,
-            *comparison,
-            *((message_table(protocol),) if sends_more(protocol) else ()),
-            *((dummy_table(protocol, delta=specification.targets.delta),) if adds_dummies(protocol) else ()),
-            *(() if mean is None else answer.tables(mean)),
-        ),
-        maps=order.maps,
-        unanswered=tuple(questions.unanswered),
-    )
+    return OneColumn(specification, base_folder).assess(progress)

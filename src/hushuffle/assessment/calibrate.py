@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from hushuffle.assessment import findings
-from hushuffle.assessment.exposure import Exposure
+from hushuffle.assessment.exposure import Column, Exposure
 from hushuffle.assessment.targets import GUESSES, Choice, Point
 from hushuffle.assessment.targets import targets as held_targets
 from hushuffle.assessment.trials import LEAST, error_of, least_accurate
@@ -20,7 +20,7 @@ from hushuffle.model.solver import Parameter, Requirement, log_excess
 from hushuffle.model.solver import solve as search
 from hushuffle.questions.dp.calibration import LARGEST_LOCAL, Calibration, excess, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.calibration import calibrate as solve
-from hushuffle.specification import Specification, build_adversaries, build_protocol
+from hushuffle.specification import Specification, build_adversaries
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import deployment_warnings
 
@@ -57,9 +57,8 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
     tell = progress or silent
     targets, wished = specification.targets, wished_epsilon(specification)
     tell("counting people", 0.0)
-    people = specification.population.read(base_folder)
-    exposure = Exposure.of(specification, k=people.k)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
+    column = Column(specification, base_folder)
+    exposure, protocol = column.exposure, column.protocol
     if protocol.randomizer.chosen_epsilon is None:
         hint = "Calibration searches for the largest local epsilon. Run assess for the guarantee of this mechanism."
         rule = "must be a mechanism whose local epsilon can be chosen"
@@ -86,13 +85,10 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
                     protocol, epsilon=wished, delta=targets.delta, standard_error=wanted, exposure=exposure
                 )
     tell("comparing", 0.9)
-    choice = Choice(
+    choice = _choice(
+        column,
+        chosen,
         kind="noise",
-        title=specification.title or "Calibration of a shuffled collection",
-        population=people.population,
-        deployment=protocol.describe(reports_per_person=exposure.reports),
-        epsilon=wished,
-        delta=targets.delta,
         standard_error=wanted,
         written=point_at(protocol, protocol.randomizer.local_epsilon, targets.delta, exposure),
         private=best,
@@ -100,7 +96,6 @@ def calibrate(specification: Specification, *, base_folder: Path = Path(), progr
         if least is None
         else point_at(with_local_epsilon(protocol, least), least, targets.delta, exposure),
         people=needed,
-        targets=held(specification, chosen, exposure, best, people.population.least_people),
         binding=binding,
         reports=exposure.total,
         warnings=deployment_warnings(chosen, delta=targets.delta),
@@ -126,28 +121,39 @@ def calibrate_messages(specification: Specification, *, base_folder: Path = Path
     >>> round(choice.private.settings["messages"], 4), choice.met
     (0.0523, True)
     """
-    targets, wished = specification.targets, wished_epsilon(specification)
-    exposure, people = Exposure.of(specification), specification.population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    calibration = solved(specification, protocol, exposure, parameter="messages", name="number of messages")
+    wished_epsilon(specification)  # before the data are read
+    column = Column(specification, base_folder)
+    calibration = solved(
+        specification, column.protocol, column.exposure, parameter="messages", name="number of messages"
+    )
 
     def point(protocol: Protocol, central: Bound) -> Point:
         tossed = protocol.shuffler.tossed
         assert tossed is not None
         return _point(protocol, central, messages=protocol.shuffler.own_messages, p=tossed[1])
 
-    private = point(calibration.protocol, calibration.bound)
-    return Choice(
+    return _choice(
+        column,
+        calibration.protocol,
         kind="messages",
+        standard_error=specification.targets.standard_error,
+        written=point(column.protocol, column.central(column.protocol)),
+        private=point(calibration.protocol, calibration.bound),
+    )
+
+
+def _choice(column: Column, chosen: Protocol, *, private: Point, **facts: Any) -> Choice:
+    """Return the result for one column; `chosen` is the protocol of `private`."""
+    specification, population = column.specification, column.people.population
+    return Choice(
         title=specification.title or "Calibration of a shuffled collection",
-        population=people.population,
-        deployment=protocol.describe(reports_per_person=exposure.reports),
-        epsilon=wished,
-        delta=targets.delta,
-        standard_error=targets.standard_error,
-        written=point(protocol, exposure.epsilon(protocol, delta=targets.delta)),
+        population=population,
+        deployment=column.protocol.describe(reports_per_person=column.exposure.reports),
+        epsilon=wished_epsilon(specification),
+        delta=column.delta,
         private=private,
-        targets=held(specification, calibration.protocol, exposure, private, people.population.least_people),
+        targets=held(specification, chosen, column.exposure, private, population.least_people),
+        **facts,
     )
 
 

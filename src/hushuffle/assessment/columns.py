@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hushuffle._checks import unsupported
 from hushuffle.assessment import findings, trials, warnings
+from hushuffle.assessment.assess import OneColumn
+from hushuffle.assessment.chapters import NO_FIGURE, Chapter, Collected, Draft, mechanism, sent, unrun
 from hushuffle.assessment.exposure import Exposure, factor
-from hushuffle.assessment.findings import SHUFFLER, Questions
-from hushuffle.assessment.scenarios import scenarios
-from hushuffle.assessment.statement import statement
+from hushuffle.assessment.findings import SHUFFLER
+from hushuffle.assessment.messages import messages_of
+from hushuffle.assessment.minimum_batch import SmallestBatch, device, released, unreached, wanted_epsilon
 from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Bound, Finding, Population, Progress, Report, Table, Unanswered, Utility, Warned, silent
-from hushuffle.model.report import software
+from hushuffle.model import Bound, Cell, Finding, Population, Progress, Report, Table, Unanswered, Warned, silent
 from hushuffle.model.solver import Parameter, Requirement, solve
 from hushuffle.numerics.exact import sum_upwards, times_upwards
 from hushuffle.questions import dp
-from hushuffle.questions.dp.calibration import LARGEST_LOCAL, with_local_epsilon
+from hushuffle.questions.dp.calibration import LARGEST_LOCAL, number_of_people, with_local_epsilon
 from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.report.formatting import attained
-from hushuffle.specification import Collection, Specification, build_adversaries, build_protocol
+from hushuffle.specification import Collection, Specification, build_adversaries
 from hushuffle.specification._base import unfit
 from hushuffle.specification.warnings import ONE_RECORD, total_warnings
 
@@ -35,140 +36,157 @@ _OF_THE_RUN: Final = ("true-values-shown", "fixed-seed")
 """The warnings that concern the whole run, and name no column."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Column:
-    """The name, the protocol and the results of one column."""
+class SeveralColumns(Collected):
+    """Several columns of the same people, shuffled independently; their guarantees are composed as rounds are.
 
-    name: str
-    protocol: Protocol
-    population: Population
-    findings: tuple[Finding, ...]
-    unanswered: tuple[Unanswered, ...]
-    warnings: tuple[Warned, ...]
-    utility: Utility | None
-    words: str
-
-    @property
-    def error(self) -> float | None:
-        """The standard error of an estimated share at the worst true share, the largest over all categories."""
-        return None if self.utility is None else trials.worst_error(self.protocol)
-
-
-def assess_columns(collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None) -> Report:
-    """Return the guarantee of all columns of a collection together, then that of each column, and the accuracy.
-
-    The guarantees are composed as rounds with the same people; answers may depend on each other in any way.
-
-    Args:
-        collection: two columns or more, as `hushuffle.specification.load_collection` reads them.
-        base_folder: the folder against which relative paths of data are resolved.
-        progress: receives the current step and the share of the work that is done.
-
-    Raises:
-        DataError, MissingDependencyError: the data cannot be used.
-        SpecificationError: a column does not fit the data.
+    Answers may depend on each other in any way.
 
     Source: docs/theory/composition.md, Theorem 3.
     """
-    tell = progress or silent
-    columns = []
-    for place, (name, specification) in enumerate(collection.columns.items()):
-        tell(f"column {name}", place / (len(collection.columns) + 1))
-        columns.append(_assessed(name, specification, base_folder))
-    tell("all columns together", len(columns) / (len(columns) + 1))
-    questions, whole, protocols = Questions(), collection.whole, [column.protocol for column in columns]
-    together = [
-        questions.ask("central-dp", _ALL, lambda: _certified(collection, protocols)),
-        questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols)),
-    ]
-    adversaries, several = build_adversaries(whole), f"all {len(columns):,} columns{_rounds(collection)}"
-    if adversaries.guessers:
-        for column in columns:
-            what, delta = f'your answer to "{column.name}"', collection.delta
-            row = partial(
-                findings.guessed, column.protocol, central=together[0], delta=delta, what=what, source=several
-            )
+
+    alone = False
+
+    def __init__(self, collection: Collection, folder: Path) -> None:
+        super().__init__(collection, "Assessment of several columns", folder)
+        self.collection = collection
+        self.columns = {name: OneColumn(column, folder) for name, column in collection.columns.items()}
+
+    @cached_property
+    def whole(self) -> Specification:
+        return self.collection.whole
+
+    @property
+    def written(self) -> str:
+        return self.collection.effective()
+
+    @property
+    def exposure(self) -> Exposure:
+        return Exposure(rounds=self.collection.rounds)
+
+    @property
+    def protocols(self) -> list[Protocol]:
+        return [column.protocol for column in self.columns.values()]
+
+    def planned(self, colluders: int) -> SeveralColumns:
+        columns = {name: unrun(column, colluders) for name, column in self.collection.columns.items()}
+        return SeveralColumns(replace(self.collection, columns=columns), self.folder)
+
+    def calibrate(self, progress: Progress | None = None) -> Choice:
+        return calibrate_columns(self.collection, base_folder=self.folder, progress=progress)
+
+    def smallest_batch(self) -> SmallestBatch:
+        """Return the smallest batch in which all columns together meet targets.epsilon."""
+        collection, protocols = self.collection, self.protocols
+        epsilon = wanted_epsilon(collection.epsilon)
+        crowd = number_of_people(protocols[0].n, lambda n: [replace(protocol, n=n) for protocol in protocols])
+        together = Requirement[list[Protocol]](figure=lambda crowds: all_central(collection, crowds), limit=epsilon)
+        solution = solve(crowd, together)
+        if solution is None:
+            unreached(epsilon, "Use smaller local epsilons (more noise), or allow a larger one.")
+        devices = {name: device(column.protocol) for name, column in self.columns.items()}
+        target = {"epsilon": epsilon, "delta": collection.delta, "reports_per_person": 1, "rounds": collection.rounds}
+        names = ", ".join(devices)
+        return SmallestBatch.of(
+            solution,
+            words=f"{len(devices):,} columns together ({names}); {protocols[0].shuffler.describe()}",
+            target=target,
+            parameters={"columns": devices, **target, **released(protocols[0])},
+        )
+
+    def audit(self, **options: Any) -> Report:
+        from hushuffle.attacks.audit_specification import audit_columns  # noqa: PLC0415 - only this verb needs it
+
+        return audit_columns(self.collection.columns, base_folder=self.folder, **options)
+
+    def _together(self, draft: Draft) -> None:
+        collection, protocols = self.collection, self.protocols
+        populations, questions = [column.column.people.population for column in self.columns.values()], draft.questions
+        draft.population = Population(
+            n=max(population.n for population in populations),
+            labels=tuple(self.columns),
+            source=collection.data or "no data",
+            dropped=sum(population.dropped for population in populations),
+            label_of="column",
+        )
+        draft.k = max(len(population.labels) for population in populations)
+        draft.citations = tuple(dict.fromkeys(source for each in protocols for source in each.randomizer.sources))
+        central = questions.ask("central-dp", _ALL, lambda: _certified(collection, protocols))
+        rows = [central, questions.ask("local-dp", SHUFFLER, lambda: _local(collection, protocols))]
+        adversaries, source = build_adversaries(self.whole), f"all {len(protocols):,} columns{_rounds(collection)}"
+        for name, protocol in zip(self.columns, protocols, strict=True) if adversaries.guessers else ():
+            what, delta = f'your answer to "{name}"', collection.delta
+            row = partial(findings.guessed, protocol, central=central, delta=delta, what=what, source=source)
             finding = questions.ask("vulnerability", findings.GUESSER, row)
-            together.append(finding and replace(finding, adversary=f"{column.name}: {finding.adversary}"))
-    if adversaries.linker:
-        reason = f"Re-identification needs one report per person; each person sends one in each of {several}."
-        questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
-    total = tuple(row for row in together if row is not None)
-    unanswered = (*questions.unanswered, *(row for column in columns for row in column.unanswered))
-    rows = (*total, *(row for column in columns for row in column.findings))
-    errors = [column.error for column in columns]
-    worst = None if None in errors else Bound.exact(max(error for error in errors if error is not None), unit="")
-    people = max(column.population.n for column in columns)
-    population = Population(
-        n=people,
-        labels=tuple(collection.columns),
-        source=collection.data or "no data",
-        dropped=sum(column.population.dropped for column in columns),
-        label_of="column",
-    )
-    tell("what if", 0.9)
-    cases = scenarios(
-        protocols,
-        delta=collection.delta,
-        colluders=whole.statement.colluders,
-        exposure=Exposure(rounds=collection.rounds),
-        planned=findings.central_bound(total),
-    )
-    tell("done", 1.0)
-    return Report(
-        title=collection.title or "Assessment of several columns",
-        question=" ".join(f"{column.name}: {column.words}" for column in columns),
-        population=population,
-        targets=targets(whole, people=people, findings=rows, unanswered=unanswered, error=worst, alone=False),
-        statement=statement(
-            whole,
-            population=population,
-            reveals=protocols[0].shuffler.reveals,
-            findings=rows,
-            unanswered=unanswered,
-            scenarios=cases,
-            written=collection.effective(),
-        ),
-        findings=rows,
-        unanswered=unanswered,
-        tables=(_table(collection, columns),),
-        warnings=(
-            *total_warnings(protocols, rounds=collection.rounds),
-            *warnings.about_rows(
-                [each.population for each in collection.columns.values()], base_folder=base_folder, remedy=ONE_RECORD
+            rows.append(finding and replace(finding, adversary=f"{name}: {finding.adversary}"))
+        if adversaries.linker:
+            reason = f"Re-identification needs one report per person; each person sends one in each of {source}."
+            questions.unanswered.append(Unanswered(question="re-identification", topic=findings.LINKER, reason=reason))
+        draft.findings += [row for row in rows if row is not None]
+
+    def _together_warned(self, draft: Draft) -> None:
+        populations = [column.population for column in self.collection.columns.values()]
+        draft.warnings += total_warnings(self.protocols, rounds=self.collection.rounds)
+        draft.warnings += warnings.about_rows(populations, base_folder=self.folder, remedy=ONE_RECORD)
+
+    def _each(self, draft: Draft) -> None:
+        parts, words, warned = {}, [], dict[Warned, None]()
+        for place, (name, one) in enumerate(self.columns.items()):
+            draft.done(place / len(self.columns), f"column {name}")
+            parts[name] = part = one.draft(one.as_one_of_several)
+            labels = one.column.people.population.labels
+            draft.findings += [_named(name, row, labels) for row in part.findings]
+            unanswered = [replace(row, topic=f"{name}: {row.topic}") for row in part.questions.unanswered]
+            draft.questions.unanswered += unanswered
+            words.append(f"{name}: {one.protocol.describe()} {one.whole.population.answer.words(None)}".rstrip())
+            warned |= dict.fromkeys(
+                row if row.key in _OF_THE_RUN else replace(row, sentence=f"{name}: {row.sentence}")
+                for row in part.warnings
+            )
+        draft.warnings += warned
+        draft.words = " ".join(words)
+        draft.tables.append(self._table(parts))
+        errors = [part.error.upper for part in parts.values() if part.error is not None]
+        draft.error = Bound.exact(max(errors), unit="") if len(errors) == len(parts) else None
+        kinds = dict.fromkeys(mechanism(column) for column in self.collection.columns.values())
+        layouts = [(messages_of(protocol), protocol.randomizer.layout.bits) for protocol in self.protocols]
+        draft.facts |= {
+            "mechanism": f"{len(parts):,} columns: {', '.join(kinds)}",
+            "standard error": draft.error or NO_FIGURE,
+            **sent(layouts, times=self.collection.rounds),
+        }
+
+    def _table(self, parts: Mapping[str, Draft]) -> Table:
+        rounds, of_rounds, collection = "", "", self.collection
+        if collection.rounds > 1:
+            rounds = f", {collection.rounds:,} rounds"
+            of_rounds = f"; both epsilons cover all {collection.rounds:,} rounds"
+        rows: list[tuple[Cell, ...]] = []
+        for name, part in parts.items():
+            population = self.columns[name].column.people.population
+            figures = {row.question: replace(row.bound, witness=None) for row in part.findings}
+            epsilons = [figures.get(question, "not known") for question in ("local-dp", "central-dp")]
+            error = "not known" if part.error is None else part.error.upper
+            rows.append((name, population.n, len(population.labels), *epsilons, error))
+        return Table(
+            key="columns",
+            title="Each column",
+            caption=(
+                f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is the largest "
+                "error of a category's share in one round."
             ),
-            *dict.fromkeys(warned for column in columns for warned in column.warnings),
-        ),
-        specification=collection.effective(),
-        software=software("polars", "cryptography"),
-        citations=tuple(dict.fromkeys(source for column in columns for source in column.protocol.randomizer.sources)),
-    )
+            columns=(
+                *("column", "people", "categories"),
+                *(f"local epsilon{rounds}", f"central epsilon{rounds}", "standard error"),
+            ),
+            rows=tuple(rows),
+        )
 
-
-def _assessed(name: str, specification: Specification, base_folder: Path) -> _Column:
-    population, delta, exposure = specification.population, specification.targets.delta, Exposure.of(specification)
-    people = population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    questions = Questions()
-    rows = findings.learned(questions, protocol, guessers=(), linking=False, delta=delta, exposure=exposure)
-    utility = questions.ask(
-        "accuracy",
-        "The accuracy of the answers",
-        lambda: trials.utility(protocol, specification, values=people.values, progress=lambda _: None),
-    )
-    concerns = warnings.concerns(protocol, people=people, specification=specification, findings=rows, utility=utility)
-    return _Column(
-        name=name,
-        protocol=protocol,
-        population=people.population,
-        findings=tuple(_named(name, row, people.population.labels) for row in rows),
-        unanswered=tuple(replace(row, topic=f"{name}: {row.topic}") for row in questions.unanswered),
-        warnings=tuple(
-            warned if warned.key in _OF_THE_RUN else replace(warned, sentence=f"{name}: {warned.sentence}")
-            for warned in concerns
-        ),
-        utility=utility,
-        words=f"{protocol.describe()} {population.answer.words(None)}".rstrip(),
+    chapters = (
+        Chapter("all columns together", 0.0, _together),
+        Chapter("all columns together", 0.1, _together_warned),
+        Chapter("each column", 0.1, _each),
+        Chapter("what if", 0.9, Collected.what_if),
+        Chapter("the first page", 1.0, Collected.first_page),
     )
 
 
@@ -246,38 +264,6 @@ def _local(collection: Collection, protocols: list[Protocol]) -> Finding:
     )
 
 
-def _table(collection: Collection, columns: list[_Column]) -> Table:
-    def figure(column: _Column, question: str) -> Bound | str:
-        bounds = (row.bound for row in column.findings if row.question == f"{question}-of-a-column")
-        return next(bounds, "not known")
-
-    rounds, of_rounds = "", ""
-    if collection.rounds > 1:
-        rounds = f", {collection.rounds:,} rounds"
-        of_rounds = f"; both epsilons cover all {collection.rounds:,} rounds"
-    epsilons = (f"local epsilon{rounds}", f"central epsilon{rounds}")
-    return Table(
-        key="columns",
-        title="Each column",
-        caption=(
-            f"Central epsilon is at delta = {collection.delta:g}{of_rounds}; the standard error is the largest error "
-            "of a category's share in one round."
-        ),
-        columns=("column", "people", "categories", *epsilons, "standard error"),
-        rows=tuple(
-            (
-                column.name,
-                column.population.n,
-                len(column.population.labels),
-                figure(column, "local-dp"),
-                figure(column, "central-dp"),
-                "not known" if column.error is None else column.error,
-            )
-            for column in columns
-        ),
-    )
-
-
 def calibrate_columns(
     collection: Collection, *, base_folder: Path = Path(), progress: Progress | None = None
 ) -> Choice:
@@ -298,9 +284,12 @@ def calibrate_columns(
         hint = "Write the largest acceptable central epsilon of all columns, for example epsilon = 0.5."
         unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
     tell("counting people", 0.0)
-    written = {name: _protocol(collection, name, base_folder) for name in collection.columns}
+    written = {}
+    for name, column in SeveralColumns(collection, base_folder).columns.items():
+        written[name] = protocol = column.protocol
+        if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
+            unsupported(f"Column {name} has no finite local epsilon, so its noise cannot be scaled.")
     tell("looking for the least noise", 0.1)
-
     own = [protocol.randomizer.local_epsilon for protocol in written.values()]
     noise = Parameter(
         name="factor",
@@ -357,15 +346,6 @@ def calibrate_columns(
             alone=False,
         ),
     )
-
-
-def _protocol(collection: Collection, name: str, base_folder: Path) -> Protocol:
-    specification = collection.columns[name]
-    people = specification.population.read(base_folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    if protocol.randomizer.chosen_epsilon is None or math.isinf(protocol.randomizer.local_epsilon):
-        unsupported(f"Column {name} has no finite local epsilon, so its noise cannot be scaled.")
-    return protocol
 
 
 def _scaled(written: Mapping[str, Protocol], factor: float) -> dict[str, Protocol]:

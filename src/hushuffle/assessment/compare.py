@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from hushuffle import _checks
+from hushuffle.assessment.chapters import NO_FIGURE, Compared
 from hushuffle.assessment.choice_report import useless
 from hushuffle.assessment.deployment import opened
-from hushuffle.assessment.facts import NO_FIGURE, Compared
 from hushuffle.model import Bound, Cell, Progress, Report, Table, Target, silent
 from hushuffle.model.report import software
 

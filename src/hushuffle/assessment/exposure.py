@@ -1,4 +1,4 @@
-"""`Exposure`: how many reports one person sends, in how many rounds, and the composed guarantee for all of them."""
+"""`Exposure`: how many reports one person sends, in how many rounds, with which guarantee; `Column`: what is exposed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.question import Question
 from hushuffle.curves.search import solve, trail
 from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.shufflers import Shuffler
 from hushuffle.model import Bound, number
 from hushuffle.numerics.exact import times_upwards
 from hushuffle.questions import dp
-from hushuffle.questions.dp.memoised import wave_question
-from hushuffle.specification import Specification
+from hushuffle.questions.dp.composition import wave_question
+from hushuffle.specification import People, Specification, build_protocol
 from hushuffle.specification._base import unfit
+from hushuffle.specification.order_setup import coins
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +153,37 @@ class Exposure:
 
 
 ONCE: Final = Exposure()
+
+
+class Column:
+    """One column of a deployment; the people are read once, from data relative to `folder`."""
+
+    def __init__(self, specification: Specification, folder: Path) -> None:
+        self.specification: Final = specification
+        self.folder: Final = folder
+        self.delta: Final = specification.targets.delta
+
+    @cached_property
+    def people(self) -> People:
+        """The people; which records of a person are kept is as random as the rest of the run."""
+        return self.specification.population.read(self.folder, rng=coins(self.specification.run.seed))
+
+    @cached_property
+    def exposure(self) -> Exposure:
+        return Exposure.of(self.specification, k=self.people.k)
+
+    @cached_property
+    def protocol(self) -> Protocol:
+        """Raises `UnsupportedProtocolError` for a Mallows shuffle, which is computed from data."""
+        return self.behind(None)
+
+    def behind(self, shuffler: Shuffler | None) -> Protocol:
+        """Return the protocol with another shuffler (None: that of the specification)."""
+        return build_protocol(self.specification, n=self.people.n, k=self.people.k, shuffler=shuffler)
+
+    def central(self, protocol: Protocol) -> Bound:
+        """Central epsilon (nats) of all reports of one person together, at the delta of the targets."""
+        return self.exposure.epsilon(protocol, delta=self.delta)
 
 
 _MOST: Final = 1000.0

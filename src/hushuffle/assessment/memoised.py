@@ -18,15 +18,13 @@ WATCHER: Final = "An adversary who compares the releases of two rounds"
 _TOPIC: Final = "Memoized reports against fresh reports"
 
 
-def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
-    """Epsilon over all rounds with memoized and with fresh reports; () if reports are fresh."""
-    if not exposure.memoised:
-        return ()
+def kept_or_fresh(questions: Questions, protocol: Protocol, *, delta: float, exposure: Exposure) -> Table:
+    """Epsilon over all rounds with memoized and with fresh reports."""
 
     def ask(case: Exposure) -> Bound | None:
         return questions.ask("memoised", _TOPIC, lambda: case.epsilon(protocol, delta=delta))
 
-    return (_table(protocol, delta=delta, exposure=exposure, ask=ask),)
+    return _table(protocol, delta=delta, exposure=exposure, ask=ask)
 
 
 def compared_reports(protocol: Protocol, *, delta: float, exposure: Exposure) -> tuple[Table, ...]:
@@ -63,10 +61,8 @@ def _table(protocol: Protocol, *, delta: float, exposure: Exposure, ask: Callabl
     )
 
 
-def change(questions: Questions, protocol: Protocol, exposure: Exposure) -> tuple[Finding, ...]:
-    """How likely an adversary detects that a value changed; () without memoized reports."""
-    if not exposure.memoised:
-        return ()
+def change(questions: Questions, protocol: Protocol) -> tuple[Finding, ...]:
+    """How likely an adversary detects that a value changed, from memoized reports."""
     bound = questions.ask("change-shows", WATCHER, lambda: dp.change_shows(protocol))
     if bound is None:
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -60,11 +61,6 @@ def message_table(protocol: Protocol) -> Table:
     )
 
 
-def adds_dummies(protocol: Protocol) -> bool:
-    """Return whether the shuffler adds dummies of each value."""
-    return protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None
-
-
 def dummy_table(protocol: Protocol, *, delta: float) -> Table:
     """Return a table about a shuffler that adds dummies of each value, with their number and the guarantee.
 
@@ -94,6 +90,14 @@ def dummy_table(protocol: Protocol, *, delta: float) -> Table:
             ("epsilon of one release without a delta", without),
         ),
     )
+
+
+def message_tables(protocol: Protocol, *, delta: float) -> Iterator[Table]:
+    """Yield the tables on additional messages of people, and on dummies of each value, that the protocol has."""
+    if sends_more(protocol):
+        yield message_table(protocol)
+    if protocol.shuffler.value_law is not None and protocol.shuffler.tossed is None:
+        yield dummy_table(protocol, delta=delta)
 
 
 def message_charts(protocol: Protocol, *, delta: float, exposure: Exposure = ONCE) -> tuple[Chart, Chart]:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from hushuffle.assessment.columns import all_central
-from hushuffle.assessment.exposure import Exposure
-from hushuffle.assessment.sum_calibration import fewest_people
-from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import Reveals
 from hushuffle.model import Bound, json_number
-from hushuffle.model.solver import Requirement, Solution, solve
+from hushuffle.model.solver import Solution
 from hushuffle.questions import dp
-from hushuffle.questions.dp.calibration import number_of_people
 from hushuffle.report.formatting import plural
-from hushuffle.specification import Collection, Specification, build_protocol
 from hushuffle.specification._base import unfit
-from hushuffle.specification.sums import SumSpecification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +30,13 @@ class SmallestBatch:
     parameters: Mapping[str, Any]
     beyond: tuple[int, Bound] | None = None
     protocol: Protocol | None = None
+
+    @classmethod
+    def of(cls, solution: Solution, **facts: Any) -> SmallestBatch:
+        """Return the batch that a search for the number of people found."""
+        assert solution.bound is not None  # the requirement has a figure
+        beyond = None if solution.beyond_bound is None else (int(solution.beyond), solution.beyond_bound)
+        return cls(size=int(solution.value), bound=solution.bound, beyond=beyond, **facts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -77,112 +76,38 @@ def of_protocol(
     solution = dp.calibrate(
         protocol, parameter="n", epsilon=epsilon, delta=delta, reports_per_person=reports_per_person, rounds=rounds
     )
-    return SmallestBatch(
-        words=f"{protocol.randomizer.describe()}; {protocol.shuffler.describe()}",
-        size=int(solution.value),
-        bound=solution.bound,
-        beyond=_beyond(solution),
+    facts = device(protocol)
+    words = facts.pop("randomizer")
+    return SmallestBatch.of(
+        solution,
+        words=f"{words}; {protocol.shuffler.describe()}",
         target=target,
-        parameters={**_device(protocol), **target, "randomizer": protocol.randomizer.describe(), **_release(protocol)},
+        parameters={**facts, **target, "randomizer": words, **released(protocol)},
         protocol=protocol,
     )
 
 
-def of_column(specification: Specification, folder: Path) -> SmallestBatch:
-    targets, exposure = specification.targets, Exposure.of(specification)
-    epsilon = _asked(targets.epsilon)
-    people = specification.population.read(folder)
-    protocol = build_protocol(specification, n=people.n, k=people.k)
-    reports, rounds = exposure.reports, exposure.composed
-    try:
-        return of_protocol(protocol, epsilon=epsilon, delta=targets.delta, reports_per_person=reports, rounds=rounds)
-    except InvalidInputError as error:
-        _unreached(epsilon, error.problem.hint)
-
-
-def of_columns(collection: Collection, folder: Path) -> SmallestBatch:
-    """Return the smallest batch in which all columns together meet targets.epsilon."""
-    epsilon, delta = _asked(collection.epsilon), collection.delta
-    protocols = {}
-    for name, specification in collection.columns.items():
-        people = specification.population.read(folder)
-        protocols[name] = build_protocol(specification, n=people.n, k=people.k)
-    several = list(protocols.values())
-    crowd = number_of_people(several[0].n, lambda n: [replace(protocol, n=n) for protocol in several])
-    together = Requirement[list[Protocol]](figure=lambda crowds: all_central(collection, crowds), limit=epsilon)
-    solution = solve(crowd, together)
-    if solution is None:
-        _unreached(epsilon, "Use smaller local epsilons (more noise), or allow a larger one.")
-    assert solution.bound is not None
-    columns = {
-        name: {**_device(protocol), "randomizer": protocol.randomizer.describe()}
-        for name, protocol in protocols.items()
-    }
-    target = {"epsilon": epsilon, "delta": delta, "reports_per_person": 1, "rounds": collection.rounds}
-    names = ", ".join(protocols)
-    return SmallestBatch(
-        words=f"{len(columns):,} columns together ({names}); {several[0].shuffler.describe()}",
-        size=int(solution.value),
-        bound=solution.bound,
-        beyond=_beyond(solution),
-        target=target,
-        parameters={"columns": columns, **target, **_release(several[0])},
-    )
-
-
-def of_sum(specification: SumSpecification, folder: Path) -> SmallestBatch:
-    """Return the fewest people for targets.standard_error, since epsilon of a sum is the same for all numbers."""
-    wanted = specification.targets.standard_error
-    if wanted is None:
-        hint = (
-            "Central epsilon of a sum is the same for any number of people; only the error of the mean depends on it."
-        )
-        unfit("targets.standard_error", "must be given", "nothing", hint)
-    read = specification.asked.read(folder)
-    size = fewest_people(specification, read.n, wanted)
-    if size is None:
-        rule = "must be a value that some number of people achieves"
-        unfit("targets.standard_error", rule, f"{wanted:g}", "Allow a larger one.")
-    protocol = specification.build(size)
-    target = {
-        "standard_error": wanted,
-        "delta": specification.delta,
-        "reports_per_person": 1,
-        "rounds": specification.times,
-    }
-    return SmallestBatch(
-        words=protocol.describe().rstrip("."),
-        size=size,
-        bound=dp.compose([(protocol, specification.times)], delta=specification.delta),
-        target=target,
-        parameters={
-            **target,
-            "epsilon": specification.sum.epsilon,
-            "levels": protocol.levels,
-            "messages": protocol.messages,
-            "people_needed_honest": protocol.needed,
-            "release": "messages of a sum",
-        },
-    )
-
-
-def _asked(epsilon: float | None) -> float:
+def wanted_epsilon(epsilon: float | None) -> float:
+    """Return targets.epsilon; a file without this target raises SpecificationError."""
     if epsilon is None:
         unfit("targets.epsilon", "must be given", "nothing", "Set the largest acceptable epsilon, for example 0.5.")
     return epsilon
 
 
-def _unreached(epsilon: float, hint: str) -> NoReturn:
+def unreached(epsilon: float, hint: str) -> NoReturn:
+    """Raise SpecificationError, because no number of people meets the target."""
     unfit("targets.epsilon", "must be a value that some number of people achieves", f"{epsilon:g}", hint)
 
 
-def _beyond(solution: Solution) -> tuple[int, Bound] | None:
-    return None if solution.beyond_bound is None else (int(solution.beyond), solution.beyond_bound)
+def device(protocol: Protocol) -> dict[str, Any]:
+    """Return the facts of what a device does with a value of one column."""
+    return {
+        "values": protocol.randomizer.inputs,
+        "local_epsilon": json_number(protocol.randomizer.local_epsilon),
+        "randomizer": protocol.randomizer.describe(),
+    }
 
 
-def _device(protocol: Protocol) -> dict[str, Any]:
-    return {"values": protocol.randomizer.inputs, "local_epsilon": json_number(protocol.randomizer.local_epsilon)}
-
-
-def _release(protocol: Protocol) -> dict[str, str]:
+def released(protocol: Protocol) -> dict[str, str]:
+    """Return what the analyst receives."""
     return {"release": "sums" if protocol.shuffler.reveals is Reveals.SUMS else "shuffled reports"}

@@ -1,68 +1,20 @@
-"""Assess a sum by several messages: what each adversary learns, its costs and its accuracy."""
+"""The figures of a sum by several messages: what each adversary learns, its targets, its costs and its accuracy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from hushuffle.assessment.exposure import factor
 from hushuffle.assessment.findings import RELEASE, SHUFFLER
-from hushuffle.assessment.sum_statement import UNIFORM, cases, sum_statement
-from hushuffle.assessment.warnings import about_rows
 from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.model import Bound, Finding, Progress, Report, Table, Target, Unanswered, Warned, number, silent
-from hushuffle.model.report import software
+from hushuffle.model import Bound, Finding, Table, Target, Warned, number
 from hushuffle.questions import dp
-from hushuffle.randomness import secure
 from hushuffle.specification.sums import SumSpecification
-from hushuffle.specification.warnings import ONE_NUMBER
 
 _ROUNDS: Final = (4, 12, 52)
-
-
-def assess_sum(
-    specification: SumSpecification, *, base_folder: Path = Path(), progress: Progress | None = None
-) -> Report:
-    """Raises `SpecificationError` if no protocol has this guarantee for this number of people.
-
-    >>> from hushuffle.specification.sums import parse_sum
-    >>> report = assess_sum(parse_sum('''
-    ...     population = { n = 10_000, kind = "number", low = 0, high = 100, levels = 101 }
-    ...     sum = { epsilon = 1.0, delta = 1e-9 }
-    ... '''))
-    >>> print(report.findings[0].bound, "|", report.tables[1].rows[0])
-    1.000 nats (certified bracket) | ('messages', 6)
-    """
-    tell = progress or silent
-    tell("reading the data", 0.0)
-    people = specification.asked.read(base_folder, rng=secure())
-    tell("messages and noise", 0.4)
-    protocol = specification.build(people.n)
-    tell("what each adversary learns", 0.6)
-    findings = _findings(specification, protocol)
-    central, counted = findings[0].bound, people.population.counts is not None
-    rows = about_rows([specification.asked], base_folder=base_folder, remedy=ONE_NUMBER)
-    report = Report(
-        title=specification.title or "Assessment of a sum by several messages",
-        question=protocol.describe(),
-        population=people.population,
-        statement=sum_statement(specification, protocol, central, one_row=counted),
-        findings=findings,
-        targets=tuple(sum_targets(specification, protocol)),
-        warnings=(*people.warnings, *rows, *_warnings(protocol)),
-        tables=(cases(specification, protocol, central), _costs(protocol), _accuracy(protocol), _together(protocol)),
-        unanswered=(
-            Unanswered(question="vulnerability", topic="Guessing a person's number", reason=UNIFORM),
-            Unanswered(question="re-identification", topic="Naming the sender of a report", reason=UNIFORM),
-        ),
-        specification=specification.effective(),
-        software=software("polars", "cryptography"),
-    )
-    tell("done", 1.0)
-    return report
 
 
 def of_rounds(specification: SumSpecification, protocol: SplitAndMix, *, delta: float) -> Bound:
@@ -70,7 +22,8 @@ def of_rounds(specification: SumSpecification, protocol: SplitAndMix, *, delta: 
     return dp.compose([(protocol, specification.times)], delta=delta)
 
 
-def _findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[Finding, ...]:
+def sum_findings(specification: SumSpecification, protocol: SplitAndMix) -> tuple[Finding, ...]:
+    """What an adversary learns from the release, and from a compromised shuffler."""
     delta = specification.delta
     central = of_rounds(specification, protocol, delta=delta)
     rounds = f" of all {specification.times:,} rounds" if specification.times > 1 else ""
@@ -126,7 +79,8 @@ def sum_targets(specification: SumSpecification, protocol: SplitAndMix) -> Itera
         yield Target(key="bits", topic="Bits of each person", rule="at most", asked=float(targets.bits), got=bits)
 
 
-def _costs(protocol: SplitAndMix) -> Table:
+def costs(protocol: SplitAndMix) -> Table:
+    """The messages and bits that one person sends."""
     return Table(
         key="costs",
         title="What each person sends",
@@ -145,7 +99,8 @@ def _costs(protocol: SplitAndMix) -> Table:
     )
 
 
-def _accuracy(protocol: SplitAndMix) -> Table:
+def accuracy(protocol: SplitAndMix) -> Table:
+    """The standard errors of sum and mean, if all people answer or fewer."""
     central = math.sqrt(2 * protocol.noise.variance * protocol.needed) * protocol.step
     on_levels = math.sqrt(2 * protocol.noise.variance * protocol.n) * protocol.step
     rows = []
@@ -166,7 +121,8 @@ def _accuracy(protocol: SplitAndMix) -> Table:
     )
 
 
-def _together(protocol: SplitAndMix) -> Table:
+def together(protocol: SplitAndMix) -> Table:
+    """Central epsilon of several sums of the same people."""
     # Several rounds need a larger delta than a single round: the guarantee may fail in each round.
     delta = protocol.delta
     rows = [(times, delta * times, dp.compose([(protocol, times)], delta=delta * times)) for times in _ROUNDS]
@@ -179,7 +135,8 @@ def _together(protocol: SplitAndMix) -> Table:
     )
 
 
-def _warnings(protocol: SplitAndMix) -> Iterator[Warned]:
+def sum_warnings(protocol: SplitAndMix) -> Iterator[Warned]:
+    """Warnings on a sum, the most serious first."""
     yield Warned(
         key="one-fake-person",
         sentence=(

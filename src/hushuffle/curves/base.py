@@ -6,6 +6,7 @@ epsilon, an upper bound on delta for every pair of neighbouring datasets, and a 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,9 @@ class PrivacyCurve(ABC):
 
     certain: float = 0.0
     """Probability that a report reveals its value whatever the other reports are: a lower bound on delta."""
+
+    revealing: bool = False
+    """Whether epsilon is infinite at every positive delta below `certain`."""
 
     floor: float = 0.0
     """Smallest value of `upper`: the number of dummies is drawn from a table rounded to 64 bits."""
@@ -70,6 +74,8 @@ class PrivacyCurve(ABC):
         """
         if delta == 0:
             return self.pure_bound()
+        if self.revealing and delta < self.certain:
+            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
         law = self.near(delta)
         lower, witness = _lower_end(law, delta, law.guess())
         subset = law.contenders(lower)
@@ -85,12 +91,8 @@ class PrivacyCurve(ABC):
         if epsilon > _FARTHEST and not self.exact:  # e**epsilon nears the largest float; delta only falls from here
             return bracket(0.0, self.upper(_FARTHEST), unit="probability", sources=self.sources)
         upper = self.upper(epsilon)
-        lower, witness = self._sharpest(epsilon)
+        lower, witness = self.contenders(epsilon).lower(epsilon)
         return bracket(lower, upper, unit="probability", sources=self.sources, witness=witness, exact=self.exact)
-
-    def _sharpest(self, epsilon: float) -> tuple[float, Witness]:
-        """Return the largest lower bound on delta that a search finds at this epsilon, and its pair of datasets."""
-        return self.contenders(epsilon).lower(epsilon)
 
     def lower_at(self, witness: Witness, epsilon: float) -> float:  # noqa: ARG002 - not every curve knows it
         """Return a lower bound on delta for this ordered pair of datasets; 0 if the curve cannot compute it."""
@@ -122,6 +124,24 @@ class PrivacyCurve(ABC):
 
     def pure_bound(self) -> Bound:
         return Bound.exact(self.pure, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReportCurve(PrivacyCurve):
+    """A privacy curve whose pure epsilon is that of one report, `local_epsilon`, rounded up."""
+
+    local_epsilon: float
+
+    @property
+    def pure(self) -> float:
+        return self.local_epsilon
+
+
+class UpperCurve(PrivacyCurve):
+    """An upper bound only: no pair of datasets is known that attains it, so the lower bound is 0."""
+
+    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
+        return 0.0, Witness(family="no dataset", others=(), target=(0, 1))
 
 
 Laws: TypeAlias = Sequence[tuple[PrivacyCurve, int]]

@@ -9,14 +9,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from hushuffle.curves.base import Envelope, PrivacyCurve
-from hushuffle.curves.laws.blanket_messages import TrueAmongUniform
+from hushuffle.curves.laws.blanket_messages import TrueAmongHashes, TrueAmongUniform
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_columns import FlippedColumns
 from hushuffle.curves.laws.local import FiniteLocal, Local
 from hushuffle.curves.laws.secure_sums import SecureSums
 from hushuffle.curves.laws.shared_sums import SharedSums
 from hushuffle.curves.laws.symmetric import Binary, Kary
-from hushuffle.curves.laws.true_hashes import TrueAmongHashes
 from hushuffle.curves.laws.value_dummies import Counts, TrueAmongEach
 from hushuffle.curves.question import Feature, Law, Question, Rule
 from hushuffle.curves.rules import RULES
@@ -111,14 +110,10 @@ def _local(question: Question) -> PrivacyCurve:
     return Local(law=_symmetric(question), local_epsilon=question.device.local_epsilon, n=question.release.n)
 
 
-def _binary(question: Question) -> PrivacyCurve:
-    law, pure = _symmetric(question), question.device.local_epsilon
-    return Binary.of(law=law, local_epsilon=pure, n=question.release.n, dummies=question.release.dummies)
-
-
-def _kary(question: Question) -> PrivacyCurve:
-    law, pure = _symmetric(question), question.device.local_epsilon
-    return Kary.of(law=law, local_epsilon=pure, n=question.release.n, dummies=question.release.dummies)
+def _shuffled(question: Question) -> PrivacyCurve:
+    law, pure, release = _symmetric(question), question.device.local_epsilon, question.release
+    curve = Binary if law.k == 2 else Kary
+    return curve.of(law=law, local_epsilon=pure, n=release.n, dummies=release.dummies)
 
 
 def _sums(question: Question) -> PrivacyCurve:
@@ -177,14 +172,14 @@ LAWS: Final = (
         statement="The number of ones is a sufficient statistic; all compositions of the other people are evaluated.",
         page="two-values.md, Theorem 1",
         fits=_two_values,
-        of=_binary,
+        of=_shuffled,
     ),
     Law(
         name="k-ary randomized response, shuffled",
         statement="The privacy blanket bounds epsilon from above, explicit neighbouring datasets from below.",
         page="blanket.md, Theorem 1",
         fits=lambda question: question.law.symmetric is not None,
-        of=_kary,
+        of=_shuffled,
     ),
     Law(
         name="one report seen",

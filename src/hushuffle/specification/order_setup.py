@@ -14,6 +14,7 @@ from hushuffle.errors import InvalidInputError
 from hushuffle.mechanisms.shufflers import MallowsShuffle
 from hushuffle.model import Bound, Groups
 from hushuffle.questions import order
+from hushuffle.questions.order.displacement import Displacement
 from hushuffle.questions.order.groups import Metric
 from hushuffle.randomness import Randomness, reproducible, secure
 from hushuffle.specification import People, Specification
@@ -59,6 +60,16 @@ class Arrangement:
             return self.places
         assert self.groups.group_of is not None
         return self.groups.group_of[:, np.newaxis].astype(np.float64)
+
+    def displacement(self, theta: float | None = None, **options: Any) -> Displacement:
+        """Return how far the shuffle, or one with another theta, moves a report."""
+        theta = self.shuffler.theta if theta is None else theta
+        return order.displacement(n=self.n, theta=theta, distance=self.shuffler.distance, **options)
+
+    def alpha_of(self, groups: Groups) -> Bound:
+        """Return the exact alpha (nats) of the shuffle for other groups."""
+        theta, reference, distance = self.shuffler.theta, self.shuffler.reference, self.shuffler.distance
+        return order.alpha_for_theta(theta, reference=reference, groups=groups, distance=distance)
 
     def nearest(self, size: int) -> Groups:
         """Return the `size` people nearest to each person; only for groups from columns of numbers."""

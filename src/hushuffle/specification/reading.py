@@ -230,6 +230,11 @@ class Collection:
         tables["columns"] = [_column(name, one.plain()) for name, one in self.columns.items()]
         return tomli_w.dumps(tables)
 
+    def plain(self) -> dict[str, Any]:
+        """Return the tables of `effective`, with the columns by name."""
+        plain = tomllib.loads(self.effective())
+        return {**plain, "columns": {column["name"]: column for column in plain["columns"]}}
+
 
 def _column(name: str, plain: Mapping[str, Any]) -> dict[str, Any]:
     answers = {key: value for key, value in plain["population"].items() if key not in SHARED}

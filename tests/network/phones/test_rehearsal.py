@@ -8,15 +8,18 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import UnsupportedProtocolError
+from hushuffle.network.phones.promise import check_task
 from hushuffle.network.phones.rehearse import read_metrics, rehearse
 from hushuffle.network.phones.task import read_task
 from hushuffle.network.study import phone_study
 from hushuffle.queries import parse_plan
+from hushuffle.randomness import reproducible
 from network.phones.phone_cases import plan_text
 
 SMALL = plan_text(sets='[["age"]]', partitions=2).replace("people = 24", "people = 120")
@@ -59,6 +62,35 @@ def test_one_command_rehearses_a_plan(
         *("result.json", "task.json", "trace.parquet", "study.html", "study.json")
     }
     assert "40 of 40 messages of phones arrived" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("traffic", ["dummies = 3\nbatch = 8\ncapped = true", "flood = 0"])
+def test_a_run_sends_what_its_plan_says_and_its_trace_names_nobody(traffic: str, tmp_path: Path) -> None:
+    """The counts are those that the same random numbers give in one process."""
+    seed = "[run]\nseed = 3\n[targets]"
+    specification = parse_plan(plan_text(sets='[["age"]]', traffic=traffic).replace("[targets]", seed))
+    run = rehearse(specification, out=tmp_path)
+    (answer,), (step,), rng = run.answers, run.document.steps, reproducible(3)
+    task = check_task(run.document).task
+    (rows,) = (run.records.rows[who] for who in specification.query.asked(run.plan, 24, rng))
+    own = task.own(1, rows, None)
+    sent, _ = step.sampling.sample(own, rng=rng)
+    used = [bool(target == place) for target, place in zip(sent.reshape(-1), own, strict=True)]
+    assert answer["received"] == task.merge(1, task.empty(1), task.pack(1, rows), used)[0].tolist()
+    study = phone_study(specification, run)
+    wire = next(table for table in study.tables if table.key == "wire")
+    assert [row[0] for row in wire.rows] == ["phones to relay", "relay to scrambler", "scrambler to target"]
+    assert all(planned == seen for _, planned, seen in wire.rows)
+    batches = run.trace.received(1, {"scrambler-1"})
+    assert [sum(one.values()) for one in batches.values()] == [step.batch + step.dummies] * step.batches
+    if step.capped:
+        assert max(max(one.values()) for one in batches.values()) <= step.batch
+    table = pl.read_parquet(tmp_path / "trace.parquet")
+    assert table.drop("order").rows() == run.trace.rows
+    names = {"phones", *run.counters}
+    assert set(table["sender"]) | set(table["receiver"]) <= names
+    assert set(table.drop("sender", "receiver").dtypes) == {pl.UInt32}
 
 
 def test_plans_that_phones_cannot_run_start_nothing(tmp_path: Path) -> None:

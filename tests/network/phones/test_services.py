@@ -46,6 +46,28 @@ def test_a_whole_task_through_relay_two_scramblers_and_targets(tmp_path: Path) -
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(("traffic", "dummies"), [("dummies = 3\nbatch = 8\ncapped = true", 9), ("flood = 0", 0)])
+def test_a_task_with_a_cap_or_without_dummies_counts_every_record_once(
+    traffic: str, dummies: int, tmp_path: Path
+) -> None:
+    async def run() -> None:
+        text = plan_text(sets='[["age"]]', traffic=traffic)
+        async with PhoneStage(tmp_path, text, chain=1) as stage:
+            await stage.start_all()
+            sent, phones = stage.sendings(), stage.phones()
+            await phones.send(sent)
+            result = await stage.result()
+            (answer,) = result["answers"]
+            counts = [answer[name] for name in ("sources", "planned", "lost_batches", "without_token")]
+            assert counts == [24, 24, 0, 0]
+            assert np.array_equal(answer["received"], stage.used(sent)[1][0])
+            assert stage.meters["scrambler-1"].of("dummies") == dummies
+            (caution,) = result["cautions"]
+            assert "passed only one scrambler, which knows the target of each message" in caution
+
+    asyncio.run(run())
+
+
 def test_services_that_are_started_again_go_on_and_every_message_counts_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with PhoneStage(tmp_path) as stage:

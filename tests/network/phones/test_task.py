@@ -7,17 +7,23 @@ import itertools
 import json
 import struct
 from collections import Counter
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
+import hushuffle as hs
 from hushuffle.errors import DataError, HushuffleError, SpecificationError, UnsupportedProtocolError
 from hushuffle.network.phones.batches import Onions, target_of
 from hushuffle.network.phones.promise import check_task, draw_task
+from hushuffle.network.phones.service import FORGET
 from hushuffle.network.phones.task import MOST, TaskDocument, parse_task, read_task
 from hushuffle.queries import load_plan, parse_plan
+from hushuffle.queries.analyse import analyse_plan
 from hushuffle.randomness import reproducible
 from network.phones.phone_cases import drawn, plan_text, services
 
@@ -238,6 +244,51 @@ def test_no_target_receives_more_messages_of_a_batch_than_it_has_sources() -> No
             assert max(Counter([*targets, *added]).values()) == 2
             firsts += added[0] == 0
         assert abs(firsts - chance * runs) <= 5 * (runs * chance * (1 - chance)) ** 0.5  # false alarm: 6 in 10 million
+
+
+def test_dummies_under_a_cap_have_the_distribution_of_the_analysed_scrambler() -> None:
+    """Batches of any two messages stay within the cap; for one batch, the draws are compared with all sequences."""
+    text = plan_text(traffic="dummies = 3\nbatch = 2\ncapped = true")
+    onions, rng, cap, own = Onions(drawn(text, chain=1), 1), reproducible(3), 2, (0, 1)
+    sent, analysed = Counter[tuple[int, ...]](), Counter[tuple[int, ...]]()
+    draw = partial(onions.step.sampling.dummies, rng=rng)
+    for run in range(300):
+        targets = own if run % 2 else tuple(rng.integers(3, cap).tolist())
+        batch = onions.completed([target.to_bytes(2) + bytes(100) for target in targets], hop=0, rng=rng)
+        places = tuple(target_of(one) for one in batch)
+        assert places[:2] == targets
+        assert max(Counter(places).values()) <= cap
+        assert len(places) == cap + 3
+        if run % 2:
+            sent[places[2:]] += 1
+            whole = hs.Scrambler(dummies=3, cap=cap).complete(np.array(own), draw=draw)
+            analysed[tuple(whole[2:].tolist())] += 1
+    chances = _sequences(own, 3, targets=3, cap=cap)
+    assert sum(chances.values()) == 1
+    for seen in (sent, analysed):
+        assert seen.keys() <= chances.keys()
+        expected = [float(seen.total() * chance) for chance in chances.values()]
+        assert stats.chisquare([seen[one] for one in chances], expected).pvalue > 1e-6
+
+
+def _sequences(present: tuple[int, ...], dummies: int, *, targets: int, cap: int) -> dict[tuple[int, ...], Fraction]:
+    """Return all sequences of dummies with their probabilities: each is uniform over the targets below the cap."""
+    if not dummies:
+        return {(): Fraction(1)}
+    below = [target for target in range(targets) if present.count(target) < cap]
+    return {
+        (target, *rest): chance / len(below)
+        for target in below
+        for rest, chance in _sequences((*present, target), dummies - 1, targets=targets, cap=cap).items()
+    }
+
+
+def test_the_time_that_targets_are_compared_with_is_that_of_the_task() -> None:
+    text = plan_text().replace("delta = 1e-6", "delta = 1e-6\nseconds = 1.0")
+    (asked,) = analyse_plan(parse_plan(text)).study.targets
+    document = drawn(text)
+    assert asked.got is not None
+    assert asked.got.upper == document.deadline - document.starts + FORGET * document.patience
 
 
 def test_hidden_centroids_are_refused_with_a_reason() -> None:

@@ -41,7 +41,7 @@ def test_the_shuffler_draws_that_law(distance: Literal["kendall", "hamming"]) ->
     assert chi_square_excess(seen, draws * chances) < 0
 
 
-def law_of(reference: tuple[int, ...], theta: float) -> tuple[oracle.Law, order.loss.Law]:
+def law_of(reference: tuple[int, ...], theta: float) -> tuple[oracle.Law, order.guarantees.Law]:
     return oracle.mallows(reference, theta, "kendall"), order.mallows_law(reference, theta=theta)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.questions.qif import many, torus
+from hushuffle.questions.qif import many
 from hushuffle.questions.qif.knowledge import Knowledge, Rates
 from oracles.qif_guessing import channel, success, worst_success
 
@@ -33,7 +33,7 @@ def out_of_reach(*_: object, **__: object) -> float:
 def limited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Switch the exact methods off, as large sizes would."""
     monkeypatch.setattr(many, "COMPOSITIONS_LIMIT", 0)
-    monkeypatch.setattr(torus, "CELLS_LIMIT", 6 if request.param == "some counts" else 0)
+    monkeypatch.setattr(many, "CELLS_LIMIT", 6 if request.param == "some counts" else 0)
     if request.param != "one value exact":
         monkeypatch.setattr(many, "one_value_rate", out_of_reach)
     return str(request.param)

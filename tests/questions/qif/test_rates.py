@@ -10,7 +10,7 @@ import pytest
 from hushuffle.errors import NumericalError
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.numerics.max_load import expected_max_ratio
-from hushuffle.questions.qif import blanket, torus
+from hushuffle.questions.qif import blanket, many
 from hushuffle.questions.qif.knowledge import Knowledge
 from oracles.qif_guessing import channel, success, worst_success
 
@@ -40,16 +40,16 @@ def test_torus_equals_enumeration(m: int, unknown: int, law: Symmetric) -> None:
     for values in combinations_with_replacement(range(law.k), m):
         known = tuple(values.count(value) for value in range(law.k))
         truth = exact_rate(known, unknown, law)
-        assert abs(Fraction(torus.guess_rate(known, unknown, law)) / truth - 1) < 1e-14
+        assert abs(Fraction(many.guess_rate(known, unknown, law)) / truth - 1) < 1e-14
         for axes in ([0], [law.k - 1]):
-            assert torus.guess_rate(known, unknown, law, axes=axes) <= truth + Fraction(1, 10**14)
+            assert many.guess_rate(known, unknown, law, axes=axes) <= truth + Fraction(1, 10**14)
 
 
 def test_torus_narrower_than_the_range_equals_one_value() -> None:
     """At 3,000 people the torus holds a window of the counts only: two methods that share no code."""
     for truth in (Fraction(2, 5), Fraction(9, 10)):
         law = symmetric(3, truth)
-        window = torus.guess_rate((0, 3000, 0), 0, law)
+        window = many.guess_rate((0, 3000, 0), 0, law)
         assert window == pytest.approx(blanket.one_value_rate(3000, law), rel=1e-13)
 
 
@@ -59,8 +59,8 @@ def test_hardly_any_noise(lie: Fraction) -> None:
     law = Symmetric(k=3, truth=1 - 2 * lie, lie=lie)
     rate = blanket.one_value_rate(20_000, law)
     assert blanket._three(20_001, law) / 3 == pytest.approx(rate, rel=1e-13)
-    assert torus.guess_rate((0, 0, 20_000), 0, law) == pytest.approx(rate, rel=1e-13)
-    assert torus.guess_rate((0, 0, 20_000), 0, law, axes=[2, 0]) == pytest.approx(rate, rel=1e-13)
+    assert many.guess_rate((0, 0, 20_000), 0, law) == pytest.approx(rate, rel=1e-13)
+    assert many.guess_rate((0, 0, 20_000), 0, law, axes=[2, 0]) == pytest.approx(rate, rel=1e-13)
     few = Symmetric(k=4, truth=1 - 3 * lie, lie=lie)
     exact = exact_rate((4, 0, 0, 0), 0, few)
     assert abs(Fraction(blanket.one_value_rate(4, few)) / exact - 1) < 1e-14
@@ -78,10 +78,10 @@ def test_the_ways_meet_where_one_hands_over(k: int) -> None:
 
 def test_torus_refuses_by_the_number_of_cells() -> None:
     law = symmetric(4, Fraction(1, 2))
-    assert torus.cells((5, 0, 0, 0), 0, law) < torus.CELLS_LIMIT
-    assert torus.cells((10**6, 0, 0, 0), 0, law) == float("inf")
-    assert torus.affordable_axes((10**6, 0, 0, 0), 0, law, limit=10) == []
-    assert torus.affordable_axes((10**3, 0, 0, 0), 0, law, limit=10**6) == [1, 2]
+    assert many.cells_needed((5, 0, 0, 0), 0, law) < many.CELLS_LIMIT
+    assert many.cells_needed((10**6, 0, 0, 0), 0, law) == float("inf")
+    assert many.affordable_axes((10**6, 0, 0, 0), 0, law, limit=10) == []
+    assert many.affordable_axes((10**3, 0, 0, 0), 0, law, limit=10**6) == [1, 2]
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

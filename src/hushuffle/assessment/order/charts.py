@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,11 @@ from hushuffle.assessment.order.findings import uniform_mean
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import NoShuffle, UniformShuffle
 from hushuffle.model import Chart, Groups, Panel, PointMap, Series
-from hushuffle.questions import order
 from hushuffle.randomness import Randomness
 from hushuffle.specification import order as asked
 from hushuffle.specification.order_setup import Arrangement
+
+Size = TypeVar("Size", int, float)
 
 _ALPHAS: Final = (0.1, 0.3, 1.0, 2.0, 4.0, 8.0, 16.0, 50.0)
 _RADII: Final = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
@@ -29,79 +30,61 @@ MOST_SHOWN: Final = 10_000
 def order_charts(arrangement: Arrangement, *, asked_for: asked.Groups, rng: Randomness) -> tuple[Chart, ...]:
     """Displacement against alpha and, for groups of near people, alpha against the radius."""
     charts = [_displacement(arrangement, rng)]
-    if asked_for.radius:
-        charts.append(_other_radii(arrangement, asked_for.radius))
-    if asked_for.nearest:
-        charts.append(_other_sizes(arrangement, asked_for.nearest))
+    if radius := asked_for.radius:
+        # Large radii only if memory suffices.
+        members = arrangement.groups.members.size
+        factors = [factor for factor in _RADII if factor <= 1 or members * factor**3 <= _MOST_MEMBERSHIPS]
+        radii = [factor * radius for factor in factors]
+        charts.append(_others("radius", radii, _alphas(arrangement, radii, radius, arrangement.within), here=radius))
+    if size := asked_for.nearest:
+        n = arrangement.n
+        sizes = sorted({2, *(max(2, size // part) for part in (4, 2, 1)), *(size * times for times in (2, 4))})
+        sizes = [other for other in sizes if other <= size or (other <= n and other * n <= _MOST_MEMBERSHIPS)]
+        alphas = _alphas(arrangement, sizes, size, arrangement.nearest)
+        charts.append(_others("people in a group", sizes, alphas, here=size))
     return tuple(charts)
 
 
 def _displacement(arrangement: Arrangement, rng: Randomness) -> Chart:
-    here = arrangement.alpha.upper
-    alphas = sorted({*_ALPHAS, here})
-    exact = _moved(arrangement, "exact sensitivity", alphas, arrangement.sensitivity, rng)
-    uniform = (uniform_mean(arrangement.n),) * len(alphas)
-    series = [exact]
-    if arrangement.published is not None and arrangement.published > arrangement.sensitivity:
-        series.append(_moved(arrangement, "published sensitivity", alphas, arrangement.published, rng))
-    series.append(Series.through("uniform shuffle", alphas, uniform))
+    here, n, exact, published = arrangement.alpha.upper, arrangement.n, arrangement.sensitivity, arrangement.published
+    alphas, samples = sorted({*_ALPHAS, here}), 5 if n <= _MANY else 2
+    shuffles = {"exact sensitivity": exact}
+    if published is not None and published > exact:
+        shuffles["published sensitivity"] = published
+    series = [
+        Series.through(
+            label,
+            alphas,
+            [
+                arrangement.displacement(alpha / sensitivity, samples=samples, confidence=0.95, rng=rng).mean
+                for alpha in alphas
+            ],
+        )
+        for label, sensitivity in shuffles.items()
+    ]
+    caption = "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places."
+    if len(series) > 1:
+        caption += (
+            " At the same alpha, a shuffle with the exact sensitivity moves reports less than with the published one."
+        )
     return Chart(
         key="displacement-against-alpha",
         title="Displacement of reports against alpha",
-        caption=(
-            "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places. At "
-            "the same alpha, a shuffle with the exact sensitivity moves reports less than with the published one."
-            if len(series) > 2
-            else "A smaller alpha moves reports farther, up to a uniform shuffle, and less can be learned about places."
-        ),
+        caption=caption,
         x_label="alpha (nats)",
         y_label="places that a report moves, mean",
-        series=tuple(series),
+        series=(*series, Series.through("uniform shuffle", alphas, (uniform_mean(n),) * len(alphas))),
         x_log=True,
         y_log=True,
         here=here,
     )
 
 
-def _moved(arrangement: Arrangement, label: str, alphas: Sequence[float], sensitivity: int, rng: Randomness) -> Series:
-    n, distance = arrangement.n, arrangement.shuffler.distance
-    samples = 5 if n <= _MANY else 2
-    means = [
-        order.displacement(
-            n=n, theta=alpha / sensitivity, distance=distance, samples=samples, confidence=0.95, rng=rng
-        ).mean
-        for alpha in alphas
-    ]
-    return Series.through(label, alphas, means)
-
-
-def _other_radii(arrangement: Arrangement, radius: float) -> Chart:
-    """Alpha against the radius of the groups; large radii only if memory suffices."""
-    factors = [
-        factor for factor in _RADII if factor <= 1 or arrangement.groups.members.size * factor**3 <= _MOST_MEMBERSHIPS
-    ]
-    alphas = [
-        _alpha(arrangement, arrangement.groups if factor == 1 else arrangement.within(factor * radius))
-        for factor in factors
-    ]
-    return _others("radius", [factor * radius for factor in factors], alphas, here=radius)
-
-
-def _other_sizes(arrangement: Arrangement, size: int) -> Chart:
-    n = arrangement.n
-    sizes = sorted({2, *(max(2, size // part) for part in (4, 2, 1)), *(size * times for times in (2, 4))})
-    sizes = [other for other in sizes if other <= size or (other <= n and other * n <= _MOST_MEMBERSHIPS)]
-    alphas = [
-        _alpha(arrangement, arrangement.groups if other == size else arrangement.nearest(other)) for other in sizes
-    ]
-    return _others("people in a group", [float(other) for other in sizes], alphas, here=float(size))
-
-
-def _alpha(arrangement: Arrangement, groups: Groups) -> float:
-    shuffler = arrangement.shuffler
-    return order.alpha_for_theta(
-        shuffler.theta, reference=shuffler.reference, groups=groups, distance=shuffler.distance
-    ).upper
+def _alphas(
+    arrangement: Arrangement, sizes: Sequence[Size], own: Size, grouped: Callable[[Size], Groups]
+) -> list[float]:
+    """Alpha of the same shuffle for groups of other sizes; `own` is the size of its groups."""
+    return [arrangement.alpha_of(arrangement.groups if size == own else grouped(size)).upper for size in sizes]
 
 
 def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: float) -> Chart:
@@ -113,7 +96,7 @@ def _others(label: str, x: Sequence[float], alphas: Sequence[float], *, here: fl
         y_label="alpha (nats)",
         series=(Series.through("this shuffle", x, alphas),),
         y_log=min(alphas) > 0,
-        here=here,
+        here=float(here),
     )
 
 
@@ -131,12 +114,12 @@ def people_map(
 
     Source: Meehan et al. 2022, figure 1.
     """
-    assert arrangement.places is not None
-    n = protocol.n
+    places, names, n = arrangement.places, arrangement.names, protocol.n
+    assert places is not None
     shown = np.arange(min(n, MOST_SHOWN)) * n // min(n, MOST_SHOWN)
     sphere = arrangement.metric == "great-circle"
     across, up = (1, 0) if sphere else (0, 1)
-    x, y = (tuple(arrangement.places[shown, axis].tolist()) for axis in (across, up))
+    x, y = (tuple(places[shown, axis].tolist()) for axis in (across, up))
     pictures = (
         ("true values", values),
         ("reports, with their senders", _released(replace(protocol, shuffler=NoShuffle()), values, rng)),
@@ -148,8 +131,8 @@ def people_map(
         key="people",
         title="What a release shows of places",
         caption=f"Each dot is a person's place. Its colour is the value that one run released at this place.{more}",
-        x_label=arrangement.names[across],
-        y_label=arrangement.names[up],
+        x_label=names[across],
+        y_label=names[up],
         labels=labels,
         panels=tuple(Panel(label=label, x=x, y=y, values=tuple(seen[shown].tolist())) for label, seen in pictures),
     )

@@ -14,7 +14,7 @@ from hushuffle.assessment.exposure import factor
 from hushuffle.mechanisms.adversaries import Guesser
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.shufflers import MallowsShuffle, NoShuffle, UniformShuffle
-from hushuffle.model import Bound, Finding, Table, number
+from hushuffle.model import Bound, Finding, Groups, Table, number
 from hushuffle.model.bound import percent
 from hushuffle.model.citation import BRAUN, SHANNON
 from hushuffle.questions import order, pie, qif
@@ -120,22 +120,21 @@ def likeliest(protocol: Protocol) -> float:
 
 def reader(arrangement: Arrangement, *, local_epsilon: float, household: int, moved: Displacement) -> list[Finding]:
     """Findings on an adversary who combines public data with the order of release."""
-    alpha = arrangement.alpha.upper
+    alpha, groups = arrangement.alpha, arrangement.groups
     sentence = "The order of release may fully reveal which member of a group sent which report."
-    if factor(alpha):
-        times = number(math.exp(alpha), up=True)
+    if factor(alpha.upper):
+        times = number(math.exp(alpha.upper), up=True)
         sentence = f"Exchanging the reports of people in one group makes no release more than {times} times as likely."
-    sizes = arrangement.groups.sizes
     # The guarantee is weakest for the smallest group to which the theorem applies.
-    smallest = int(min(sizes[sizes > 2 * household], default=1))
-    rows = order.findings(alpha, epsilon=local_epsilon, group=smallest, wanted=household)
-    mean, uniform = moved.mean, uniform_mean(arrangement.n)
+    smallest = int(min(groups.sizes[groups.sizes > 2 * household], default=1))
+    rows = order.findings(alpha.upper, epsilon=local_epsilon, group=smallest, wanted=household)
+    mean, uniform = moved.mean, uniform_mean(groups.n)
     return [
         Finding(
             question="order-privacy",
             adversary="An adversary who sees the order of release",
             sentence=sentence,
-            bound=arrangement.alpha,
+            bound=alpha,
             proof=_proof(arrangement),
         ),
         *(replace(row, adversary=_READERS[row.question]) for row in rows),
@@ -165,10 +164,10 @@ def uniform_mean(n: int) -> float:
 
 def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness) -> Table:
     """The share of places whose report still belongs to the same group or part of the order."""
-    sets = _sets(arrangement)
-    members, samples = list(sets.values()), max(30, min(_DRAWS, _MOST_RECORDS // arrangement.n))
+    shuffler, n = arrangement.shuffler, arrangement.n
+    sets, samples = _sets(arrangement.groups, shuffler.reference), max(30, min(_DRAWS, _MOST_RECORDS // n))
     shares = order.preserved_share(
-        arrangement.shuffler, members, delta=DELTA, samples=samples, confidence=confidence, rng=rng
+        shuffler, list(sets.values()), delta=DELTA, samples=samples, confidence=confidence, rng=rng
     )
     return Table(
         key="order-preservation",
@@ -179,39 +178,39 @@ def groups_table(arrangement: Arrangement, *, confidence: float, rng: Randomness
         ),
         columns=("set of people", "people", "share preserved", "after a uniform shuffle, mean"),
         rows=tuple(
-            (name, people.size, share, people.size / arrangement.n)
+            (name, people.size, share, people.size / n)
             for (name, people), share in zip(sets.items(), shares, strict=True)
         ),
     )
 
 
-def _sets(arrangement: Arrangement) -> dict[str, npt.NDArray[np.int64]]:
+def _sets(groups: Groups, reference: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
     """Sets of people by name: one group of each size, and stretches from the middle of the public order."""
-    sizes, n = arrangement.groups.sizes, arrangement.n
+    sizes, n = groups.sizes, groups.n
     by_size = np.argsort(sizes, kind="stable")
-    groups = {}
+    named = {}
     for name, place in (("largest", sizes.size - 1), ("middle", sizes.size // 2), ("smallest", 0)):
         group = int(by_size[place])
-        groups[int(sizes[group])] = (f"{name} group", arrangement.groups[group])
-    sets = {name if len(groups) > 1 else "a group": members for _, (name, members) in sorted(groups.items())}
+        named[int(sizes[group])] = (f"{name} group", groups[group])
+    sets = {name if len(named) > 1 else "a group": members for _, (name, members) in sorted(named.items())}
     for name, parts in (("a tenth of the public order", 10), ("half of the public order", 2)):
         start, count = (n - n // parts) // 2, n // parts
         if count:
-            sets[name] = arrangement.shuffler.reference[start : start + count]
+            sets[name] = reference[start : start + count]
     return sets
 
 
 def _proof(arrangement: Arrangement) -> str:
-    distance = arrangement.shuffler.distance.capitalize()
+    shuffler, published = arrangement.shuffler, arrangement.published
     text = (
-        f"theta times the exact sensitivity of the {distance} distance, which is {arrangement.sensitivity:,}; the "
-        f"widest group spans {arrangement.width + 1:,} ranks of the public order"
+        f"theta times the exact sensitivity of the {shuffler.distance.capitalize()} distance, which is "
+        f"{arrangement.sensitivity:,}; the widest group spans {arrangement.width + 1:,} ranks of the public order"
     )
-    if arrangement.published is None:
+    if published is None:
         return text
     return (
-        f"{text}; with the published sensitivity bound, {arrangement.published:,}, alpha would be "
-        f"{number(arrangement.shuffler.theta * arrangement.published, up=True)} nats"
+        f"{text}; with the published sensitivity bound, {published:,}, alpha would be "
+        f"{number(shuffler.theta * published, up=True)} nats"
     )
 
 

@@ -1,26 +1,25 @@
-"""Assemble the assessment of a Mallows shuffle: findings, tables, charts, maps and warnings."""
+"""The chapter on the order of a Mallows shuffle: findings, tables, charts, maps and warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from hushuffle.assessment import findings
+from hushuffle.assessment.chapters import Draft
+from hushuffle.assessment.exposure import Column
 from hushuffle.assessment.findings import Questions
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.assessment.order.charts import order_charts, people_map
-from hushuffle.assessment.order.measures import Measured, Scene, measured
+from hushuffle.assessment.order.measures import Scene, measured
 from hushuffle.mechanisms.protocol import Protocol
-from hushuffle.model import Chart, Finding, PointMap, Table, Warned, number
+from hushuffle.model import Finding, Warned, number
 from hushuffle.model.bound import percent
-from hushuffle.questions import order
 from hushuffle.questions.order.displacement import Displacement
-from hushuffle.specification import Adversaries, People, Specification, build_adversaries
+from hushuffle.specification import Adversaries, build_adversaries
 from hushuffle.specification import order as asked
 from hushuffle.specification.order_setup import Arrangement, Source, coins
 
@@ -28,60 +27,65 @@ LARGE_ALPHA: Final = 5.0
 _NEARLY: Final = 0.9
 
 
-@dataclass(frozen=True, kw_only=True)
-class OrderReport:
-    """The parts of the assessment of a Mallows shuffle; `findings` are all findings of the assessment."""
+class Order:
+    """The noisy order in which a Mallows shuffle releases the reports of a column; it computes the shuffle once."""
 
-    findings: tuple[Finding, ...]
-    tables: tuple[Table, ...] = ()
-    charts: tuple[Chart, ...] = ()
-    maps: tuple[PointMap, ...] = ()
-    warnings: tuple[Warned, ...] = ()
+    def __init__(self, column: Column, arrangement: Arrangement) -> None:
+        self._column, self._arrangement = column, arrangement
+        self.protocol: Final = column.behind(arrangement.shuffler)
+
+    def write(self, draft: Draft) -> None:
+        """Write what the reports reveal, and what their order reveals in addition."""
+        arrangement, specification = self._arrangement, self._column.specification
+        run, adversaries = specification.run, build_adversaries(specification)
+        draft.findings += _learned(draft.questions, self.protocol, adversaries, self._column.delta)
+        if run.show_people:
+            people = self._column.people
+            assert people.values is not None
+            labels, rng = people.population.labels, coins(run.seed)
+            draft.maps.append(people_map(self.protocol, arrangement, values=people.values, labels=labels, rng=rng))
+        moved = arrangement.displacement(confidence=run.confidence, rng=coins(run.seed))
+        draft.warnings += _concerns(arrangement, moved, shown=run.show_people)
+        if adversaries.order is None:
+            return
+        local, household = self.protocol.randomizer.local_epsilon, adversaries.order.household
+        draft.findings += order_findings.reader(arrangement, local_epsilon=local, household=household, moved=moved)
+        draft.done(0.2)
+        preserved = draft.questions.ask(
+            "order-preservation",
+            "The table of what stays together",
+            lambda: order_findings.groups_table(arrangement, confidence=run.confidence, rng=coins(run.seed)),
+        )
+        draft.tables += [] if preserved is None else [preserved]
+        draft.done(0.4)
+        if adversaries.order.attack is not None:
+            self._attack(draft, adversaries.order.attack)
+        assert isinstance(specification.shuffler, asked.MallowsShuffle)
+        draft.charts += order_charts(arrangement, asked_for=specification.shuffler.groups, rng=coins(run.seed))
+
+    def _attack(self, draft: Draft, wanted: asked.OrderAttack) -> None:
+        """Write the results of the attack that the specification names."""
+        from hushuffle.tables.published import load_attributes  # noqa: PLC0415 - Polars is for those who have files
+
+        column, arrangement = self._column, self._arrangement
+        people, run = column.people, column.specification.run
+        assert people.values is not None
+        source = Source.of(column.specification, people, column.folder)
+        scene = Scene(
+            values=people.values,
+            labels=people.population.labels,
+            near=arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius),
+            known=None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where),
+            places=arrangement.features,
+        )
+        done = lambda share: draft.done(0.4 + 0.6 * share)  # noqa: E731
+        result = measured(self.protocol, scene, confidence=run.confidence, rng=coins(run.seed), done=done)
+        draft.findings += result.findings
+        draft.tables += result.tables
+        draft.warnings += result.warnings
 
 
-def order_report(
-    questions: Questions,
-    specification: Specification,
-    protocol: Protocol,
-    arrangement: Arrangement,
-    *,
-    people: People,
-    base_folder: Path,
-    done: Callable[[float], None],
-) -> OrderReport:
-    run, delta = specification.run, specification.targets.delta
-    adversaries = build_adversaries(specification)
-    rows = _learned(questions, protocol, adversaries, delta)
-    maps = () if not run.show_people else (_map(protocol, arrangement, people, run.seed),)
-    shuffler = arrangement.shuffler
-    moved = order.displacement(
-        n=protocol.n, theta=shuffler.theta, distance=shuffler.distance, confidence=run.confidence, rng=coins(run.seed)
-    )
-    concerns = list(_concerns(arrangement, moved, shown=run.show_people))
-    if adversaries.order is None:
-        return OrderReport(findings=rows, maps=maps, warnings=tuple(concerns))
-    reader = order_findings.reader(
-        arrangement, local_epsilon=protocol.randomizer.local_epsilon, household=adversaries.order.household, moved=moved
-    )
-    done(0.2)
-    preserved = questions.ask(
-        "order-preservation",
-        "The table of what stays together",
-        lambda: order_findings.groups_table(arrangement, confidence=run.confidence, rng=coins(run.seed)),
-    )
-    done(0.4)
-    attack = _attack(specification, protocol, arrangement, adversaries.order, people, base_folder, done)
-    assert isinstance(specification.shuffler, asked.MallowsShuffle)
-    return OrderReport(
-        findings=(*rows, *reader, *(attack.findings if attack else ())),
-        tables=(*(() if preserved is None else (preserved,)), *(attack.tables if attack else ())),
-        charts=order_charts(arrangement, asked_for=specification.shuffler.groups, rng=coins(run.seed)),
-        maps=maps,
-        warnings=(*concerns, *(attack.warnings if attack else ())),
-    )
-
-
-def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> tuple[Finding, ...]:
+def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries, delta: float) -> Iterator[Finding]:
     """What the reports reveal, including the places of reports where they matter."""
     rows = [
         questions.ask(
@@ -93,46 +97,12 @@ def _learned(questions: Questions, protocol: Protocol, adversaries: Adversaries,
         row = partial(order_findings.guesser, protocol, adversary)
         rows.append(questions.ask("vulnerability", adversary.phrase, row))
     if adversaries.linker:
-        rows.append(questions.ask("re-identification", findings.LINKER, lambda: order_findings.identified(protocol)))
-        rows.append(
-            questions.ask(
-                "identity-information", findings.LINKER, lambda: order_findings.identity_information(protocol)
-            )
-        )
-    return tuple(row for row in rows if row is not None)
-
-
-def _map(protocol: Protocol, arrangement: Arrangement, people: People, seed: int | str) -> PointMap:
-    assert people.values is not None
-    return people_map(protocol, arrangement, values=people.values, labels=people.population.labels, rng=coins(seed))
-
-
-def _attack(
-    specification: Specification,
-    protocol: Protocol,
-    arrangement: Arrangement,
-    adversary: asked.Order,
-    people: People,
-    base_folder: Path,
-    done: Callable[[float], None],
-) -> Measured | None:
-    """The results of the attack that the specification names, if any."""
-    wanted = adversary.attack
-    if wanted is None:
-        return None
-    assert people.values is not None
-    from hushuffle.tables.published import load_attributes  # noqa: PLC0415 - Polars is for those who have files
-
-    source = Source.of(specification, people, base_folder)
-    attributes = None if wanted.column is None else load_attributes(source.data, wanted.column, **source.where)
-    near = arrangement.groups if wanted.radius is None else arrangement.within(wanted.radius)
-    scene = Scene(
-        values=people.values, labels=people.population.labels, near=near, known=attributes, places=arrangement.features
-    )
-    run = specification.run
-    return measured(
-        protocol, scene, confidence=run.confidence, rng=coins(run.seed), done=lambda share: done(0.4 + 0.6 * share)
-    )
+        for question, figure in (
+            ("re-identification", order_findings.identified),
+            ("identity-information", order_findings.identity_information),
+        ):
+            rows.append(questions.ask(question, findings.LINKER, partial(figure, protocol)))
+    yield from (row for row in rows if row is not None)
 
 
 def _concerns(arrangement: Arrangement, moved: Displacement, *, shown: bool) -> Iterator[Warned]:

@@ -1,88 +1,195 @@
-"""Assess a reach study (with Bloom filters): what its release reveals about people, and the accuracy of the reach."""
+"""Assess and calibrate a reach study (with Bloom filters): what its release reveals about people, and its accuracy."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Final
 
-from hushuffle.assessment.findings import Questions, central_bound
+from hushuffle.assessment.chapters import Chapter, Collected, Draft, unrun
+from hushuffle.assessment.findings import Questions
+from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.reach import charts as reach_charts
 from hushuffle.assessment.reach import privacy as reach_privacy
 from hushuffle.assessment.reach import trials as reach_trials
 from hushuffle.assessment.reach import warnings as reach_warnings
 from hushuffle.assessment.reach.privacy import Design
-from hushuffle.assessment.statement import statement
-from hushuffle.assessment.targets import targets
+from hushuffle.assessment.targets import Choice, Point, targets
 from hushuffle.estimation.reach import WHANG
-from hushuffle.model import Bound, Progress, Report, number
-from hushuffle.specification import ReachPopulation, Specification
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.model import Bound, Progress, Report, number, silent
+from hushuffle.model.solver import Parameter, Requirement, log_excess, solve
+from hushuffle.questions import bloom
+from hushuffle.specification import Audiences, ReachPopulation, Specification
+from hushuffle.specification._base import unfit
+
+_LEAST: Final = 1e-9
+_MOST: Final = 0.4999
+"""The smallest and the largest flip probability that is tried for an accuracy target."""
 
 
-def assess_reach(
-    specification: Specification,
-    population: ReachPopulation,
-    *,
-    base_folder: Path,
-    tell: Progress,
-    software: tuple[tuple[str, str], ...],
-) -> Report:
-    tell("reading the audiences", 0.0)
-    audiences = population.meet(base_folder)
-    tell("looking for the flip probability", 0.1)
-    p, delta = population.flips(specification.randomizer, specification.targets), specification.targets.delta
-    design = Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)
-    tell("what each adversary learns", 0.15)
-    questions = Questions()
-    findings = reach_privacy.findings(questions, design)
-    privacy = questions.ask("privacy", "The table of guarantees by change", lambda: reach_privacy.table(design))
-    tell("running the study", 0.25)
-    figures = reach_trials.figures(
-        audiences, design, run=specification.run, progress=lambda share: tell("running the study", 0.25 + 0.3 * share)
+class ReachStudy(Collected):
+    """Audiences of publishers, whose people send no reports."""
+
+    def __init__(self, specification: Specification, population: ReachPopulation, folder: Path) -> None:
+        super().__init__(specification, "Assessment of a reach study", folder)
+        self.specification = specification
+        self.audience = population
+
+    @cached_property
+    def audiences(self) -> Audiences:
+        return self.audience.meet(self.folder)
+
+    @cached_property
+    def design(self) -> Design:
+        """The design in the file, or that with the fewest flips for targets.epsilon."""
+        p = self.audience.flips(self.specification.randomizer, self.specification.targets)
+        return designed(self.audience, p, self.specification.targets.delta)
+
+    @property
+    def whole(self) -> Specification:
+        randomizer = self.specification.randomizer.model_copy(update={"p": self.design.p})
+        return self.specification.model_copy(update={"randomizer": randomizer})
+
+    @property
+    def protocols(self) -> Sequence[Protocol]:
+        return [self.design.protocol]
+
+    def planned(self, colluders: int) -> ReachStudy:
+        return ReachStudy(unrun(self.specification, colluders), self.audience, self.folder)
+
+    def calibrate(self, progress: Progress | None = None) -> Choice:
+        """Return the smallest flip probability for targets.epsilon, and the largest for targets.standard_error.
+
+        Audiences are read to count people and to predict the relative error of the reach of all publishers together.
+
+        Raises:
+            SpecificationError: neither target is set, or no flip probability meets it.
+            DataError, MissingDependencyError: the data cannot be used.
+
+        >>> from hushuffle.specification import parse
+        >>> specification = parse('''
+        ...     population = { people = 100_000, audiences = { tv = 30_000, web = 20_000 }, bits = 100_000 }
+        ...     randomizer = { kind = "bit-flipping", p = 0.25 }
+        ...     shuffler = { kind = "uniform" }
+        ...     targets = { delta = 1e-6, epsilon = 0.1, standard_error = 0.02 }
+        ... ''')
+        >>> choice = ReachStudy(specification, specification.population, Path()).calibrate()
+        >>> round(choice.private.settings["p"], 4), round(choice.private.standard_error, 4), choice.met
+        (0.0961, 0.0061, True)
+        >>> round(choice.accurate.settings["p"], 4)
+        0.2836
+        """
+        wanted, tell, questions = self.specification.targets, progress or silent, Questions()
+        if wanted.epsilon is None and wanted.standard_error is None:
+            hint = "Or set targets.standard_error to search for the largest flip probability with this error."
+            unfit("targets.epsilon", "must be given to calibrate", "nothing", hint)
+        tell("reading the audiences", 0.0)
+        population, own = self.audiences.population, designed(self.audience, 0.25, wanted.delta)
+        private = accurate = None
+        tell("looking for the fewest flips", 0.4)
+        if wanted.epsilon is not None:
+            fewest = bloom.estimate_flip_prob(
+                filters=own.filters, bits=own.bits, hashes=own.hashes, epsilon=wanted.epsilon, delta=wanted.delta
+            )
+            private = self._point(replace(own, p=fewest.p))
+        tell("looking for the most flips", 0.6)
+        if (limit := wanted.standard_error) is not None:
+            flips = Parameter(name="p", apply=lambda p: replace(own, p=p), easiest=_LEAST, hardest=_MOST)
+            solution = solve(flips, Requirement(excess=lambda design: log_excess(self._error(design), limit)))
+            accurate = None if solution is None else self._point(replace(own, p=solution.value))
+        proposed = private or accurate
+        if proposed is None:
+            rule = "must be a value that some flip probability achieves"
+            unfit("targets.standard_error", rule, f"{limit:g}", "Allow a larger error, or use longer filters.")
+        tell("the other targets", 0.8)
+        written = self.specification.randomizer.given().get("p")
+        choice = Choice(
+            kind="reach",
+            title=self.specification.title or "Calibration of a reach study",
+            population=population,
+            deployment="" if written is None else describe(replace(own, p=written)),
+            epsilon=wanted.epsilon,
+            delta=wanted.delta,
+            standard_error=wanted.standard_error,
+            written=None if written is None else self._point(replace(own, p=written)),
+            private=private,
+            accurate=accurate,
+            targets=targets(
+                self.specification,
+                people=population.n,
+                findings=reach_privacy.findings(questions, replace(own, p=proposed.settings["p"])),
+                unanswered=questions.unanswered,
+                error=Bound.exact(proposed.standard_error, unit="") if math.isfinite(proposed.standard_error) else None,
+            ),
+        )
+        tell("done", 1.0)
+        return choice
+
+    def _point(self, design: Design) -> Point:
+        error = self._error(design)
+        return Point(settings={"p": design.p}, central=reach_privacy.central(design), standard_error=error)
+
+    def _error(self, design: Design) -> float:
+        """Return the relative standard error of the reach of all publishers; infinite if it cannot be estimated."""
+        relative = reach_trials.predicted_error(self.audiences, design)
+        return math.inf if relative is None else relative
+
+    def smallest_batch(self) -> SmallestBatch:
+        hint = "Its columns of bits hide people, and their number is population.bits. Run calibrate for the flips."
+        unfit("population", "must be people with one value each for minimum-batch", "a study of reach", hint)
+
+    def audit(self, **options: Any) -> Report:
+        from hushuffle.attacks.audit_specification import audit_reach  # noqa: PLC0415 - only this verb needs it
+
+        options.pop("delta")
+        return audit_reach(self.specification, base_folder=self.folder, **options)
+
+    def _read(self, draft: Draft) -> None:
+        draft.population, draft.citations = self.audiences.population, (WHANG,)
+
+    def _learned(self, draft: Draft) -> None:
+        draft.words = describe(self.design)
+        draft.findings += reach_privacy.findings(draft.questions, self.design)
+
+    def _study(self, draft: Draft) -> None:
+        design, run, target = self.design, self.specification.run, self.specification.targets.standard_error
+        figures = reach_trials.figures(self.audiences, design, run=run, progress=draft.done)
+        relative = reach_trials.relative_error(figures)
+        draft.error = None if relative is None else Bound.exact(relative, unit="")
+        draft.tables.append(reach_trials.table(figures, design, target=target, confidence=run.confidence))
+        draft.warnings += reach_warnings.concerns(
+            design,
+            audiences=self.audiences,
+            figures=figures,
+            specification=self.specification,
+            central=draft.central,
+        )
+
+    def _changes(self, draft: Draft) -> None:
+        topic = "The table of guarantees by change"
+        privacy = draft.questions.ask("privacy", topic, lambda: reach_privacy.table(self.design))
+        draft.tables += [] if privacy is None else [privacy]
+
+    def _charts(self, draft: Draft) -> None:
+        draft.charts += reach_charts.charts(draft.questions, self.audiences, self.design, progress=draft.done)
+
+    chapters = (
+        Chapter("reading the audiences", 0.0, _read),
+        Chapter("what each adversary learns", 0.15, _learned),
+        Chapter("running the study", 0.25, _study),
+        Chapter("running the study", 0.55, _changes),
+        Chapter("what happens with other designs", 0.55, _charts),
+        Chapter("the first page", 1.0, Collected.first_page),
     )
-    tell("what happens with other designs", 0.55)
-    charts = reach_charts.charts(
-        questions, audiences, design, progress=lambda share: tell("other designs", 0.55 + 0.45 * share)
-    )
-    written = specification.model_copy(
-        update={"randomizer": specification.randomizer.model_copy(update={"p": design.p})}
-    )
-    target = specification.targets.standard_error
-    relative = reach_trials.relative_error(figures)
-    result = Report(
-        title=specification.title or "Assessment of a reach study",
-        question=describe(design),
-        population=audiences.population,
-        targets=targets(
-            specification,
-            people=audiences.population.n,
-            findings=findings,
-            unanswered=questions.unanswered,
-            error=None if relative is None else Bound.exact(relative, unit=""),
-        ),
-        statement=statement(
-            written,
-            population=audiences.population,
-            reveals=design.protocol.shuffler.reveals,
-            findings=findings,
-            unanswered=questions.unanswered,
-            scenarios=(),
-        ),
-        findings=findings,
-        utility=None,
-        charts=charts,
-        warnings=reach_warnings.concerns(
-            design, audiences=audiences, figures=figures, specification=specification, central=central_bound(findings)
-        ),
-        specification=written.effective(),
-        software=software,
-        citations=(WHANG,),
-        tables=(
-            reach_trials.table(figures, design, target=target, confidence=specification.run.confidence),
-            *(() if privacy is None else (privacy,)),
-        ),
-        unanswered=tuple(questions.unanswered),
-    )
-    tell("done", 1.0)
-    return result
+
+
+def designed(population: ReachPopulation, p: float, delta: float) -> Design:
+    """Return the design of a study with this flip probability."""
+    return Design(names=population.names, bits=population.bits, hashes=population.hashes, p=p, delta=delta)
 
 
 def describe(design: Design) -> str:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import erfcx
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.kinds import Background, Others, Places, covered_reports, local, parts
 from hushuffle.curves.laws.kinds import gain as gain_of
@@ -72,7 +72,7 @@ Trial = tuple[Place, Background]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteDivergence(PrivacyCurve):
+class FiniteDivergence(ReportCurve):
     """Privacy curve of the target's report, shuffled among the reports of `others` and `dummies` blanket reports.
 
     N is the number of reports among which the target's report hides, including this report. `weights[j]` is
@@ -83,7 +83,6 @@ class FiniteDivergence(PrivacyCurve):
     """
 
     laws: tuple[ValueLaws, ...]
-    local_epsilon: float
     others: Others
     dummies: int
     counts: Floats
@@ -148,10 +147,6 @@ class FiniteDivergence(PrivacyCurve):
     def _crowd(self) -> int:
         """Number of reports apart from the target's."""
         return self.others.people + self.dummies
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def guess(self) -> float:
         spread = math.sqrt(max(float(_distance(near, far).max()) for _, near, far in parts(self.laws, self.places)))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.finite_blanket import FiniteDivergence
 from hushuffle.curves.laws.flipped_faces import FacePools
@@ -61,7 +61,7 @@ _EVERY: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FlippedColumns(PrivacyCurve):
+class FlippedColumns(ReportCurve):
     """Privacy curve of n shuffled columns of `width` bits, each bit flipped with probability `flip`.
 
     `level` is the delta for which pools of common reports are chosen (None: searched at every epsilon). Unless
@@ -73,7 +73,6 @@ class FlippedColumns(PrivacyCurve):
     flip: Fraction
     n: int
     dummies: int
-    local_epsilon: float
     blanket: FiniteDivergence
     level: float | None = None
     thorough: bool = False
@@ -104,10 +103,6 @@ class FlippedColumns(PrivacyCurve):
             local_epsilon=release.device.local_epsilon,
             blanket=FiniteDivergence.of(release),
         )
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def guess(self) -> float:
         return self.blanket.guess()

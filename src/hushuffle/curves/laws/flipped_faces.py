@@ -20,6 +20,7 @@ Source: docs/theory/crowds.md, Theorem 1 and Corollary 2.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -34,6 +35,7 @@ from hushuffle.curves.laws.mixed_sums import MixedSums
 from hushuffle.curves.laws.pooled import MOST, Spots
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, Floats
+from hushuffle.numerics.roots import halved
 
 _FIXED: Final = 2
 """Largest number of bits that are fixed, one after the other."""
@@ -99,16 +101,16 @@ class Face:
         return replace(self, taken=self.taken + share, rest=self.rest - self.mass(share))
 
     def mass(self, share: Floats) -> float:
-        return float((share * self._logos).sum())
+        logos = np.multiply.outer(ways(self._free), ways(self._equal))
+        return float((share * logos.reshape(*logos.shape, *(1 for _ in self.sides))).sum())
 
     def shares(self, people: int) -> list[Floats]:
         """The pools to try for `people` columns; pools of reports far from the target's pair come first."""
-        distance, equal = self._ones
-        away = np.minimum(distance, self.distance - distance) + equal
+        i, u, *bits = np.ogrid[tuple(slice(size) for size in self.taken.shape)]
+        ones = i + sum(bits)  # among the bits in which the pair differs; `u` counts those among the other bits
+        away = np.minimum(ones, self.distance - ones) + u
         # Common to all bit patterns of the face: at most all free bits, and the fixed bits that differ, were flipped.
-        flipped = (
-            self._free + self._equal + sum((bit != side) for bit, side in zip(self._bits, self.sides, strict=True))
-        )
+        flipped = self._free + self._equal + sum((bit != side) for bit, side in zip(bits, self.sides, strict=True))
         left = np.maximum(MOST * self.chances[flipped] - self.taken, 0.0)
         shares: list[Floats] = []
         for low in range(int(away.max()), -1, -1):
@@ -136,21 +138,6 @@ class Face:
     @property
     def _equal(self) -> int:
         return int(self.taken.shape[1]) - 1
-
-    @property
-    def _bits(self) -> list[Floats]:
-        return list(np.ogrid[tuple(slice(size) for size in self.taken.shape)])[2:]
-
-    @property
-    def _ones(self) -> tuple[Floats, Floats]:
-        """Ones in a report: among the bits in which the pair differs, and among the other bits."""
-        i, u, *bits = np.ogrid[tuple(slice(size) for size in self.taken.shape)]
-        return i + sum(bits) + 0 * u, u + 0 * i
-
-    @property
-    def _logos(self) -> Floats:
-        logos = np.multiply.outer(ways(self._free), ways(self._equal))
-        return logos.reshape(*logos.shape, *(1 for _ in self.sides))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,13 +216,12 @@ class FacePools:
     def _middle(self) -> float:
         """Approximate epsilon at which the divergence is `level`, if the use of pools increased no bound."""
         kinds = Face.whole(width=self.width, flip=self.flip, distance=self.width).kinds()
-        low, high = 0.0, self.width * math.log((1 - self.flip) / self.flip)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (
-                (middle, high) if _alike(kinds, self.people + 1, middle) > (self.level or 0.0) else (low, middle)
-            )
-        return high
+        high = self.width * math.log((1 - self.flip) / self.flip)
+
+        def small(epsilon: float) -> bool:
+            return _alike(kinds, self.people + 1, epsilon) <= (self.level or 0.0)
+
+        return halved(small, good=high, bad=0.0, times=_HALVINGS)
 
     def _bound(self, face: Face, people: int, epsilon: float, local: float) -> float:
         """Upper bound on delta if `people` other columns are in `face`; `local` is the local divergence."""
@@ -281,16 +267,9 @@ class FacePools:
             )
             return pair.below(epsilon, _ROUGH)
 
-        number, value, low, high = self.people, alone(self.people), 0, len(_SHARES)
-        while low < high:
-            middle = (low + high) // 2
-            fewer = math.ceil(_SHARES[middle] * self.people)
-            divergence = alone(fewer)
-            if divergence <= goal:
-                number, value, high = fewer, divergence, middle
-            else:
-                low = middle + 1
-        return _Home(kind=places[worst], most=number, alone=value)
+        numbers = [*(math.ceil(share * self.people) for share in _SHARES), self.people]
+        number = numbers[bisect_left(numbers, -goal, hi=len(_SHARES), key=lambda fewer: -alone(fewer))]
+        return _Home(kind=places[worst], most=number, alone=alone(number))
 
     def _chosen(self, face: Face, people: int, epsilon: float) -> _Rung | None:
         """The pool with the smallest estimated bound at `epsilon`; None if halving at once seems better."""

@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws.kinds import Kinds
 from hushuffle.curves.laws.pooled import EASY, MOST
@@ -128,7 +128,7 @@ def dummies_kind(*, width: int, flip: Fraction, distance: int, pool: Pool) -> Ki
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneLogo(PrivacyCurve):
+class OneLogo(ReportCurve):
     """Privacy curve of one pair of datasets in one order: all other columns have one bit pattern.
 
     The target's first `distance` bits are 0...0 in the first dataset and 1...1 in the second. The others' pattern has
@@ -137,7 +137,6 @@ class OneLogo(PrivacyCurve):
 
     family: PairFamily
     n: int
-    local_epsilon: float
     exact = False
     proof = "all others alike: a sum of independent scores, from its characteristic function"
 
@@ -153,10 +152,6 @@ class OneLogo(PrivacyCurve):
         family = PairFamily.tabulated(width=width, flip=flip, distance=distance, pool=pool, only=(ones, apart))
         pure = distance * math.log((1 - flip) / flip) * (1 + 1e-15)
         return cls(family=family, n=n, local_epsilon=pure)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     @property
     def witness(self) -> Witness:
@@ -193,11 +188,10 @@ class OneLogo(PrivacyCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AllAlike(PrivacyCurve):
+class AllAlike(ReportCurve):
     """Privacy curve of one pair of datasets in both orders: all other columns have one bit pattern."""
 
     directions: tuple[OneLogo, OneLogo]
-    local_epsilon: float
     proof = OneLogo.proof
 
     @classmethod
@@ -209,10 +203,6 @@ class AllAlike(PrivacyCurve):
             for held in (ones, distance - ones)
         )
         return cls(directions=(forward, backward), local_epsilon=forward.pure)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def guess(self) -> float:
         return min(self.pure / 2, 1.0)

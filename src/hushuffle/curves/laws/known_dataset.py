@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.tilted_counts import Compositions
 from hushuffle.errors import NumericalError
@@ -82,16 +82,11 @@ def changes(people: tuple[int, ...]) -> list[Change]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KnownDataset(PrivacyCurve):
+class KnownDataset(ReportCurve):
     """Privacy curve of one given dataset: the largest divergence over `changes` of one person's value."""
 
     changes: list[Change]
-    local_epsilon: float
     sources = (DARROCH,)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     @abstractmethod
     def ends(self, epsilon: float) -> tuple[float, float, Witness]:

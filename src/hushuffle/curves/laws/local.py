@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.pairs.exact_loss import exact_pairs
 from hushuffle.mechanisms.randomizers import Symmetric, ValueLaws
@@ -39,18 +39,13 @@ def local_divergence(law: Symmetric, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local(PrivacyCurve):
+class Local(ReportCurve):
     """Privacy curve of k-ary randomized response if senders are revealed or there is no noise: exact."""
 
     law: Symmetric
-    local_epsilon: float
     n: int
     exact = True
     proof = "the report is seen with its sender, so the local figure is the central one"
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def upper(self, epsilon: float) -> float:
         if self.law.lie == 0:
@@ -90,14 +85,13 @@ class Local(PrivacyCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FiniteLocal(PrivacyCurve):
+class FiniteLocal(ReportCurve):
     """Privacy curve of any finite randomizer if senders are revealed; exact up to rounding.
 
     delta(eps) is the maximum, over pairs of values a and b, of sum_y [Q(y|a) - e**eps Q(y|b)]_+.
     """
 
     laws: tuple[ValueLaws, ...]
-    local_epsilon: float
     n: int
     exact = True
     proof = "the report is seen with its sender, so the local figure is the central one"
@@ -115,10 +109,6 @@ class FiniteLocal(PrivacyCurve):
         """
         laws = release.device.law().pairs()
         return cls(laws=laws, local_epsilon=release.device.local_epsilon, n=release.n)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     @property
     def certain(self) -> float:  # type: ignore[override]

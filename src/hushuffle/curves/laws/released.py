@@ -8,11 +8,11 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import PrivacyCurve, ReportCurve, UpperCurve
 from hushuffle.curves.laws.blanket_bound import BlanketBound
 from hushuffle.curves.laws.local import local_divergence
 from hushuffle.mechanisms.randomizers import Symmetric
-from hushuffle.model import Citation, Witness
+from hushuffle.model import Citation
 from hushuffle.model.citation import BLANKET
 
 BUN_STEINKE = Citation(
@@ -29,14 +29,11 @@ KAIROUZ_OH = Citation(
     text="P. Kairouz, S. Oh, P. Viswanath, The composition theorem for differential privacy, ICML (2015)",
 )
 
-_NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
-"""Placeholder witness: the curve is an upper bound only, and no dataset is known that attains it."""
-
 _UP = Context(prec=40, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PureRelease(PrivacyCurve):
+class PureRelease(UpperCurve):
     """Upper bound for an epsilon-DP release (pure): delta(e) <= (e**epsilon - e**e)/(e**epsilon + 1)."""
 
     promised: float
@@ -55,12 +52,9 @@ class PureRelease(PrivacyCurve):
             value = float((own - level * (1 - Decimal(10) ** -38)) / (own * (1 - Decimal(10) ** -38) + 1))
         return min(math.nextafter(value, math.inf), 1.0)
 
-    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
-        return 0.0, _NOTHING
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ConcentratedRelease(PrivacyCurve):
+class ConcentratedRelease(UpperCurve):
     """Upper bound for a rho-zCDP release: delta(e) <= min over a > 1 of e**((a - 1)(a rho - e)) (1 - 1/a)**a / (a - 1).
 
     >>> round(ConcentratedRelease(rho=0.005).upper(0.5), 9)
@@ -82,19 +76,15 @@ class ConcentratedRelease(PrivacyCurve):
         least = float(logs.min())
         return min(1.0, math.exp(min(least + 1e-9 * (1 + abs(least)), 0.0)))
 
-    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
-        return 0.0, _NOTHING
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CoinsKnown(PrivacyCurve):
+class CoinsKnown(ReportCurve, UpperCurve):
     """Upper bound for shuffled randomized response if the adversary may know which other people answered truthfully.
 
     The privacy-blanket bound holds for such an adversary. `law` is the distribution of one report, without a cap.
     """
 
     law: Symmetric
-    local_epsilon: float
     blanket: BlanketBound
     sources = (BLANKET,)
     proof = "privacy blanket: the others' truthful reports are known"
@@ -105,10 +95,6 @@ class CoinsKnown(PrivacyCurve):
         blanket = BlanketBound.of(k=law.k, n=n, truth=truth, lie=lie, dummies=dummies, theta=theta)
         return cls(law=law, local_epsilon=local_epsilon, blanket=blanket)
 
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
-
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:
             return 0.0
@@ -117,6 +103,3 @@ class CoinsKnown(PrivacyCurve):
     def near(self, delta: float, *, often: bool = False) -> PrivacyCurve:
         near = self.blanket.without_traces(delta)
         return replace(self, blanket=near.tabulated() if often else near)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - the exact law is another's
-        return 0.0, _NOTHING

@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import PrivacyCurve, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.kinds import local
 from hushuffle.curves.laws.tilted_counts import Compositions
 from hushuffle.curves.pairs.dominating import DOMINATING, DOTS, TabulatedCurve, common_step
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Citation, Witness
 from hushuffle.model.citation import DARROCH
 from hushuffle.numerics import binomial
 from hushuffle.numerics.binomial import EPS, LOG_TAIL, Floats, margin
@@ -134,19 +134,20 @@ class Column(PrivacyCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SecureSums(PrivacyCurve):
+class SecureSums(ReportCurve):
     """Privacy curve of the sums of n people's randomized one-hot vectors, if only the k sums are released.
 
     `law` has the two probabilities of every bit; `old` and `new` are the curves of a column in the two orders of
-    datasets, tabulated as dominating pairs for a delta of about `level` (None: searched) in `cache`.
+    datasets, tabulated as dominating pairs for a delta of about `level` (None: searched) in `cache`. The pure epsilon
+    is that of one report, since the sums may be n in one column and 0 in the other.
     """
 
     law: OneHot
     n: int
-    local_epsilon: float
     old: Column
     new: Column
     coins: int = 0
+    revealing = True
     level: float | None = None
     cache: dict[float, tuple[LossLattice, LossLattice]] = field(default_factory=dict, repr=False)
 
@@ -180,11 +181,6 @@ class SecureSums(PrivacyCurve):
         return "dominating pairs of the two columns composed (upper bound), explicit datasets (lower bound)"
 
     @property
-    def pure(self) -> float:
-        """The pure epsilon of one report, since the sums may be n in one column and 0 in the other."""
-        return self.local_epsilon
-
-    @property
     def certain(self) -> float:  # type: ignore[override]
         """Largest probability, over all datasets, that the sums reveal the target's bit in a column."""
         if math.isfinite(self.pure) or self.coins:
@@ -199,11 +195,6 @@ class SecureSums(PrivacyCurve):
     def near(self, delta: float, *, often: bool = False) -> SecureSums:
         del often
         return replace(self, level=delta)
-
-    def epsilon(self, delta: float) -> Bound:
-        if 0 < delta < self.certain:
-            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-        return super().epsilon(delta)
 
     def upper(self, epsilon: float) -> float:
         if epsilon >= self.pure:

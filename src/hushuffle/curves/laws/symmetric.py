@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hushuffle.curves.base import PrivacyCurve
+from hushuffle.curves.base import PrivacyCurve, ReportCurve
 from hushuffle.curves.dataset_pair import DatasetPair
 from hushuffle.curves.laws import tilted_counts
 from hushuffle.curves.laws.blanket_bound import BlanketBound
@@ -39,7 +39,7 @@ _TINY: Final = 5e-324
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Binary(PrivacyCurve):
+class Binary(ReportCurve):
     """Privacy curve of shuffled binary randomized response, over all compositions of the other people's values.
 
     A composition is the number y of other people with value 1. For a block of compositions y .. y + b, the adversary is
@@ -48,7 +48,6 @@ class Binary(PrivacyCurve):
     """
 
     law: Symmetric
-    local_epsilon: float
     n: int
     dummies: int
     starts: Floats
@@ -61,10 +60,6 @@ class Binary(PrivacyCurve):
         block = -(-n // _EVERY)
         starts = np.arange(0, n, block, dtype=np.float64)
         return cls(law=law, local_epsilon=local_epsilon, n=n, dummies=dummies, starts=starts, doubt=block - 1)
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def guess(self) -> float:
         spread = math.sqrt(self.n * float(self.law.truth * self.law.lie) + self.dummies / 4 + 1)
@@ -121,14 +116,13 @@ class Binary(PrivacyCurve):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Kary(PrivacyCurve):
+class Kary(ReportCurve):
     """Privacy curve of shuffled k-ary randomized response, k >= 3, with `dummies` uniform dummies.
 
     `blanket` gives upper bounds; `signed`, `third`, `first` and `alike` give lower bounds from explicit datasets.
     """
 
     law: Symmetric
-    local_epsilon: float
     n: int
     dummies: int
     blanket: BlanketBound
@@ -153,10 +147,6 @@ class Kary(PrivacyCurve):
             first=None if dummies else AllAtFirst.of(n=n, truth=truth, lie=lie, theta=theta),
             alike=HeldAlike.of(law, n=n, dummies=dummies) if dummies else None,
         )
-
-    @property
-    def pure(self) -> float:
-        return self.local_epsilon
 
     def guess(self) -> float:
         spread = math.sqrt(2 * float(self.law.lie) * self.n + 2 * self.dummies / self.law.k + 1)

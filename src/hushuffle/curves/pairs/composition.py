@@ -202,8 +202,10 @@ def _upper_epsilon(laws: Laws, delta: float, total: float) -> float:
     if total > LARGEST and losses.upper(upper) > delta:
         upper = total
     # The plain sum is slow and seldom smaller: compute it only if a quick estimate of it does not exceed `upper`.
-    least = _ALMOST * math.fsum(times * curve.last_above(delta / _rounds(laws)) for curve, times in curves)
-    return min(upper, _plain_sum(laws, delta)) if least <= upper else upper
+    share = delta / _rounds(laws)
+    if _ALMOST * math.fsum(times * curve.last_above(share) for curve, times in curves) > upper:
+        return upper
+    return min(upper, math.fsum(times * law.epsilon(share).upper for law, times in laws) * (1 + 2.0**-50))
 
 
 def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witness | None]:
@@ -222,12 +224,6 @@ def _lower_epsilon(laws: Laws, delta: float, upper: float) -> tuple[float, Witne
             if alone.lower > lower:
                 lower, witness = alone.lower, alone.witness
     return lower, witness
-
-
-def _plain_sum(laws: Laws, delta: float) -> float:
-    """Sum of the rounds' upper bounds on epsilon, each at an equal share of delta."""
-    share = delta / _rounds(laws)
-    return math.fsum(times * law.epsilon(share).upper for law, times in laws) * (1 + 2.0**-50)
 
 
 def _rounds(laws: Laws) -> int:
@@ -329,8 +325,7 @@ class ComposedCurve(PrivacyCurve):
 
     @property
     def sources(self) -> tuple[Citation, ...]:  # type: ignore[override]
-        own = (source for law, _ in self.laws for source in law.sources)
-        return tuple(dict.fromkeys([DOMINATING.at("Theorem 10"), DOTS, *own]))
+        return _sources(self.laws)
 
     @property
     def pure(self) -> float:

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from hushuffle.curves.base import Laws, PrivacyCurve, bracket, spread
+from hushuffle.curves.base import Laws, PrivacyCurve, UpperCurve, bracket, spread
 from hushuffle.curves.dataset_pair import DatasetPair, inscribed
-from hushuffle.model import Bound, Citation, Witness
+from hushuffle.model import Bound, Citation
 from hushuffle.numerics.binomial import EPS, Floats
 from hushuffle.numerics.loss_sum import LossLattice, LossSum, best_tilt
 
@@ -294,12 +294,8 @@ def _added(parts: list[tuple[LossLattice, int]]) -> LossLattice:
     return LossLattice(step=parts[0][0].step, first=total.low, mass=mass)
 
 
-_NOTHING = Witness(family="no dataset", others=(), target=(0, 1))
-"""Placeholder witness: the curve is an upper bound only, and no dataset is known that attains it."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ImportedCurve(PrivacyCurve):
+class ImportedCurve(UpperCurve):
     """Upper bound on delta: the larger divergence of the dominating pairs `directions`; the lower bound is 0.
 
     >>> coin = LossLattice(step=1.0, first=-1, mass=np.array([0.25, 0.0, 0.75]))
@@ -333,6 +329,3 @@ class ImportedCurve(PrivacyCurve):
             inside = law.mass[above] @ np.maximum(-np.expm1(epsilon - law.losses[above]), 0.0)
             ends.append((float(inside) + law.infinity) * (1 + EPS * (64 + law.mass.size)))
         return min(max(ends), 1.0)
-
-    def lower(self, epsilon: float) -> tuple[float, Witness]:  # noqa: ARG002 - nothing is known
-        return 0.0, _NOTHING

@@ -1,36 +1,23 @@
-"""Rules: each file states one theorem that reduces a question about a release to simpler questions."""
+"""Rules: each states one theorem that reduces a question about a release to simpler questions."""
 
 from typing import Final
 
 from hushuffle.curves.question import Rule
-from hushuffle.curves.rules import (
-    alone,
-    batches,
-    cap,
-    colluding,
-    count_seen,
-    every_group,
-    groups,
-    memoized,
-    order,
-    own_messages,
-    rounds,
-    single_ones,
-)
+from hushuffle.curves.rules import batches, cap, count_seen, every_group, groups, memoized, simple
 
 RULES: Final[tuple[Rule, ...]] = (
-    rounds.RULE,
+    simple.ROUNDS,
     memoized.PERMANENT,
     memoized.FRESH,
     memoized.REVEALED,
     every_group.RULE,
-    colluding.RULE,
-    single_ones.RULE,
+    simple.COLLUDING,
+    simple.SINGLE_ONES,
     batches.RULE,
-    alone.RULE,
-    order.RULE,
+    simple.OTHER_GROUPS,
+    simple.ORDER,
     groups.RULE,
-    own_messages.RULE,
+    simple.OWN_MESSAGES,
     count_seen.RULE,
     cap.RULE,
 )

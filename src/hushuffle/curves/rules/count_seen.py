@@ -68,6 +68,7 @@ class Mixture(PrivacyCurve):
     curves: _Curves
     numbers: tuple[int, ...] = ()
     trial: Witness | None = None
+    revealing = True
 
     @classmethod
     def of(cls, law: DummyLaw, make: Callable[[int], PrivacyCurve]) -> Mixture:
@@ -170,11 +171,6 @@ class Mixture(PrivacyCurve):
     def lower_at(self, witness: Witness, epsilon: float) -> float:
         mean = self._mean(lambda dummies: self.curves[dummies].lower_at(witness, epsilon), _SHARE)
         return min(mean[0], 1.0)
-
-    def epsilon(self, delta: float) -> Bound:
-        if 0 < delta < self.certain:
-            return Bound.exact(math.inf, unit="nats", sources=self.sources, witness=self.lower(0.0)[1])
-        return super().epsilon(delta)
 
     def datasets(self, *, log_tail: float) -> tuple[DatasetPair, ...]:
         """The events also include the number of dummies."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from hushuffle.curves.base import PrivacyCurve, bracket
 from hushuffle.curves.dataset_pair import DatasetPair
-from hushuffle.curves.question import Feature, Question, Rule, Solve, Worst
+from hushuffle.curves.question import Feature, Question, Rule, Worst
 from hushuffle.model import Bound, Citation, Witness
 
 
@@ -71,10 +71,6 @@ def _reduce(question: Question) -> Worst:
     return Worst(parts=tuple(replace(question, targets=(target,)) for target in question.targets))
 
 
-def _build(question: Question, solve: Solve) -> PrivacyCurve:
-    return WorstCurve(curves=tuple(solve(part) for part in _reduce(question).parts))
-
-
 RULE: Final = Rule(
     name="every group",
     statement="A guarantee for everyone is the weakest of the guarantees for the people of each group.",
@@ -82,5 +78,5 @@ RULE: Final = Rule(
     on=frozenset({Feature.TARGETS}),
     beside=frozenset({Feature.GROUPS, Feature.SENDERS, Feature.ORDER, Feature.OWN, Feature.RANDOM}),
     reduce=_reduce,
-    build=_build,
+    build=lambda question, solve: WorstCurve(curves=tuple(solve(part) for part in _reduce(question).parts)),
 )

@@ -6,8 +6,15 @@ details of the buffling package. Signal-to-noise ratios are in `snr`.
 """
 
 from hushuffle.questions.bloom import transition as snr
-from hushuffle.questions.bloom.calibration import FlipProbability, estimate_flip_prob
-from hushuffle.questions.bloom.privacy import epsilon, filling_epsilon, guarantee, pair_epsilon, published_pair_epsilon
+from hushuffle.questions.bloom.privacy import (
+    FlipProbability,
+    epsilon,
+    estimate_flip_prob,
+    filling_epsilon,
+    guarantee,
+    pair_epsilon,
+    published_pair_epsilon,
+)
 from hushuffle.questions.bloom.simulation import (
     SimulatedEpsilon,
     evaluate_gauss_continued_fraction,

@@ -14,10 +14,9 @@ from hushuffle.questions.dp.approximation import approximate, information
 from hushuffle.questions.dp.calibration import Calibration, calibrate
 from hushuffle.questions.dp.central import delta, epsilon, instance, local_epsilon, per_person
 from hushuffle.questions.dp.certificate import certificate
-from hushuffle.questions.dp.composition import compose, compose_delta, parallel
+from hushuffle.questions.dp.composition import change_shows, compose, compose_delta, parallel, waves
 from hushuffle.questions.dp.curve import profile
 from hushuffle.questions.dp.explanation import Explanation, explain
-from hushuffle.questions.dp.memoised import change_shows, waves
 
 __all__ = [
     "Calibration",

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final, cast
 from hushuffle import _checks
 from hushuffle.curves.base import PrivacyCurve
 from hushuffle.curves.question import Law, Question, Rule
-from hushuffle.curves.rules.rounds import RULE as ROUNDS
+from hushuffle.curves.rules.simple import ROUNDS
 from hushuffle.curves.search import solve, steps
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.questions.dp.central import Round, round_curve
-from hushuffle.questions.dp.composition import Rounds, compose, merged
-from hushuffle.questions.dp.memoised import wave_question
+from hushuffle.questions.dp.composition import Rounds, compose, merged, wave_question
 
 if TYPE_CHECKING:
     from hushuffle.mechanisms.protocol import Protocol

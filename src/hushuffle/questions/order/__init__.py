@@ -12,12 +12,13 @@ from hushuffle.questions.order.groups import column_groups, nearest_groups, on_s
 from hushuffle.questions.order.guarantees import (
     composed_alpha,
     findings,
+    inferential_loss,
+    mallows_law,
     mixed_alpha,
     posterior_odds,
     posterior_probability,
     reidentification,
 )
-from hushuffle.questions.order.loss import inferential_loss, mallows_law
 from hushuffle.questions.order.preservation import preservation, preserved_share
 from hushuffle.questions.order.reference import reference_order
 from hushuffle.questions.order.sensitivity import (

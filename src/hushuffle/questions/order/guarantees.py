@@ -2,20 +2,29 @@
 
 Order privacy with alpha (nats) means: exchanging records inside a group changes the probability of any release by a
 factor of at most e**alpha. Post-processing does not increase alpha. Order privacy does not protect the values; the
-randomizer's epsilon does.
+randomizer's epsilon does. For at most eight people, the largest change of an adversary's odds about a value follows
+by enumeration of all orders.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.model import Bound, Finding
+from hushuffle.errors import NumericalError
+from hushuffle.model import Bound, Channel, Finding
 from hushuffle.model.citation import MEEHAN
+from hushuffle.model.groups import Integers
 from hushuffle.numerics.exact import upwards
+from hushuffle.questions.order.groups import Floats
+from hushuffle.questions.order.sensitivity import DISTANCES, Distance, ranks
 
 _STEPS: Final = 4  # floats: math.exp and two operations after it are off by less
 
@@ -206,3 +215,163 @@ def _lowered(value: float) -> float:
     for _ in range(_STEPS):
         value = math.nextafter(value, 0.0)
     return value
+
+
+WORK_LIMIT: Final = 200_000_000
+"""Maximum number of entries to enumerate (a few seconds); larger problems are refused."""
+
+MOST_PEOPLE: Final = 8
+"""Maximum number of people whose n! orders are enumerated."""
+
+_TOLERANCE: Final = 1e-9
+
+Law = tuple[Integers, Floats]
+"""Orders, shape (orders, n), z[j] = y[order[j]], and their probabilities, shape (orders,)."""
+
+
+def mallows_law(reference: npt.ArrayLike, *, theta: float, distance: Distance = "kendall") -> Law:
+    """Return the distribution of a Mallows shuffle: every order of at most eight people with its probability.
+
+    The first array, shape (n!, n), contains the orders: the release is z[j] = y[order[j]]. The second, shape (n!,),
+    contains their probabilities, proportional to e**(-theta d(tau)), where order[reference[i]] = reference[tau[i]].
+
+    Raises:
+        InvalidInputError: `reference` is not a permutation of 0..n-1 or has more than eight people, `theta` is not
+            finite or is < 0, or `distance` is unknown.
+
+    Source: Meehan et al. 2022, Algorithm 1.
+
+    >>> import hushuffle as hs
+    >>> orders, chances = hs.order.mallows_law([0, 1], theta=1.0)
+    >>> orders.tolist(), chances.round(4).tolist()
+    ([[0, 1], [1, 0]], [0.7311, 0.2689])
+    """
+    if distance not in DISTANCES:
+        _checks.reject("distance", f"one of {', '.join(DISTANCES)}", repr(distance))
+    noise = _checks.non_negative("theta", theta)
+    rank = ranks(reference)
+    n = len(rank)
+    if n > MOST_PEOPLE:
+        _checks.reject("reference", f"at most {MOST_PEOPLE} people", f"<{n} people>", "All n! orders are listed.")
+    taus = np.array(list(itertools.permutations(range(n))), dtype=np.int64)
+    orders = np.asarray(reference, dtype=np.int64)[taus[:, rank]]
+    weights = np.exp(-noise * _DISTANCE[distance](taus))
+    return orders, weights / weights.sum()
+
+
+def inferential_loss(
+    prior: npt.ArrayLike, *, channel: Channel, law: Law | None = None, group: Sequence[int] | None = None
+) -> Bound:
+    """Return the largest change of an adversary's log odds of x_i = a against x_i = b by any release, in nats.
+
+    `prior`, shape (k,) * n, is the joint distribution of the n values. `channel` (k inputs) is every client's
+    randomizer. `law` is the distribution of the order, such as `mallows_law`; None is the fixed order of the people.
+    With `group`, the adversary knows the records outside the group and the multiset inside it, and the loss is over its
+    members (left side of Theorem 4.1). The result is exact up to 1e-9; it is infinite if a release rules a value out.
+
+    Raises:
+        InvalidInputError: `prior` is not a distribution over n values of the channel's k inputs, `law` does not
+            fit, or a member of `group` is outside 0..n-1.
+        NumericalError: the enumeration needs more than 2e8 numbers.
+
+    Source: Meehan et al. 2022, Definition A.1 and Theorem 4.1.
+
+    >>> import hushuffle as hs
+    >>> channel = hs.Channel(matrix=[[0.75, 0.25], [0.25, 0.75]])
+    >>> together = [[0.5, 0.0], [0.0, 0.5]]  # two people who always agree
+    >>> print(hs.order.inferential_loss(together, channel=channel))  # their reports add up: 2 ln 3
+    2.197 nats (exact)
+    """
+    before = _prior(prior, channel)
+    n, (k, m) = before.ndim, channel.matrix.shape
+    orders, chances = _order_law(law, n)
+    members = range(n) if group is None else sorted(set(_checks.codes("group", list(group), k=n).tolist()))
+    bags = [None] if group is None else _bags(n, m, members)
+    work = len(bags) * len(orders) * len(members) * k * m**n + (k * m) ** n
+    if work > WORK_LIMIT:
+        message = f"The enumeration has {work:.1e} numbers, above {WORK_LIMIT:.0e}. Use fewer people, values or orders."
+        raise NumericalError(message)
+    joint = before.reshape(-1)[:, np.newaxis] * _all_reports(channel, n)  # P[x, y]
+    worst = 0.0
+    for i in members:
+        split = joint.reshape(k**i, k, -1, m**n).sum(axis=(0, 2))  # P[x_i = a, y]
+        for bag in bags:
+            conditional = split if bag is None else split * bag
+            worst = max(worst, _largest_shift(conditional.reshape(k, *[m] * n), orders, chances))
+    return Bound.exact(worst, unit="nats", sources=(MEEHAN.at("Definition A.1" if group is None else "Theorem 4.1"),))
+
+
+def _all_reports(channel: Channel, n: int) -> Floats:
+    """Return P[y|x] of n people who report independently, shape (k**n, m**n)."""
+    matrix: Floats = channel.matrix.astype(np.float64)
+    total: Floats = np.ones((1, 1))
+    for _ in range(n):
+        total = np.kron(total, matrix).astype(np.float64)
+    return total
+
+
+def _largest_shift(table: Floats, orders: Integers, chances: Floats) -> float:
+    """Return the largest |ln P[z|a]/P[z|b]| from `table[a, y]` = P[x_i = a, y]; values of no chance are left out."""
+    rows = table.reshape(len(table), -1)
+    chance = rows.sum(axis=1)
+    possible = chance > 0
+    if np.count_nonzero(possible) < 2:
+        return 0.0
+    released = np.zeros_like(table)
+    for order, p in zip(orders, chances, strict=True):
+        released += p * np.transpose(table, (0, *(order + 1)))  # z[j] = y[order[j]]
+    given = released.reshape(len(table), -1)[possible] / chance[possible, np.newaxis]
+    seen = given[:, np.any(given > 0, axis=0)]
+    least = seen.min(axis=0)
+    return math.inf if np.any(least == 0) else float(np.log(seen.max(axis=0) / least).max())
+
+
+def _bags(n: int, m: int, members: Sequence[int]) -> list[Any]:
+    """Return an indicator of the m**n datasets that agree with each possible prior knowledge of the adversary."""
+    records_by_bag: dict[tuple[Any, ...], Any] = {}
+    for place, records in enumerate(itertools.product(range(m), repeat=n)):
+        inside = tuple(sorted(records[i] for i in members))
+        outside = tuple(record for i, record in enumerate(records) if i not in members)
+        records_by_bag.setdefault((inside, outside), np.zeros(m**n))[place] = 1.0
+    return list(records_by_bag.values())
+
+
+def _prior(prior: npt.ArrayLike, channel: Channel) -> Floats:
+    array = np.asarray(prior, dtype=np.float64)
+    k = channel.matrix.shape[0]
+    if array.ndim == 0 or set(array.shape) != {k}:
+        _checks.reject("prior", f"of shape (k,) * n with k = {k}, the channel's inputs", f"<shape {array.shape}>")
+    if not bool(np.all(array >= 0)) or abs(float(array.sum()) - 1) > _TOLERANCE:
+        _checks.reject("prior", "non-negative with sum 1", f"<sum {float(array.sum())!r}>")
+    return array
+
+
+def _order_law(law: Law | None, n: int) -> Law:
+    if law is None:
+        return np.arange(n)[np.newaxis], np.ones(1)
+    orders, chances = np.asarray(law[0], dtype=np.int64), np.asarray(law[1], dtype=np.float64)
+    if orders.ndim != 2 or not np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(n), (len(orders), 1))):
+        _checks.reject("law", f"of orders of {n} people, shape (orders, {n})", f"<shape {orders.shape}>")
+    if chances.shape != (len(orders),) or np.any(chances < 0) or abs(float(chances.sum()) - 1) > _TOLERANCE:
+        _checks.reject("law", "with one probability for each order, sum 1", f"<shape {chances.shape}>")
+    return orders, chances
+
+
+def _inversions(taus: Integers) -> Integers:
+    pairs = itertools.combinations(range(taus.shape[1]), 2)
+    total = np.zeros(len(taus), dtype=np.int64)
+    for left, right in pairs:
+        total += taus[:, left] > taus[:, right]
+    return total
+
+
+def _moves(taus: Integers) -> Integers:
+    return taus - np.arange(taus.shape[1])
+
+
+_DISTANCE: Final[dict[Distance, Callable[[Integers], Integers]]] = {
+    "kendall": _inversions,
+    "hamming": lambda taus: np.count_nonzero(_moves(taus), axis=1),
+    "footrule": lambda taus: np.abs(_moves(taus)).sum(axis=1),
+    "spearman": lambda taus: (_moves(taus) ** 2).sum(axis=1),
+}

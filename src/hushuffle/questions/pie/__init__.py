@@ -10,8 +10,15 @@ channel. `ldp_alpha`, `rr_alpha`, `hashing_alpha` and `fano_error` are the publi
 each of these bounds, the noise that meets a target error, and the resulting standard error.
 """
 
-from hushuffle.questions.pie.buckets import best_hashing_for_error, best_hashing_for_theta, variance_by_buckets
-from hushuffle.questions.pie.calibration import Route, calibrate, epsilon_for_alpha, epsilon_for_error
+from hushuffle.questions.pie.calibration import (
+    Route,
+    best_hashing_for_error,
+    best_hashing_for_theta,
+    calibrate,
+    epsilon_for_alpha,
+    epsilon_for_error,
+    variance_by_buckets,
+)
 from hushuffle.questions.pie.exact import (
     alpha,
     bayes_error,

@@ -1,19 +1,33 @@
-"""Write the first page about a sum by several messages: the claim, its assumptions, and other cases."""
+"""A deployment that sums numbers by several messages: its report, the claim, its assumptions, and other cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from hushuffle._version import __version__
-from hushuffle.assessment.exposure import chance, factor
+from hushuffle.assessment import sums
+from hushuffle.assessment.chapters import Chapter, Deployment, Draft, rounds, sent
+from hushuffle.assessment.exposure import Exposure, chance, factor
+from hushuffle.assessment.minimum_batch import SmallestBatch
 from hushuffle.assessment.statement import digest, responsible, today
+from hushuffle.assessment.sum_calibration import calibrate_sum, fewest_people
+from hushuffle.assessment.targets import Choice
+from hushuffle.assessment.warnings import about_rows
 from hushuffle.mechanisms.split_and_mix import SplitAndMix
-from hushuffle.model import Anonymity, Assumption, Bound, Statement, Table, number
+from hushuffle.model import Anonymity, Assumption, Bound, Cell, Progress, Report, Statement, Table, Unanswered, number
 from hushuffle.questions import dp
+from hushuffle.randomness import secure
+from hushuffle.specification._base import unfit
+from hushuffle.specification.population import People
 from hushuffle.specification.sums import SumSpecification
+from hushuffle.specification.warnings import ONE_NUMBER
 
 UNIFORM = "Messages are uniform except for their sum, so no report belongs to a value or to a person."
 
+_UNANSWERED = {"vulnerability": "Guessing a person's number", "re-identification": "Naming the sender of a report"}
 _QUESTIONS = (
     ("singling-out", "Singling out: can a report be traced to the person who sent it?", UNIFORM),
     ("linkability", "Linkability: how much does a report reveal about its sender?", UNIFORM),
@@ -23,6 +37,105 @@ _QUESTIONS = (
         "Guessing was not analysed for sums, but the claim limits it.",
     ),
 )
+
+
+class Total(Deployment):
+    """A sum of numbers by several messages."""
+
+    def __init__(self, specification: SumSpecification, folder: Path) -> None:
+        super().__init__(specification, "Assessment of a sum by several messages", folder)
+        self.specification = specification
+
+    @cached_property
+    def people(self) -> People:
+        return self.specification.asked.read(self.folder, rng=secure())
+
+    @cached_property
+    def protocol(self) -> SplitAndMix:
+        return self.specification.build(self.people.n)
+
+    def planned(self, colluders: int) -> Total:  # noqa: ARG002 - the sum names those that it allows
+        return self
+
+    def calibrate(self, progress: Progress | None = None) -> Choice:  # noqa: ARG002 - takes no time
+        return calibrate_sum(self.specification, base_folder=self.folder)
+
+    def colluders(self) -> int:
+        return self.protocol.n - self.protocol.needed
+
+    def central_with(self, colluders: int, draft: Draft) -> Cell:
+        spared = colluders <= self.protocol.n - self.protocol.needed
+        return draft.findings[0].bound if spared else "no guarantee"
+
+    def smallest_batch(self) -> SmallestBatch:
+        """Return the fewest people for targets.standard_error, since epsilon of a sum is the same for all numbers."""
+        specification, wanted = self.specification, self.specification.targets.standard_error
+        if wanted is None:
+            hint = "Central epsilon of a sum is the same for any number of people; only the error of the mean depends "
+            unfit("targets.standard_error", "must be given", "nothing", f"{hint}on it.")
+        size = fewest_people(specification, self.people.n, wanted)
+        if size is None:
+            rule = "must be a value that some number of people achieves"
+            unfit("targets.standard_error", rule, f"{wanted:g}", "Allow a larger one.")
+        protocol, times, delta = specification.build(size), specification.times, specification.delta
+        target = {"standard_error": wanted, "delta": delta, "reports_per_person": 1, "rounds": times}
+        return SmallestBatch(
+            words=protocol.describe().rstrip("."),
+            size=size,
+            bound=sums.of_rounds(specification, protocol, delta=delta),
+            target=target,
+            parameters={
+                **target,
+                "epsilon": specification.sum.epsilon,
+                "levels": protocol.levels,
+                "messages": protocol.messages,
+                "people_needed_honest": protocol.needed,
+                "release": "messages of a sum",
+            },
+        )
+
+    def audit(self, **options: Any) -> Report:
+        from hushuffle.attacks.audit_specification import audit_sum  # noqa: PLC0415 - only this verb needs it
+
+        return audit_sum(self.specification, base_folder=self.folder, **options)
+
+    def _learned(self, draft: Draft) -> None:
+        specification, protocol = self.specification, self.protocol
+        draft.words, draft.k, draft.population = protocol.describe(), protocol.grid.levels, self.people.population
+        draft.specification = specification.effective()
+        draft.findings += sums.sum_findings(specification, protocol)
+        draft.targets = tuple(sums.sum_targets(specification, protocol))
+        for question, topic in _UNANSWERED.items():
+            draft.questions.unanswered.append(Unanswered(question=question, topic=topic, reason=UNIFORM))
+        times = specification.times
+        draft.facts = {
+            "mechanism": "sum by several messages",
+            "shuffler": "uniform",
+            "delta": f"{specification.delta:g}",
+            **rounds(Exposure(rounds=times)),
+            **specification.asked.answer.facts(protocol.standard_error() / protocol.n, protocol.n),
+            **sent([(protocol.messages, protocol.bits_per_message)], times=times),
+        }
+
+    def _tables(self, draft: Draft) -> None:
+        specification, protocol, central = self.specification, self.protocol, draft.findings[0].bound
+        draft.tables += [cases(specification, protocol, central), sums.costs(protocol), sums.accuracy(protocol)]
+        draft.tables.append(sums.together(protocol))
+        counted = self.people.population.counts is not None
+        draft.statement = sum_statement(specification, protocol, central, one_row=counted)
+
+    def _concerns(self, draft: Draft) -> None:
+        draft.warnings += self.people.warnings
+        draft.warnings += about_rows([self.specification.asked], base_folder=self.folder, remedy=ONE_NUMBER)
+        draft.warnings += sums.sum_warnings(self.protocol)
+
+    chapters = (
+        Chapter("reading the data", 0.0, lambda total, _: total.people),
+        Chapter("messages and noise", 0.4, lambda total, _: total.protocol),
+        Chapter("what each adversary learns", 0.6, _learned),
+        Chapter("its costs and its accuracy", 0.6, _tables),
+        Chapter("warnings", 1.0, _concerns),
+    )
 
 
 def sum_statement(

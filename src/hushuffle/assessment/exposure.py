@@ -1,4 +1,4 @@
-"""`Exposure`: how many reports one person sends, in how many rounds, with which guarantee; `Column`: what is exposed."""
+"""`Exposure`: how many reports one person sends, in how many rounds; `Column`: what is exposed, and its guarantee."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from hushuffle.cli.console import Exit
 ROOT: Final = Path(__file__).parents[2]
 WIDTH: Final = 80
 GROUPS: Final = {"attack": ("linkage",), "plan": ("analyse", "simulate", "run"),
-                 "node": ("start", "keys", "codes", "certs", "health")}  # fmt: skip
+                 "node": ("start", "keys", "codes", "certs")}  # fmt: skip
 VERBS: Final = (
     *("assess", "attack", "audit", "calibrate", "choose", "collect", "compare", "estimate", "examples", "explore"),
     *("init", "inspect", "minimum-batch", "node", "plan", "reproduce", "schema", "verify"),

@@ -130,14 +130,14 @@ class SeveralColumns(Collected):
 
     def _each(self, draft: Draft) -> None:
         parts, words, warned = {}, [], dict[Warned, None]()
-        for place, (name, one) in enumerate(self.columns.items()):
+        for place, (name, single) in enumerate(self.columns.items()):
             draft.done(place / len(self.columns), f"column {name}")
-            parts[name] = part = one.draft(one.as_one_of_several)
-            labels = one.column.people.population.labels
+            parts[name] = part = single.draft(single.as_one_of_several)
+            labels = single.column.people.population.labels
             draft.findings += [_named(name, row, labels) for row in part.findings]
             unanswered = [replace(row, topic=f"{name}: {row.topic}") for row in part.questions.unanswered]
             draft.questions.unanswered += unanswered
-            words.append(f"{name}: {one.protocol.describe()} {one.whole.population.answer.words(None)}".rstrip())
+            words.append(f"{name}: {single.protocol.describe()} {single.whole.population.answer.words(None)}".rstrip())
             warned |= dict.fromkeys(
                 row if row.key in _OF_THE_RUN else replace(row, sentence=f"{name}: {row.sentence}")
                 for row in part.warnings

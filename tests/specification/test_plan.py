@@ -267,7 +267,6 @@ def test_the_plan_of_the_guide_loads() -> None:
         ("batch = 20\n[network]\nleast = 1.5\n", "network.least: must be less than or equal to 1, got 1.5."),
         ("batch = 20\n[network]\ncollect = 0\n", "network.collect: must be greater than 0, got 0."),
         ("batch = 20\n[network]\npatience = -1\n", "network.patience: must be greater than 0, got -1."),
-        ("batch = 20\n[network]\nprocesses = 0\n", "network.processes: must be greater than or equal to 1, got 0."),
         ("batch = 20\n[network]\ncolect = 3\n", "network.colect: "),
         ("network = 3\n", "traffic.network: "),
     ],
@@ -290,7 +289,6 @@ def test_fewest_sources_and_the_network_come_through() -> None:
         "collect": 5.0,
         "patience": 30.0,
         "least": 0.9,
-        "processes": 2,
     }
     assert parse_plan(again.effective()) == again
     with pytest.raises(SpecificationError, match=r"traffic.min_batch: must be an integer from 1 to 75, got 80"):

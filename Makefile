@@ -1,7 +1,15 @@
 # Everything runs in a virtual environment of its own; only Python >= 3.11 and make are needed.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml README.md src/hushuffle/_version.py
+SOURCES := pyproject.toml $(wildcard packages/*/pyproject.toml)
+
+# Extras of the library that each kind of work needs; its tools are a group of pyproject.toml.
+WITH_test := accounting,attacks,design,examples
+WITH_check := $(WITH_test),fast
+WITH_bench := $(WITH_check)
+WITH_fuzz := $(WITH_test)
+WITH_docs := $(WITH_test)
+WITH_spark := $(WITH_test),spark
 
 # Programs that tests start would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,12 +35,12 @@ test-slow: .venv/.test ## run the tests that take long
 
 test-all: test test-slow ## run all tests but those of Spark
 
-test-spark: .venv/.test-spark ## run the tests of the Spark engine (Java is needed)
+test-spark: .venv/.spark ## run the tests of the Spark engine (Java is needed)
 	$(BIN)/python -m pytest -m spark
 
 typescript: .venv/.test ## check the client in TypeScript, in headless Chromium (Node is needed)
 	cd clients/typescript && npm install --no-fund --no-audit && npm run check && npm run build
-	$(BIN)/python -m pytest tests/network/phones/test_typescript.py
+	$(BIN)/python -m pytest tests/network/test_typescript.py
 
 mutants: .venv/.test ## break the product on purpose, in many places, and see that a test notices each time
 	$(BIN)/python tests/mutants/run.py
@@ -46,7 +54,7 @@ check: .venv/.check ## style, types, layers, tests with coverage
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov --cov-report= -m "not slow and not spark"
-	$(BIN)/coverage report --include='src/hushuffle/numerics/*,src/hushuffle/model/*,src/hushuffle/mechanisms/*,src/hushuffle/questions/*' --fail-under=100
+	$(BIN)/coverage report --include='*/hushuffle/numerics/*,*/hushuffle/model/*,*/hushuffle/mechanisms/*,*/hushuffle/questions/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
 docs: .venv/.docs ## build the documentation into site/
@@ -77,6 +85,11 @@ clean: ## remove everything that was made
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+.venv/.examples: .venv/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --editable "packages/hushuffle[examples]"
+	@touch $@
+
 .venv/.%: .venv/bin/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --group $* --editable "packages/hushuffle[$(WITH_$*)]" \
+	  --editable packages/hushuffle-network --editable packages/hushuffle-papers --editable packages/shuffle-certificate
 	@touch $@

@@ -53,8 +53,8 @@ kind = "uniform"
 delta = 1e-4
 """
 _WALKER = """
-import os, sys, threading
-home = os.path.join(sys.argv[1], "src", "hushuffle") + os.sep
+import json, os, sys, threading
+home = tuple(json.loads(sys.argv[1]))
 files = set()
 def seen(frame, event, _):
     if event == "call" and frame.f_code.co_filename.startswith(home) and frame.f_code.co_name != "<module>":
@@ -94,8 +94,19 @@ print("\\n".join(sorted(files)), file=sys.stderr)
 """
 
 
+def _packages(root: Path) -> list[Path]:
+    """Return the folders of the import packages of a checkout."""
+    starts = [*root.glob("src/*/__init__.py"), *root.glob("packages/*/src/*/__init__.py")]
+    return sorted(start.parent for start in starts)
+
+
 def _modules(root: Path) -> list[Path]:
-    return sorted((root / "src" / "hushuffle").rglob("*.py"))
+    return sorted(path for package in _packages(root) for path in package.rglob("*.py"))
+
+
+def _room(root: Path, path: Path) -> str:
+    """Return the room of a file: the first folder in its package."""
+    return next(path.relative_to(package).parts[0] for package in _packages(root) if path.is_relative_to(package))
 
 
 def _code_lines(text: str) -> int:
@@ -137,21 +148,21 @@ def _class_tests(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _walk(root: Path, what: str) -> list[str]:
-    """Return the files of the package that a job runs through."""
+    """Return the files of the packages that a job runs through."""
+    packages = _packages(root)
     with tempfile.TemporaryDirectory() as folder:
         text = _COLLECTION if what == "collect" else _SURVEY
         Path(folder, "town.toml").write_text(text, encoding="utf-8")
         Path(folder, "people.csv").write_text("answer\n" + "yes\nno\nno\n" * 400, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", _WALKER, str(root), what],
+            [sys.executable, "-c", _WALKER, json.dumps([f"{package}{os.sep}" for package in packages]), what],
             cwd=folder,
-            env=os.environ | {"PYTHONPATH": str(root / "src")},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(str(package.parent) for package in packages)},
             capture_output=True,
             text=True,
             check=True,
         )
-    home = str(root / "src" / "hushuffle") + os.sep
-    return [line.removeprefix(home) for line in done.stderr.splitlines() if line.startswith(home)]
+    return [line.removeprefix(f"{root}{os.sep}") for line in done.stderr.splitlines() if line.startswith(str(root))]
 
 
 _FLAGS = {
@@ -208,14 +219,17 @@ def measure(root: Path) -> dict[str, object]:
     lines = {path: text.count("\n") for path, text in texts.items()}
     tests = {path: list(_class_tests(path)) for path in modules}
     trees = {path: ast.parse(text) for path, text in texts.items()}
-    rooms = {path: path.relative_to(root / "src" / "hushuffle").parts[0] for path in modules}
+    rooms = {path: _room(root, path) for path in modules}
+    library = {path for path in modules if "hushuffle" in path.parts}
     outside = {path: tree for path, tree in trees.items() if "shufflers" not in path.parts}
     classes = Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     once = [length for tree in trees.values() for length in _helpers_used_once(tree)]
     pages, words = _documentation(root)
     return {
         "files": len(modules),
+        "files of the library with its program": len(library),
         "lines": sum(lines.values()),
+        "lines of the library with its program": sum(lines[path] for path in library),
         "code lines": sum(_code_lines(text) for text in texts.values()),
         "lines of the longest file": max(lines.values()),
         "files over 400 lines": sum(count > 400 for count in lines.values()),

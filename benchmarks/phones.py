@@ -19,15 +19,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hushuffle.network.phones.batches import Onions
-from hushuffle.network.phones.crowd import Phones, sendings
-from hushuffle.network.phones.formats import blind, encapsulate, token_challenge
-from hushuffle.network.phones.promise import check_task
-from hushuffle.network.phones.rehearse import Rehearsal
-from hushuffle.network.phones.settings import ServiceKeys
-from hushuffle.network.phones.tokens import Verifier
-from hushuffle.queries import parse_plan
 from hushuffle.randomness import secure
+from hushuffle_network.batches import Onions
+from hushuffle_network.crowd import Phones, sendings
+from hushuffle_network.formats import blind, encapsulate, token_challenge
+from hushuffle_network.promise import check_task
+from hushuffle_network.queries import parse_plan
+from hushuffle_network.rehearse import Rehearsal
+from hushuffle_network.settings import ServiceKeys
+from hushuffle_network.tokens import Verifier
 
 T = TypeVar("T")
 SAMPLE = 1000

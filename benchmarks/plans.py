@@ -18,8 +18,8 @@ import numpy as np
 from hushuffle import reproducible
 from hushuffle.plans import CentroidNoise, GroupingQuery, GroupingSet, aggregate, generate_table, k_means
 from hushuffle.plans.centroids import nearest
-from hushuffle.queries import plain_k_means, rand_index, run_aggregate, run_k_means
 from hushuffle.tables.published import load_digits
+from hushuffle_network.queries import plain_k_means, rand_index, run_aggregate, run_k_means
 
 SETS = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in "abcd")
 QUERY = GroupingQuery(grouping_sets=SETS, values=("x",), functions=("count", "avg", "min", "max"), partitions=20)

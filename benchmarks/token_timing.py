@@ -12,8 +12,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-from hushuffle.network.phones import tokens
-from hushuffle.network.phones.tokens import IssuerKey, blind_sign
+from hushuffle_network import tokens
+from hushuffle_network.tokens import IssuerKey, blind_sign
 
 SIGNATURES, FIXED = 2000, 12_345
 

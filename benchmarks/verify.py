@@ -20,8 +20,8 @@ from itertools import islice
 import hushuffle as hs
 from hushuffle.mechanisms.randomizers import Mechanism
 from hushuffle.model import Certificate
-from hushuffle.verifying.certificate import read
-from hushuffle.verifying.checks import AGREES, Row, check
+from shuffle_certificate.certificate import read
+from shuffle_certificate.checks import AGREES, Row, check
 
 SEED, COUNT = 21, 200
 PEOPLE = (2, 3, 5, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000, 1_000_000)

@@ -10,24 +10,33 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-SOURCE = ROOT / "src" / "hushuffle"
+SOURCE = ROOT / "packages/hushuffle/src/hushuffle"
 PICTURE = HERE / "architecture.svg"
 
 _WIDTH, _GAP, _PAD, _LINE = 960, 10, 12, 17
-_JOBS = {"papers", "network", "assessment", "collection", "queries", "attacks", "cli"}
+_JOBS = {"assessment", "collection", "attacks", "cli"}
+_PACKAGES = {start.parent.name: start.parent for start in ROOT.glob("packages/*/src/*/__init__.py")}
 
 
 def layers() -> list[list[str]]:
     """Return the rooms, the highest layer first; rooms of one layer do not import each other."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    whole = next(contract for contract in contracts if contract["id"] == "layers")
-    return [[room.strip() for room in layer.split("|")] for layer in whole["layers"]]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = {contract["id"]: contract.get("layers", ()) for contract in settings}
+    packages = [[package] for package in contracts["packages"] if package != SOURCE.name]
+    rooms = [[room.strip() for room in layer.split("|")] for layer in contracts["layers"]]
+    return [*packages, *rooms, ["shuffle_certificate"]]
+
+
+def place(room: str) -> Path:
+    """Return the folder or file of a room of the library, or the folder of another package."""
+    folder = _PACKAGES.get(room, SOURCE / room)
+    return folder if folder.is_dir() else folder.with_suffix(".py")
 
 
 def purpose(room: str) -> str:
     """Return the first sentence of a room's docstring."""
-    file = SOURCE / room / "__init__.py"
-    text = ast.get_docstring(ast.parse((file if file.exists() else SOURCE / f"{room}.py").read_text("utf-8"))) or ""
+    file = place(room)
+    text = ast.get_docstring(ast.parse((file / "__init__.py" if file.is_dir() else file).read_text("utf-8"))) or ""
     return text.split("\n\n")[0].replace("\n", " ").replace("`", "").split(";")[0].rstrip(".") + "."
 
 
@@ -39,20 +48,20 @@ def picture() -> str:
         width = (_WIDTH - _GAP * (len(layer) + 1)) / len(layer)
         texts = [textwrap.wrap(purpose(room), int((width - 2 * _PAD) / 6.4)) for room in layer]
         height = 2 * _PAD + _LINE * (1 + max(map(len, texts)))
-        for place, (room, lines) in enumerate(zip(layer, texts, strict=True)):
-            left = _GAP + place * (width + _GAP)
-            kind = "job" if room in _JOBS else "layer"
+        for column, (room, lines) in enumerate(zip(layer, texts, strict=True)):
+            left = _GAP + column * (width + _GAP)
+            kind = "package" if room in _PACKAGES else "job" if room in _JOBS else "layer"
             parts.append(
                 f'<rect class="{kind}" x="{left:.0f}" y="{top}" width="{width:.0f}" height="{height}" rx="6"/>'
             )
-            for row, line in enumerate([f"{room}{'/' if (SOURCE / room).is_dir() else '.py'}", *lines]):
+            for row, line in enumerate([f"{room}{place(room).suffix or '/'}", *lines]):
                 style = ' class="name"' if row == 0 else ""
                 y = top + _PAD + _LINE * row + 12
                 parts.append(f'<text{style} x="{left + _PAD:.0f}" y="{y}">{escape(line)}</text>')
         top += height + _GAP
     style = (
         "text{font:13px sans-serif;fill:#1b2a33}.name{font-weight:bold;font-size:14px}"
-        "rect{stroke:#607d8b;stroke-width:1}.job{fill:#fff4e0}.layer{fill:#eceff1}"
+        "rect{stroke:#607d8b;stroke-width:1}.job{fill:#fff4e0}.package{fill:#e3f2e6}.layer{fill:#eceff1}"
     )
     body = "\n".join(parts)
     return (

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hushuffle.network.phones import client, formats
-from hushuffle.network.phones.choices import choose
-from hushuffle.network.phones.client import Task
-from hushuffle.network.phones.oblivious_http import GatewayKey, encode_response
-from hushuffle.network.phones.tokens import IssuerKey
+from hushuffle_network import client, formats
+from hushuffle_network.choices import choose
+from hushuffle_network.client import Task
+from hushuffle_network.oblivious_http import GatewayKey, encode_response
+from hushuffle_network.tokens import IssuerKey
 
 FILE: Final = Path(__file__).parent / "phone-vectors.json"
-STANDARD: Final = Path(__file__).parents[1] / "tests/network/phones/vectors/tokens.json"
+STANDARD: Final = Path(__file__).parents[1] / "tests/network/vectors/tokens.json"
 SECRET: Final = bytes(range(4, 36))
 CODE: Final = "5ec2e7c0de" * 4
 ANSWERS: Final = {"age": 33, "smokes": "yes", "bmi": 21.5}

@@ -18,10 +18,10 @@ from cyclopts import App
 
 from hushuffle import cli, report
 from hushuffle.cli.console import Exit
-from hushuffle.network.phones.meter import LABELS, METRICS
-from hushuffle.network.phones.settings import ServiceSettings
-from hushuffle.queries.specification import PlanSpecification
 from hushuffle.specification.schema import column_schema, schema_of, sum_schema
+from hushuffle_network.meter import LABELS, METRICS
+from hushuffle_network.queries.specification import PlanSpecification
+from hushuffle_network.settings import ServiceSettings
 
 HERE = Path(__file__).parent
 Schema = Mapping[str, Any]
@@ -435,7 +435,7 @@ def _counter(name: str, meaning: str) -> str:
 
 def program() -> str:
     """Return the page of the program."""
-    code = "".join(file.read_text("utf-8") for file in sorted(Path(cli.__file__).parents[1].rglob("*.py")))
+    code = "".join(file.read_text("utf-8") for file in sorted((HERE.parent / "packages").rglob("*.py")))
     for name in {*re.findall(r"\bHUSHUFFLE_[A-Z]+\b", code), *_VARIABLES}:
         assert name in _VARIABLES, f"{name} has no description"
         assert name in code, f"{name} is not read"

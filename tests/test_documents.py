@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
-from hushuffle.papers import targets
-from hushuffle.queries.specification import load_plan
 from hushuffle.specification import parse
 from hushuffle.specification.reading import load_collection
+from hushuffle_network.queries.specification import load_plan
+from hushuffle_papers import targets
 
 ROOT = Path(__file__).parents[1]
+PROJECTS = sorted(ROOT.glob("packages/*/pyproject.toml"))
 THEORY = ROOT / "docs" / "theory"
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -184,7 +185,7 @@ def citations(text: str) -> set[tuple[str, str]]:
 
 
 def test_cited_statements_of_theory_exist() -> None:
-    files = [file for room in ("src", "tests", "docs", "benchmarks") for file in (ROOT / room).rglob("*")]
+    files = [file for room in ("packages", "tests", "docs", "benchmarks") for file in (ROOT / room).rglob("*")]
     texts = [file.read_text(encoding="utf-8") for file in files if file.suffix in {".py", ".md"}]
     cited = set().union(*map(citations, texts))
     assert len(cited) > 60
@@ -194,7 +195,7 @@ def test_cited_statements_of_theory_exist() -> None:
 def test_nothing_cites_what_a_reader_does_not_have() -> None:
     """A source is a paper (author, year, theorem) or a page of docs/: no number of a private list, no private note."""
     private = r"(?<!/)\btheory\.md|theory §|\bseeds? 0\d\d\b|\bthe seed's\b|\b(?:house|design|brief)\.md|/work/"
-    rooms = ("src", "tests", "docs", "benchmarks", "examples", ".github")
+    rooms = ("packages", "tests", "docs", "benchmarks", "examples", ".github")
     files = [*ROOT.glob("*.*"), *(file for room in rooms for file in (ROOT / room).rglob("*"))]
     for file in files:
         if file.suffix in {".py", ".md", ".toml", ".yml", ".cff"} and file != Path(__file__):
@@ -202,7 +203,7 @@ def test_nothing_cites_what_a_reader_does_not_have() -> None:
 
 
 def test_the_workflow_checks_every_python_that_the_package_names() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "packages/hushuffle/pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [line.rpartition(" ")[2] for line in project["classifiers"] if ":: Python :: 3." in line]
     workflow = (ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8")
     assert re.findall(r'"(3\.\d+)"', workflow.partition("  docs:")[0]) == named
@@ -221,9 +222,18 @@ def test_hooks_run_what_make_check_runs() -> None:
 
 
 def test_the_extra_all_has_every_extra_for_use() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    whole = set(re.findall(r"[\w-]+", extras["all"][0])) - {"hushuffle"}
-    assert whole == extras.keys() - {"all", "test", "test-spark", "check", "bench", "docs", "fuzz"}
+    packages = {path.parent.name: tomllib.loads(path.read_text("utf-8"))["project"] for path in PROJECTS}
+    extras = packages["hushuffle"]["optional-dependencies"]
+    first, *others = extras["all"]
+    assert set(re.findall(r"[\w-]+", first)) - {"hushuffle"} == extras.keys() - {"all", "program"}
+    assert {other.partition("==")[0] for other in others} == packages.keys() - {"hushuffle"}
+
+
+def test_the_packages_have_one_version_and_name_it() -> None:
+    for path in PROJECTS:
+        text = path.read_text("utf-8")
+        assert tomllib.loads(text)["project"]["version"] == hs.__version__
+        assert set(re.findall(r"(?:hushuffle|certificate)[\w-]*(?:\[[^]]*\])?==([\d.]+)", text)) <= {hs.__version__}
 
 
 def program(name: str) -> Any:

@@ -11,7 +11,8 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-SOURCE: Final = ROOT / "src" / "hushuffle"
+SOURCES: Final = sorted(start.parent for start in ROOT.glob("packages/*/src/*/__init__.py"))
+"""The folders of the import packages."""
 GENERATED: Final = {"docs/reference/verdicts.md"}
 """Pages that quote papers literally."""
 
@@ -42,10 +43,10 @@ WORDS: Final = {
 """What is not written, and what is written in its place."""
 
 ALLOWED: Final[dict[str, str]] = {
-    "src/hushuffle/collection/release.py: coins": "the label of a key derivation: another one changes keyed releases",
+    "packages/hushuffle/src/hushuffle/collection/release.py: coins": "a label: another one changes keyed releases",
     "docs/explanation/errata.md: logos": "the paper's own word, in quotations of it",
     "docs/explanation/errata.md: logo": "the paper's own word, in quotations of it",
-    "src/hushuffle/papers/buffling/bloom.py: logo": "the paper's own word, in quotations of it",
+    "packages/hushuffle-papers/src/hushuffle_papers/buffling/bloom.py: logo": "the paper's word, in quotations",
     "docs/reference/library.md: logos": "the name of a module, whose paper calls bit patterns so",
 }
 """Places (file: words) where a word of the list stands, and why; at most 20."""
@@ -70,7 +71,7 @@ def pages(room: str) -> Iterator[tuple[str, int, str]]:
         name = page.relative_to(ROOT).as_posix()
         if inside(name) and name not in GENERATED and "node_modules" not in name:
             yield from ((name, number, line) for number, line in enumerate(prose(page).splitlines(), 1))
-    for template in sorted(SOURCE.rglob("*.html")):
+    for template in sorted(file for source in SOURCES for file in source.rglob("*.html")):
         name = template.relative_to(ROOT).as_posix()
         if inside(name):
             lines = template.read_text(encoding="utf-8").splitlines()
@@ -105,9 +106,18 @@ def without_doctests(text: str) -> str:
     return re.sub(r"^\s*(?:>>>|\.\.\.).*$", "", text, flags=re.MULTILINE)
 
 
+def source_files() -> dict[str, list[Path]]:
+    """Return the source files of each room of the library, and of each other package."""
+    files: dict[str, list[Path]] = {}
+    for source in SOURCES:
+        for file in sorted(source.rglob("*.py")):
+            room = file.relative_to(source).parts[0] if source.name == "hushuffle" else source.name
+            files.setdefault(room, []).append(file)
+    return files
+
+
 def files(room: str) -> list[Path]:
-    """Return the source files of a package, or a single file of that name."""
-    return sorted(file for file in SOURCE.rglob("*.py") if file.relative_to(SOURCE).parts[0] == room)
+    return source_files()[room]
 
 
 def sentences(room: str) -> Iterator[tuple[str, int, str]]:
@@ -153,14 +163,14 @@ def long_lived(tree: ast.Module) -> Iterator[ast.Name | ast.arg]:
                     yield node
 
 
-@pytest.mark.parametrize("room", ["README.md", "docs", "clients", "src", "."])
+@pytest.mark.parametrize("room", ["README.md", "docs", "clients", "packages", "."])
 def test_pages_use_the_words_of_the_field(room: str) -> None:
     wrong = misplaced(pages(room))
     assert not wrong, "\n".join(wrong)
 
 
 def rooms() -> list[str]:
-    return sorted({file.relative_to(SOURCE).parts[0] for file in SOURCE.rglob("*.py")})
+    return sorted(source_files())
 
 
 @pytest.mark.parametrize("room", rooms())

@@ -20,8 +20,8 @@ from hushuffle.assessment.order import charts as order_charts
 from hushuffle.assessment.order import findings as order_findings
 from hushuffle.errors import SpecificationError, UnsupportedProtocolError
 from hushuffle.model import Report
-from hushuffle.papers.meehan2022.data import crescents
 from hushuffle.specification import load, parse
+from hushuffle_papers.meehan2022.data import crescents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -23,10 +23,10 @@ from hushuffle.assessment.reach.privacy import Design
 from hushuffle.errors import NumericalError
 from hushuffle.estimation.reach import Reach, planned
 from hushuffle.model import Bound, Report
-from hushuffle.papers.buffling.simulation import every_pair
 from hushuffle.questions import bloom, dp
 from hushuffle.specification import ReachPopulation, load, parse
 from hushuffle.specification.specification import Run
+from hushuffle_papers.buffling.simulation import every_pair
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "reach.toml"
 ONE = Design(names=("tv",), bits=200, hashes=1, p=0.1, delta=1e-5)

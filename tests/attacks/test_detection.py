@@ -16,7 +16,7 @@ from hushuffle.attacks.detection import (
     matrix_equal_error_rate,
 )
 from hushuffle.errors import InvalidInputError, MissingDependencyError
-from hushuffle.papers.murakami2021.sources import load_scores
+from hushuffle_papers.murakami2021.sources import load_scores
 from oracles.pse_matching import equal_error, error_rates
 
 

@@ -40,10 +40,10 @@ from hushuffle.mechanisms.sketches import BloomFilter
 from hushuffle.model import Bound
 from hushuffle.plans import Cluster, Plan, messages
 from hushuffle.plans.plan import Data
-from hushuffle.queries.audit import graph_games
-from hushuffle.queries.exchange import Exchange, exchange
 from hushuffle.randomness import Randomness, reproducible
 from hushuffle.specification import parse
+from hushuffle_network.queries.audit import graph_games
+from hushuffle_network.queries.exchange import Exchange, exchange
 from oracles import dp_enumeration, mallows_enumeration, traffic_enumeration
 
 MATRIX = MatrixRandomizer([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
@@ -273,7 +273,7 @@ def test_dummies_that_are_the_same_every_time_are_caught(monkeypatch: pytest.Mon
     def same(cluster: Cluster, targets: Any, *, rng: Randomness) -> Exchange:
         return exchange(cluster, targets, coins=rng, rng=reproducible(7))
 
-    monkeypatch.setattr("hushuffle.queries.audit.exchange", same)
+    monkeypatch.setattr("hushuffle_network.queries.audit.exchange", same)
     assert single(graph_games(plan)).broken
 
 

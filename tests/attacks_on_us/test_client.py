@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 from aiohttp import ClientSession
 
-from hushuffle.network.phones.batches import Onions
-from hushuffle.network.phones.formats import decode_response, encapsulate
-from hushuffle.network.phones.relay import REQUEST
-from network.phones.test_adversaries import Cheating, everybody
+from hushuffle_network.batches import Onions
+from hushuffle_network.formats import decode_response, encapsulate
+from hushuffle_network.relay import REQUEST
+from network.test_adversaries import Cheating, everybody
 
 HEAD: Final = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: message/ohttp-req\r\n"
 HIDDEN: Final = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -20,7 +20,7 @@ import pytest
 from scipy.stats import binom
 
 import hushuffle as hs
-from hushuffle.network.phones.choices import choose
+from hushuffle_network.choices import choose
 
 PEOPLE, LEAST, OWN_PHONES, TARGETS, SIGMA, DUMMIES = 50, 30, 3, 10, 0.5, 1
 GAMES: Final = 4000

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.scrambler import Scrambler
-from hushuffle.network.phones.service import Service
-from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
+from hushuffle_network.scrambler import Scrambler
+from hushuffle_network.service import Service
+from network.phone_cases import plan_text
+from network.phone_stage import PhoneStage
 
 PLAN = plan_text(sets='[["age"]]').replace("collect = 60.0", "collect = 16.0").replace("least = 0.5", "least = 0.2")
 

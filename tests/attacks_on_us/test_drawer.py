@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from hushuffle.network.phones.client import Phone, PhoneError, Task, TryAgainError
-from hushuffle.network.phones.formats import blind
-from hushuffle.network.phones.limits import Limits, read_limits
-from hushuffle.network.phones.tokens import IssuerKey
-from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
-from network.phones.tasks import CODE, services
-from network.phones.vectors import published
+from hushuffle_network.client import Phone, PhoneError, Task, TryAgainError
+from hushuffle_network.formats import blind
+from hushuffle_network.limits import Limits, read_limits
+from hushuffle_network.tokens import IssuerKey
+from network.phone_cases import plan_text
+from network.phone_stage import PhoneStage
+from network.tasks import CODE, services
+from network.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 ANSWERS = {"sex": "a", "pay": 7.0}

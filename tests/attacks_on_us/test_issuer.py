@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from hushuffle.network.phones.client import Phone, PhoneError
-from hushuffle.network.phones.formats import blind
-from hushuffle.network.phones.issuer import Issuer
-from hushuffle.network.phones.scrambler import Scrambler
-from hushuffle.network.phones.service import Refused
-from hushuffle.network.phones.tokens import IssuerKey, blind_sign
-from network.phones.phone_stage import PhoneStage, shown
-from network.phones.tasks import CODE, services
-from network.phones.test_adversaries import Cheating
-from network.phones.vectors import published
+from hushuffle_network.client import Phone, PhoneError
+from hushuffle_network.formats import blind
+from hushuffle_network.issuer import Issuer
+from hushuffle_network.scrambler import Scrambler
+from hushuffle_network.service import Refused
+from hushuffle_network.tokens import IssuerKey, blind_sign
+from network.phone_stage import PhoneStage, shown
+from network.tasks import CODE, services
+from network.test_adversaries import Cheating
+from network.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 ANSWERS = {"age": 33, "smokes": "yes", "bmi": 21.5}

@@ -20,16 +20,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones import service as service_module
-from hushuffle.network.phones.batches import Came, held_back
-from hushuffle.network.phones.client import PhoneError, TryAgainError, post
-from hushuffle.network.phones.meter import Meter, certificate_in
-from hushuffle.network.phones.relay import Relay
-from hushuffle.network.phones.scrambler import Scrambler
-from hushuffle.network.phones.serve import about_certificate
-from hushuffle.network.phones.settings import ServiceSettings
-from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
+from hushuffle_network import service as service_module
+from hushuffle_network.batches import Came, held_back
+from hushuffle_network.client import PhoneError, TryAgainError, post
+from hushuffle_network.meter import Meter, certificate_in
+from hushuffle_network.relay import Relay
+from hushuffle_network.scrambler import Scrambler
+from hushuffle_network.serve import about_certificate
+from hushuffle_network.settings import ServiceSettings
+from network.phone_cases import plan_text
+from network.phone_stage import PhoneStage
 
 
 def text(chain: int, *, least: int = 8, people: int = 16) -> str:

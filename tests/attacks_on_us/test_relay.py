@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.network.phones.client import PhoneError, Task, onion_of, parts_of, request_of
-from hushuffle.network.phones.formats import encapsulate
-from hushuffle.network.phones.oblivious_http import GatewayKey
-from hushuffle.network.phones.settings import ServiceKeys
-from hushuffle.network.phones.tokens import IssuerKey
-from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
-from network.phones.tasks import services
-from network.phones.vectors import published
+from hushuffle_network.client import PhoneError, Task, onion_of, parts_of, request_of
+from hushuffle_network.formats import encapsulate
+from hushuffle_network.oblivious_http import GatewayKey
+from hushuffle_network.settings import ServiceKeys
+from hushuffle_network.tokens import IssuerKey
+from network.phone_cases import plan_text
+from network.phone_stage import PhoneStage
+from network.tasks import services
+from network.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 ANSWERS = {"age": 33, "smokes": "yes", "bmi": 21.5}

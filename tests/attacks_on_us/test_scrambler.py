@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hushuffle.network.phones.scrambler import Scrambler
-from hushuffle.network.phones.target import Target
-from network.phones.test_adversaries import Cheating, refused, run_all
+from hushuffle_network.scrambler import Scrambler
+from hushuffle_network.target import Target
+from network.test_adversaries import Cheating, refused, run_all
 
 
 def again(stage: Cheating, name: str) -> None:

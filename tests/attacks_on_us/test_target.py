@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from hushuffle.network.phones import client
-from hushuffle.network.phones.client import Phone, PhoneError, TryAgainError
-from hushuffle.network.phones.tokens import IssuerKey
-from network.phones.tasks import Services, services
-from network.phones.vectors import published
+from hushuffle_network import client
+from hushuffle_network.client import Phone, PhoneError, TryAgainError
+from hushuffle_network.tokens import IssuerKey
+from network.tasks import Services, services
+from network.vectors import published
 
 KEY = IssuerKey.of(bytes.fromhex(published("tokens")["skS"]))
 ANSWERS = {"age": 33, "smokes": "yes", "bmi": 21.5}

@@ -26,12 +26,12 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.collection.engines.local import LocalCollection
 from hushuffle.collection.order import load_reference
-from hushuffle.network.phones import rehearse, serve
-from hushuffle.papers.meehan2022.data import load_census, load_graph
-from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.tables.private import ColumnBatches
 from hushuffle.tables.published import load_checkins, load_digits, load_ratings
 from hushuffle.tables.sketch_files import load_filter
+from hushuffle_network import rehearse, serve
+from hushuffle_papers.meehan2022.data import load_census, load_graph
+from hushuffle_papers.murakami2021.sources import load_scores
 from taint import FOLDER, SECRET, Watch, broken_files, refuses
 
 REST = """

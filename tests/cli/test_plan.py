@@ -12,7 +12,7 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.files.private_files import write_private
 from hushuffle.model import number
-from hushuffle.network.phones import rehearse
+from hushuffle_network import rehearse
 
 SPEC = """
 [query]

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from hushuffle.network.phones.promise import Services, check_task, draw_task
-from hushuffle.network.phones.task import Issuer, Place, TaskDocument, names_of
-from hushuffle.queries import parse_plan
 from hushuffle.randomness import reproducible
+from hushuffle_network.promise import Services, check_task, draw_task
+from hushuffle_network.queries import parse_plan
+from hushuffle_network.task import Issuer, Place, TaskDocument, names_of
 
 _AGGREGATE: Final = """
 kind = "aggregate"

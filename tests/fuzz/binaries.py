@@ -16,10 +16,10 @@ from hushuffle.collection.order import load_reference
 from hushuffle.collection.record_tags import Tags, TagSorter
 from hushuffle.files.secret_keys import key_folder
 from hushuffle.mechanisms.sketches import BloomEncoder
-from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.queries import Aggregate, KMeans
 from hushuffle.tables.sketch_files import load_filter, save_filter
+from hushuffle_network.queries import Aggregate, KMeans
+from hushuffle_papers.murakami2021.sources import load_scores
 
 _SETS: Final = GroupingQuery(
     grouping_sets=(GroupingSet(columns=("age", "sex"), sizes=(6, 3)),),

@@ -17,10 +17,10 @@ from fuzz.fuzzing import SECRET, Input, Maker, changed_bytes, changed_text, chan
 from hushuffle.collection.budget import Budget
 from hushuffle.errors import DataError
 from hushuffle.files.secret_keys import key_in_file, read_memory, write_memory
-from hushuffle.network.phones.certificates import AUTHORITY, make_certificates
-from hushuffle.verifying.certificate import MalformedError, read
-from hushuffle.verifying.document import check_document
-from hushuffle.verifying.table import written
+from hushuffle_network.certificates import AUTHORITY, make_certificates
+from shuffle_certificate.certificate import MalformedError, read
+from shuffle_certificate.document import check_document
+from shuffle_certificate.table import written
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 _PIECES: Final = ("", "]", "[", '"', "=", "{", "}", "\n", "9" * 400, "-", "nan", "inf", "1e999", "[" * 2000)

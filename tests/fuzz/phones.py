@@ -17,18 +17,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from fuzz.fuzzing import FLOATS, Fuzzer, Input, Maker, changed_bytes, changed_text, changed_tree
 from hushuffle.errors import DataError
-from hushuffle.network.phones import client, formats
-from hushuffle.network.phones.batches import FIRST, Link, check_trail, head_of, messages_of, pack, signed_head
-from hushuffle.network.phones.bundle import PhoneHosts
-from hushuffle.network.phones.oblivious_http import GatewayKey, decode_request
-from hushuffle.network.phones.parts import Counted, Counts, Part, opened_part, published
-from hushuffle.network.phones.promise import check_task
-from hushuffle.network.phones.settings import ServiceKeys, load_service, public_of
-from hushuffle.network.phones.task import TaskDocument, canonical, parse_task
-from hushuffle.network.phones.tokens import IssuerKey, Verifier, token_shown
 from hushuffle.specification.reading import parsed
 from hushuffle.specification.wording import Vocabulary
-from network.phones.phone_cases import drawn
+from hushuffle_network import client, formats
+from hushuffle_network.batches import FIRST, Link, check_trail, head_of, messages_of, pack, signed_head
+from hushuffle_network.bundle import PhoneHosts
+from hushuffle_network.oblivious_http import GatewayKey, decode_request
+from hushuffle_network.parts import Counted, Counts, Part, opened_part, published
+from hushuffle_network.promise import check_task
+from hushuffle_network.settings import ServiceKeys, load_service, public_of
+from hushuffle_network.task import TaskDocument, canonical, parse_task
+from hushuffle_network.tokens import IssuerKey, Verifier, token_shown
+from network.phone_cases import drawn
 
 _JSON: Final[list[Any]] = [
     *(None, True, False, 0, -1, 1, 2, 10**9, 2**53, 2**63, 10**30, 0.5, -0.0, 1e308, 1e-320),
@@ -154,7 +154,7 @@ def parts(_folder: Path) -> Maker:
     }
 
     def look(name: str, kind: str, content: Any) -> None:
-        from hushuffle.network.phones.parts import _INFO, _SUITE  # noqa: PLC0415 - sealed, whatever it is
+        from hushuffle_network.parts import _INFO, _SUITE  # noqa: PLC0415 - sealed, whatever it is
 
         sealed = _SUITE.encrypt(
             json.dumps(content).encode(), _SEAL.public_key(), info=_INFO + document.id + name.encode()

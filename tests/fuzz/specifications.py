@@ -11,11 +11,11 @@ from typing import Any, Final
 import tomli_w
 
 from fuzz.fuzzing import Input, Maker, changed_text, changed_tree
-from hushuffle.queries import parse_plan
 from hushuffle.specification import CountedPopulation, DataPopulation
 from hushuffle.specification.reading import parse_collection
 from hushuffle.specification.sums import is_sum, parse_sum
-from network.phones.phone_cases import plan_text
+from hushuffle_network.queries import parse_plan
+from network.phone_cases import plan_text
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 POINTS: Final = """

@@ -20,8 +20,6 @@ from hushuffle.collection.estimate import tally_reports
 from hushuffle.collection.record_tags import Tags, record_numbers
 from hushuffle.collection.released import columns_in, counts_text, read_counts, read_manifest, read_reports
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.papers.meehan2022.data import load_census, load_graph
-from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.specification import parse
 from hushuffle.tables.categories import Answers
 from hushuffle.tables.csv_form import CsvForm
@@ -41,6 +39,8 @@ from hushuffle.tables.published import (
 )
 from hushuffle.tables.sketch_files import identifier_columns
 from hushuffle.tables.value_files import load_labels_file, load_matrix
+from hushuffle_papers.meehan2022.data import load_census, load_graph
+from hushuffle_papers.murakami2021.sources import load_scores
 
 LABELS: Final = [f"{SECRET}{letter}" for letter in "abc"]
 _ROWS: Final = 60

@@ -14,11 +14,11 @@ import pytest
 from aiohttp import ClientSession
 
 from fuzz.fuzzing import changed_bytes, changed_tree
-from hushuffle.network.phones.batches import FIRST, Link, Onions, head_of, pack, text_of_head, without_target
-from hushuffle.network.phones.parts import sealed_part
-from hushuffle.network.phones.task import canonical
-from network.phones.phone_cases import plan_text
-from network.phones.phone_stage import PhoneStage
+from hushuffle_network.batches import FIRST, Link, Onions, head_of, pack, text_of_head, without_target
+from hushuffle_network.parts import sealed_part
+from hushuffle_network.task import canonical
+from network.phone_cases import plan_text
+from network.phone_stage import PhoneStage
 
 _PATHS = (
     *("batches", "counts", "parts", "result", "next", "passage", "passage/1", "passage/99999999999999999999"),

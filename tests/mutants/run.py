@@ -24,7 +24,8 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
-PRODUCT: Final = ROOT / "src" / "hushuffle"
+PRODUCT: Final = {folder.name: folder for folder in ROOT.glob("packages/*/src/*") if (folder / "__init__.py").exists()}
+"""The folder of each import package."""
 
 _PYTEST: Final = (sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--timeout=120")
 _FAILED: Final = 1  # what pytest says where a test fails; other codes are mistakes in the mutant
@@ -45,7 +46,7 @@ class Mutant:
     @property
     def occurrences(self) -> int:
         """How often the old text is in its file."""
-        return (PRODUCT / self.file).read_text(encoding="utf-8").count(self.old)
+        return (PRODUCT[self.file.partition("/")[0]].parent / self.file).read_text(encoding="utf-8").count(self.old)
 
 
 def mutants() -> list[Mutant]:
@@ -68,7 +69,7 @@ def _verdict(source: Path, mutant: Mutant) -> str:
     """Run the tests of a mutant in a copy of the product, which is as before afterwards."""
     if mutant.occurrences != 1:
         return "old text not found" if mutant.occurrences == 0 else "old text more than once"
-    place = source / "hushuffle" / mutant.file
+    place = source / mutant.file
     whole = place.read_text(encoding="utf-8")
     place.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
     for compiled in (place.parent / "__pycache__").glob(f"{place.stem}.*.pyc"):
@@ -90,7 +91,8 @@ def main(wanted: list[str]) -> int:
         copies: queue.Queue[Path] = queue.Queue()
         for number in range(workers):
             copies.put(Path(folder, str(number)))
-            shutil.copytree(PRODUCT, Path(folder, str(number), "hushuffle"))
+            for name, package in PRODUCT.items():
+                shutil.copytree(package, Path(folder, str(number), name))
         first = copies.queue[0]
         code, failed = _tested(first, tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests)))
         if code:

@@ -39,7 +39,7 @@ def test_a_mutant_is_killed_and_one_that_changes_nothing_survives(
     tests = ("tests/model/test_statement.py::test_an_exact_figure_is_never_open",)
     changes = {"nothing": "self.got.lower < self.got.upper", "openness": "self.got.lower <= self.got.upper"}
     made = [
-        Mutant(name=name, breaks="", file="model/statement.py", old=changes["nothing"], new=new, tests=tests)
+        Mutant(name=name, breaks="", file="hushuffle/model/statement.py", old=changes["nothing"], new=new, tests=tests)
         for name, new in changes.items()
     ]
     monkeypatch.setattr("mutants.run.mutants", lambda: made)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from hushuffle.model import Report
-from hushuffle.network.phones.crowd import Crowd
-from hushuffle.network.phones.promise import check_task, draw_task
-from hushuffle.network.phones.recorder import Trace
-from hushuffle.network.phones.rehearse import PhoneRun
-from hushuffle.network.study import phone_study
-from hushuffle.queries import PlanSpecification, parse_plan
 from hushuffle.report import terminal, to_json, write
-from network.phones.phone_cases import plan_text, services
+from hushuffle_network.crowd import Crowd
+from hushuffle_network.promise import check_task, draw_task
+from hushuffle_network.queries import PlanSpecification, parse_plan
+from hushuffle_network.recorder import Trace
+from hushuffle_network.rehearse import PhoneRun
+from hushuffle_network.study import phone_study
+from network.phone_cases import plan_text, services
 
 AGES = plan_text(sets='[["age"]]', partitions=2, more='per_person = "all"').replace(
     "[targets]", "[run]\nseed = 1\n[targets]"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.network import watcher
-from hushuffle.network.watcher import watched
-from network.phones.phone_cases import plan_text
+from hushuffle_network import watcher
+from hushuffle_network.watcher import watched
+from network.phone_cases import plan_text
 
 LONG = 120.0
 """Seconds that a test waits for another process."""

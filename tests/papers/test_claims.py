@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hushuffle.mechanisms.randomizers import RandomizedResponse
-from hushuffle.papers.base import every, falling, flattening
-from hushuffle.papers.meehan2022.example import shift
-from hushuffle.papers.murakami2021.buckets import at_scale
-from hushuffle.papers.murakami2021.frequencies import VALUES
 from hushuffle.questions import pie
+from hushuffle_papers.base import every, falling, flattening
+from hushuffle_papers.meehan2022.example import shift
+from hushuffle_papers.murakami2021.buckets import at_scale
+from hushuffle_papers.murakami2021.frequencies import VALUES
 
 
 def test_a_single_point_decides_nothing() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import InvalidInputError, MissingDependencyError
-from hushuffle.papers.meehan2022.map import smoothed_guess
+from hushuffle_papers.meehan2022.map import smoothed_guess
 
 
 def test_noise_on_a_smooth_map_is_read_through() -> None:

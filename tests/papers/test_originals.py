@@ -14,11 +14,11 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError
 from hushuffle.model import Report
-from hushuffle.papers import reproduce
-from hushuffle.papers.base import Request
-from hushuffle.papers.murakami2021 import datasets
-from hushuffle.papers.murakami2021.datasets import ORIGINALS, checkins, matrices, ratings, stand_in, visitors
-from hushuffle.papers.murakami2021.sources import decided
+from hushuffle_papers import reproduce
+from hushuffle_papers.base import Request
+from hushuffle_papers.murakami2021 import datasets
+from hushuffle_papers.murakami2021.datasets import ORIGINALS, checkins, matrices, ratings, stand_in, visitors
+from hushuffle_papers.murakami2021.sources import decided
 
 LONG, FEW, PLACES, MOVIES = 160, 40, 60, 700
 
@@ -105,7 +105,7 @@ def test_on_as_many_people_as_the_paper_nothing_stands_in(originals: Path, name:
 
 @pytest.mark.usefixtures("as_many_as_the_paper")
 def test_one_check_in_of_everybody(originals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle.papers.murakami2021.frequencies._EPSILONS", (8.0, 20.0))
+    monkeypatch.setattr("hushuffle_papers.murakami2021.frequencies._EPSILONS", (8.0, 20.0))
     study = made("figure-10-checkins", originals)
     population = f"one check-in, the first of the latter half, of {LONG + FEW} people at {PLACES} places"
     assert population in shown(study)

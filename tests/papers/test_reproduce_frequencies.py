@@ -10,10 +10,10 @@ from hushuffle import report
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle.papers import Request
-from hushuffle.papers.murakami2021 import frequencies
-from hushuffle.papers.murakami2021.buckets import losses_by_buckets
-from hushuffle.papers.murakami2021.frequencies import (
+from hushuffle_papers import Request
+from hushuffle_papers.murakami2021 import frequencies
+from hushuffle_papers.murakami2021.buckets import losses_by_buckets
+from hushuffle_papers.murakami2021.frequencies import (
     EXPONENT,
     PEOPLE,
     VALUES,

@@ -18,13 +18,13 @@ from hushuffle import report
 from hushuffle.attacks import linkage
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Report, Table
-from hushuffle.papers import targets
-from hushuffle.papers.base import Request
-from hushuffle.papers.murakami2021 import linkage as figures
-from hushuffle.papers.murakami2021 import noise as linkage_noise
-from hushuffle.papers.murakami2021.attempts import attempts, information
-from hushuffle.papers.murakami2021.datasets import checkins
-from hushuffle.papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
+from hushuffle_papers import targets
+from hushuffle_papers.base import Request
+from hushuffle_papers.murakami2021 import linkage as figures
+from hushuffle_papers.murakami2021 import noise as linkage_noise
+from hushuffle_papers.murakami2021.attempts import attempts, information
+from hushuffle_papers.murakami2021.datasets import checkins
+from hushuffle_papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
 
 PEOPLE, PLACES, MOVIES = 110, 60, 150
 TARGETS = {

@@ -11,15 +11,15 @@ from scipy.sparse import csr_array
 
 from hushuffle.errors import DataError
 from hushuffle.model import Report, Series
-from hushuffle.papers import targets
-from hushuffle.papers.base import Request
-from hushuffle.papers.meehan2022 import attack as order_attack
-from hushuffle.papers.meehan2022 import exact as order_exact
-from hushuffle.papers.meehan2022 import hospitals as order_hospitals
-from hushuffle.papers.meehan2022 import map as order_map
-from hushuffle.papers.meehan2022 import preservation as order_preservation
-from hushuffle.papers.meehan2022 import runs as order_runs
 from hushuffle.questions import order
+from hushuffle_papers import targets
+from hushuffle_papers.base import Request
+from hushuffle_papers.meehan2022 import attack as order_attack
+from hushuffle_papers.meehan2022 import exact as order_exact
+from hushuffle_papers.meehan2022 import hospitals as order_hospitals
+from hushuffle_papers.meehan2022 import map as order_map
+from hushuffle_papers.meehan2022 import preservation as order_preservation
+from hushuffle_papers.meehan2022 import runs as order_runs
 
 
 @pytest.fixture(scope="module")

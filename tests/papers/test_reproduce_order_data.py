@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hushuffle.papers.base import Request
-from hushuffle.papers.meehan2022 import attack as order_attack
+from hushuffle_papers.base import Request
+from hushuffle_papers.meehan2022 import attack as order_attack
 
 pytestmark = [
     pytest.mark.data,

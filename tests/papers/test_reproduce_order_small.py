@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from hushuffle.papers.meehan2022 import example
+from hushuffle_papers.meehan2022 import example
 from oracles import mallows_enumeration
 from papers.rendered import rendered
 

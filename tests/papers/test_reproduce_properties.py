@@ -10,7 +10,7 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.model.report_layout import ReportLayout
-from hushuffle.papers.murakami2021 import buckets
+from hushuffle_papers.murakami2021 import buckets
 from oracles.pie_information import capacity, randomized_response
 from papers.rendered import rendered
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from hushuffle.papers.diagram import Line, drawn
-from hushuffle.papers.jurado2023.relations import Relation, channels, mechanism
+from hushuffle_papers.diagram import Line, drawn
+from hushuffle_papers.jurado2023.relations import Relation, channels, mechanism
 from papers.rendered import rendered
 
 P = Fraction(3, 4)

@@ -15,15 +15,15 @@ import pytest
 import hushuffle as hs
 from hushuffle import report
 from hushuffle.model import Bound, Report, Table
-from hushuffle.papers import targets
-from hushuffle.papers.base import Request
-from hushuffle.papers.ladjel2021 import deltas as traffic_deltas
-from hushuffle.papers.ladjel2021 import rounds as traffic_rounds
-from hushuffle.papers.ladjel2021 import runs as traffic_runs
-from hushuffle.papers.ladjel2021 import savings as traffic_savings
-from hushuffle.papers.ladjel2021 import tradeoffs as traffic_tradeoffs
-from hushuffle.papers.ladjel2021 import traffic
 from hushuffle.tables.published import Digits
+from hushuffle_papers import targets
+from hushuffle_papers.base import Request
+from hushuffle_papers.ladjel2021 import deltas as traffic_deltas
+from hushuffle_papers.ladjel2021 import rounds as traffic_rounds
+from hushuffle_papers.ladjel2021 import runs as traffic_runs
+from hushuffle_papers.ladjel2021 import savings as traffic_savings
+from hushuffle_papers.ladjel2021 import tradeoffs as traffic_tradeoffs
+from hushuffle_papers.ladjel2021 import traffic
 from oracles.traffic_enumeration import largest_ratio, scrambled
 
 REQUEST = Request()

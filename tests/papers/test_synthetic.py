@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 from hushuffle.errors import InvalidInputError
-from hushuffle.papers.meehan2022.data import LABELS, coarse, crescents
+from hushuffle_papers.meehan2022.data import LABELS, coarse, crescents
 
 
 def test_labels_are_even_and_named_after_where_they_lie() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.plans import GroupingQuery, GroupingSet, aggregate, generate_table, k_means, plan_costs
-from hushuffle.queries import run_aggregate
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import run_aggregate
 
 SETS = tuple(GroupingSet(columns=(name,), sizes=(20,)) for name in ("a", "b", "c", "d"))
 QUERY = GroupingQuery(grouping_sets=SETS, values=("x",), functions=("count", "sum", "avg", "min", "max"), partitions=20)

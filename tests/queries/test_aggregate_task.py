@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.plans import GroupingQuery, GroupingSet
-from hushuffle.queries import Aggregate
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import Aggregate
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 QUERY = GroupingQuery(

@@ -12,9 +12,9 @@ import pytest
 from hushuffle.errors import InvalidInputError
 from hushuffle.plans import CentroidNoise, k_means
 from hushuffle.plans.centroids import nearest
-from hushuffle.queries import plain_k_means, rand_index, run_k_means
 from hushuffle.randomness import reproducible
 from hushuffle.tables.published import load_digits
+from hushuffle_network.queries import plain_k_means, rand_index, run_k_means
 from oracles.plan_queries import centroid_means, closest, pairs_agreeing
 
 NOISE = CentroidNoise(kind="gaussian", radius=12.0, scale=2.0)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError
-from hushuffle.queries import PlanSpecification, parse_plan
-from hushuffle.queries.analyse import analyse_plan
-from hushuffle.queries.query import Floats, Query, Records, Task
-from hushuffle.queries.simulate import simulate_plan
-from hushuffle.queries.specification import QUERIES
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import PlanSpecification, parse_plan
+from hushuffle_network.queries.analyse import analyse_plan
+from hushuffle_network.queries.query import Floats, Query, Records, Task
+from hushuffle_network.queries.simulate import simulate_plan
+from hushuffle_network.queries.specification import QUERIES
 
 PEOPLE: Final = 60
 EXAMPLES: Final = {

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.network.phones.rehearse import rehearse
-from hushuffle.network.study import phone_study
-from hushuffle.queries import parse_plan
-from hushuffle.queries.analyse import analyse_plan
-from hushuffle.queries.histogram import Histogram
-from hushuffle.queries.simulate import simulate_plan
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import parse_plan
+from hushuffle_network.queries.analyse import analyse_plan
+from hushuffle_network.queries.histogram import Histogram
+from hushuffle_network.queries.simulate import simulate_plan
+from hushuffle_network.rehearse import rehearse
+from hushuffle_network.study import phone_study
 
 TASK = Histogram(columns=("age", "bmi"), sizes=(3, 4), partitions=5)
 PLAN = """

@@ -9,9 +9,9 @@ import pytest
 
 from hushuffle.errors import DataError
 from hushuffle.plans.centroids import means, nearest, noisy_means
-from hushuffle.queries import KMeans
-from hushuffle.queries.k_means import Noise
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import KMeans
+from hushuffle_network.queries.k_means import Noise
 
 INITIAL = ((0.0, 0.0, 0.0), (1.0, 1.0, 0.0))
 KINDS: list[Any] = [None, "gaussian", "laplace"]

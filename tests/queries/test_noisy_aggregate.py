@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hushuffle.errors import DataError, SpecificationError
-from hushuffle.queries import Aggregate, PlanSpecification, parse_plan, run_aggregate
-from hushuffle.queries.aggregate import AggregateQuery
-from hushuffle.queries.analyse import analyse_plan
-from hushuffle.queries.simulate import simulate_plan
 from hushuffle.questions import traffic
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries import Aggregate, PlanSpecification, parse_plan, run_aggregate
+from hushuffle_network.queries.aggregate import AggregateQuery
+from hushuffle_network.queries.analyse import analyse_plan
+from hushuffle_network.queries.simulate import simulate_plan
 
 PEOPLE = 300
 

@@ -11,8 +11,8 @@ import pytest
 from hushuffle import report
 from hushuffle.errors import DataError, SpecificationError
 from hushuffle.model import Report, Table
-from hushuffle.queries import parse_plan
-from hushuffle.queries.simulate import simulate_plan
+from hushuffle_network.queries import parse_plan
+from hushuffle_network.queries.simulate import simulate_plan
 
 SETS = """
 [query]

@@ -8,11 +8,11 @@ import pytest
 
 from hushuffle import report
 from hushuffle.model import Bound, Table
-from hushuffle.queries import PlanSpecification, parse_plan
-from hushuffle.queries.analyse import PlanAnalysis, analyse_plan
-from hushuffle.queries.parts import about_records
-from hushuffle.queries.query import Records
 from hushuffle.questions import traffic
+from hushuffle_network.queries import PlanSpecification, parse_plan
+from hushuffle_network.queries.analyse import PlanAnalysis, analyse_plan
+from hushuffle_network.queries.parts import about_records
+from hushuffle_network.queries.query import Records
 
 SETS = """
 [query]
@@ -222,7 +222,7 @@ def test_dropped_records_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["aggregate.toml", "aggregate-private.toml"])
 def test_the_example_meets_its_target(name: str) -> None:
-    from hushuffle.queries import load_plan  # noqa: PLC0415
+    from hushuffle_network.queries import load_plan  # noqa: PLC0415
 
     specification = load_plan(Path(__file__).parents[2] / "examples" / name)
     wanted = specification.targets.epsilon

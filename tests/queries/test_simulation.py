@@ -12,8 +12,8 @@ import pytest
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.plans import Cluster, cluster_costs, messages
-from hushuffle.queries import exchange
 from hushuffle.randomness import keyed, reproducible
+from hushuffle_network.queries import exchange
 from oracles.plan_enumeration import scrambled
 
 

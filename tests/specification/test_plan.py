@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from hushuffle.errors import SpecificationError
-from hushuffle.queries import AggregateQuery, KMeansQuery, PlanSpecification, load_plan, parse_plan
-from hushuffle.queries.columns import Intervals
+from hushuffle_network.queries import AggregateQuery, KMeansQuery, PlanSpecification, load_plan, parse_plan
+from hushuffle_network.queries.columns import Intervals
 
 ROOT = Path(__file__).parents[2]
 TRAFFIC = "[traffic]\nsigma = 0.2\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from hushuffle.errors import SpecificationError
-from hushuffle.queries import parse_plan
 from hushuffle.specification import Specification, load, parse
 from hushuffle.specification.kinds import RANDOMIZERS
 from hushuffle.specification.reading import parse_collection
 from hushuffle.specification.sums import parse_sum
+from hushuffle_network.queries import parse_plan
 
 POPULATION = 'population = { data = "people.csv", column = "x", categories = ["no", "yes"] }\n'
 COUNTED = "population = { n = 100, k = 4 }\n"

@@ -12,9 +12,9 @@ import pytest
 
 from hushuffle.errors import DataError, InvalidInputError
 from hushuffle.model.traces import Traces
-from hushuffle.papers.meehan2022.data import load_census, load_graph
-from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.tables.published import load_checkins, load_ratings
+from hushuffle_papers.meehan2022.data import load_census, load_graph
+from hushuffle_papers.murakami2021.sources import load_scores
 
 real = pytest.mark.skipif(
     "HUSHUFFLE_DATA" not in os.environ, reason="HUSHUFFLE_DATA does not name a folder of data sets"

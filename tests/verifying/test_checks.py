@@ -16,19 +16,20 @@ from typing import Any
 import pytest
 
 import hushuffle as hs
-from hushuffle import report, verifying
+import shuffle_certificate
+from hushuffle import report
 from hushuffle.assessment.assess import assess
 from hushuffle.assessment.deployment import assess as assess_deployment
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import certified
 from hushuffle.specification import parse
 from hushuffle.specification.sums import load_deployment
-from hushuffle.verifying.certificate import MalformedError, read
-from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, check
-from hushuffle.verifying.document import check_document
-from hushuffle.verifying.table import as_json, verdict_of, written
+from shuffle_certificate.certificate import MalformedError, read
+from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, check
+from shuffle_certificate.document import check_document
+from shuffle_certificate.table import as_json, verdict_of, written
 
-FOLDER = Path(verifying.__file__).parent
+FOLDER = Path(shuffle_certificate.__file__).parent
 ROWS = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]]
 
 
@@ -239,7 +240,7 @@ def test_a_matrix_of_too_many_values_is_not_compared_for_hours() -> None:
 
 
 def test_a_check_ends_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushuffle.verifying.checks._SECONDS", 0.0)
+    monkeypatch.setattr("shuffle_certificate.checks._SECONDS", 0.0)
     row = answered(claimed(hs.RandomizedResponse(k=2, epsilon=1.0), 50, 1e-6))
     assert row.verdict == NOT_SHOWN
 

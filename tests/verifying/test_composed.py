@@ -22,12 +22,12 @@ from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import of_rounds
 from hushuffle.specification import parse
 from hushuffle.specification.reading import parse_collection
-from hushuffle.verifying.certificate import Certificate, MalformedError, Plain, Randomizer, read
-from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, _ends_of, check
-from hushuffle.verifying.composed import Effort, Ends, composed
-from hushuffle.verifying.document import check_document
-from hushuffle.verifying.ends import ball
-from hushuffle.verifying.planned import randomizes
+from shuffle_certificate.certificate import Certificate, MalformedError, Plain, Randomizer, read
+from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED, _ends_of, check
+from shuffle_certificate.composed import Effort, Ends, composed
+from shuffle_certificate.document import check_document
+from shuffle_certificate.ends import ball
+from shuffle_certificate.planned import randomizes
 
 Law = dict[Any, Fraction]
 ROWS = ((Fraction(7, 10), Fraction(1, 5), Fraction(1, 10)), (Fraction(1, 10), Fraction(4, 5), Fraction(1, 10)))

@@ -20,13 +20,13 @@ from hushuffle.curves.search import LAWS as ALL_LAWS
 from hushuffle.errors import UnsupportedProtocolError
 from hushuffle.questions.dp.certificate import REPLAYED
 from hushuffle.specification import parse
-from hushuffle.verifying.certificate import Certificate, MalformedError, read
-from hushuffle.verifying.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, _law_of, check
-from hushuffle.verifying.composed import Effort
-from hushuffle.verifying.derivation import LAWS, RULES, WrongStepError, replay
-from hushuffle.verifying.document import check_document
-from hushuffle.verifying.ends import ball
 from oracles import dp_enumeration
+from shuffle_certificate.certificate import Certificate, MalformedError, read
+from shuffle_certificate.checks import AGREES, CONTRADICTED, NOT_CHECKED, NOT_SHOWN, Row, _law_of, check
+from shuffle_certificate.composed import Effort
+from shuffle_certificate.derivation import LAWS, RULES, WrongStepError, replay
+from shuffle_certificate.document import check_document
+from shuffle_certificate.ends import ball
 
 Document = dict[str, Any]
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from flint import arb, ctx
 
-from hushuffle.verifying import coins
-from hushuffle.verifying.ends import Law, ball, blanket_above, pair_below
-from hushuffle.verifying.few import MOST, FewAbove, FewBelow
-from hushuffle.verifying.pool import Pool
-from hushuffle.verifying.response import Response
 from oracles import dp_enumeration, finite_enumeration
+from shuffle_certificate import coins
+from shuffle_certificate.ends import Law, ball, blanket_above, pair_below
+from shuffle_certificate.few import MOST, FewAbove, FewBelow
+from shuffle_certificate.pool import Pool
+from shuffle_certificate.response import Response
 
 F = Fraction
 ROWS = (

@@ -10,8 +10,8 @@ import pytest
 
 from hushuffle.errors import InvalidInputError, NumericalError
 from hushuffle.model import Bound
-from hushuffle.papers.murakami2021.sources import load_scores
 from hushuffle.questions import pse
+from hushuffle_papers.murakami2021.sources import load_scores
 from oracles.pse_neighbours import divergence_of_laws
 
 

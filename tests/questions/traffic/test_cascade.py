@@ -12,9 +12,9 @@ import pytest
 
 import hushuffle as hs
 from hushuffle.errors import InvalidInputError
-from hushuffle.queries.exchange import exchange
 from hushuffle.questions import traffic
 from hushuffle.randomness import reproducible
+from hushuffle_network.queries.exchange import exchange
 from oracles import cascade_enumeration as oracle
 from oracles.cascade_enumeration import Act, Hop
 from oracles.traffic_enumeration import first_target, neighbours, scrambled

@@ -1,0 +1,1 @@
+"""The commands `hushuffle plan` and `hushuffle node`."""

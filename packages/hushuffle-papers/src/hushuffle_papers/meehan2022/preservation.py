@@ -1,0 +1,154 @@
+"""Figure 7: the share of a subset that stays in the subset, against alpha, group width and subset size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hushuffle.attacks.inference import ATTACK
+from hushuffle.mechanisms.shufflers import MallowsShuffle
+from hushuffle.model import Bound, Chart, Claim, Report, Series, Table
+from hushuffle.model.groups import Groups
+from hushuffle.questions.order.preservation import preserved_share
+from hushuffle.randomness import reproducible
+from hushuffle_papers.base import Request, chart, claim, study, target
+
+DELTA: Final = 0.01
+ALPHA: Final = 3.0
+
+_PEOPLE: Final = 10_000
+_OWN: Final = "The paper gives no alphas and widths of its curves, except width 30. This study chose the others."
+_SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.8)
+_SWEPT: Final = (30, 100)
+_LINES: Final = (0.1, 0.25, 0.8)
+
+
+@target(
+    "meehan2022/figure-7",
+    "preservation over alpha, width, subset size",
+    quick={"people": 200, "samples": 60, "alphas": (1.0, 10.0), "widths": (30, 100)},
+    seconds=90,
+)
+def preservation_study(
+    request: Request,
+    *,
+    people: int = _PEOPLE,
+    samples: int = 600,
+    alphas: Sequence[float] = (1.0, 3.0, 5.0, 10.0),
+    widths: Sequence[int] = (10, 30, 50, 100, 200, 400),
+) -> Report:
+    swept = [(alpha, width) for width in _SWEPT for alpha in alphas]
+    settings = list(dict.fromkeys([*swept, *((ALPHA, width) for width in widths)]))
+    bounds: dict[tuple[float, int], dict[float, Bound]] = {}
+    for alpha, width in request.each(settings, "alpha {:g}, width {}"):
+        shares = _shares(people, alpha / (width * (width + 1) / 2), samples, request.seed)
+        bounds[alpha, width] = dict(zip(_SHARES, shares, strict=True))
+    by_alpha = [
+        Series.through(f"width {width}, a quarter", alphas, [bounds[a, width][0.25] for a in alphas])
+        for width in _SWEPT
+    ]
+    by_width = [
+        Series.through(f"{share:.0%} of all", widths, [bounds[ALPHA, w][share] for w in widths]) for share in _LINES
+    ]
+    by_size = [Series.through(f"width {w}", _SHARES, [bounds[ALPHA, w][share] for share in _SHARES]) for w in widths]
+    return study(
+        "Preservation of a subset",
+        f"What share of a subset stays inside it, but with probability {DELTA:g}?",
+        *(
+            replace(claim, data=f"Simulated: {people:,} people, {samples:,} permutations of each kind. {_OWN}")
+            for claim in _claims(by_alpha, by_width, by_size, bounds, widths)
+        ),
+        Table(
+            key="shares",
+            title="Preserved share of subsets of each size",
+            caption="Each column is for one subset size, as a share of all people.",
+            columns=("alpha", "width", *(f"{share:.0%}" for share in _SHARES)),
+            rows=tuple((alpha, width, *shares.values()) for (alpha, width), shares in bounds.items()),
+        ),
+        _chart("alpha", "alpha", by_alpha, log=""),
+        _chart("width", "width of the groups", by_width, log="x"),
+        _chart("size", "size of the subset, of all people", by_size, log=""),
+        settings=(
+            ("people", f"{people:,}; subsets in the middle of the reference"),
+            ("groups", "contiguous windows: exact and published sensitivity are both w(w+1)/2"),
+            ("permutations", f"{samples:,} for each alpha and width (the paper: 50, too few for delta = 0.01)"),
+            ("interval", "99 %, order statistics"),
+            ("seed", str(request.seed)),
+        ),
+        citations=(ATTACK.at("figure 7 and appendix A.14.1"),),
+    )
+
+
+def _shares(people: int, theta: float, samples: int, seed: int) -> tuple[Bound, ...]:
+    sizes = [round(people * share) for share in _SHARES]
+    middles = [np.arange((people - size) // 2, (people - size) // 2 + size) for size in sizes]
+    shuffler = MallowsShuffle(reference=np.arange(people), theta=theta)
+    groups = Groups.of(middles, n=people)
+    return preserved_share(shuffler, groups, delta=DELTA, samples=samples, rng=reproducible(seed))
+
+
+def _claims(
+    by_alpha: Sequence[Series],
+    by_width: Sequence[Series],
+    by_size: Sequence[Series],
+    bounds: dict[tuple[float, int], dict[float, Bound]],
+    widths: Sequence[int],
+) -> tuple[Claim, ...]:
+    widest, narrow = bounds[ALPHA, widths[-1]], bounds[ALPHA, _SWEPT[0]]
+    uniform = all(abs(widest[share].upper - share) <= 0.1 for share in _LINES)
+    gain = narrow[0.8].upper - narrow[0.25].upper
+    trends = (
+        ("grows with alpha", "preservation is highest for higher", by_alpha, True),
+        ("falls as groups get wider", "preservation declines with increasing width", by_width, False),
+        ("grows with the size of the subset", "preservation grows rapidly with increasing subset size", by_size, True),
+    )
+    return (
+        *(_trend(f"Preservation {how}.", quote, lines, rising=rising) for how, quote, lines, rising in trends),
+        claim(
+            "appendix A.14.1, Figure 7",
+            "At large widths the shuffle is nearly uniform.",
+            uniform,
+            f"At width {widths[-1]} the shuffle preserves, of a subset of 10% of all people, a share of {widest[0.1]}; "
+            f"of 25%, {widest[0.25]}; of 80%, {widest[0.8]}.",
+            quote="For large widths, we are nearly uniformly randomly permuting, so preservation will equal the size "
+            "of the subset relative to the dataset size.",
+            stand_in=_OWN,
+        ),
+        claim(
+            "appendix A.14.1, Figure 7",
+            f"At width {_SWEPT[0]} subsets larger than a quarter gain little.",
+            gain <= 0.1 if narrow[0.8].lower > narrow[0.25].upper else None,
+            f"A quarter preserves {narrow[0.25]}, a subset of 80 % preserves {narrow[0.8]}.",
+            quote="subset sizes much larger than a quarter of the dataset gain little in preservation",
+            printed="a quarter",
+        ),
+    )
+
+
+def _trend(sentence: str, quote: str, lines: Sequence[Series], *, rising: bool) -> Claim:
+    """Return the claim that every line rises (or falls); undecided if the intervals of its end points overlap."""
+    holds: bool | None = True
+    for line in lines:
+        low, high = (line.lower, line.upper) if rising else (line.lower[::-1], line.upper[::-1])
+        if any(before > after for before, after in zip(low[:-1], high[1:], strict=True)):
+            holds = False
+        elif high[0] >= low[-1]:
+            holds = holds and None
+    ends = "; ".join(f"{line.label}: {line.lower[0]:.3f} to {line.lower[-1]:.3f}" for line in lines)
+    ours = f"Lower bounds from left to right: {ends}."
+    reason = "" if holds is not None else "The intervals at the two ends of a line overlap, so they decide nothing."
+    return claim("appendix A.14.1, Figure 7", sentence, holds, ours, quote=quote, reason=reason, stand_in=_OWN)
+
+
+def _chart(key: str, x_label: str, lines: Sequence[Series], *, log: str) -> Chart:
+    return chart(
+        key,
+        f"Preserved share against {x_label}",
+        f"The share that is preserved with probability at least {1 - DELTA:g}; 99 % intervals.",
+        (x_label, "preserved share (eta)"),
+        lines,
+        log=log,
+    )

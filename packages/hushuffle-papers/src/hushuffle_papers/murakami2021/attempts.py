@@ -1,0 +1,306 @@
+"""Each person sends one randomized place: the guarantees, the attack's success, and the divergence of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushuffle.attacks import linkage
+from hushuffle.attacks.detection import Detection, matrix_equal_error_rate
+from hushuffle.mechanisms.protocol import Protocol
+from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse, Symmetric
+from hushuffle.mechanisms.shufflers import UniformShuffle
+from hushuffle.model import Bound, Cell, Chart, Claim, Report, Series, Table
+from hushuffle.model.citation import PIE
+from hushuffle.model.traces import Traces
+from hushuffle.questions import pie, pse
+from hushuffle.randomness import Randomness, reproducible
+from hushuffle_papers.base import Request, chart, claim, study, target
+from hushuffle_papers.murakami2021.datasets import (
+    DATA,
+    ORIGINALS,
+    Events,
+    Matcher,
+    biometrics,
+    checkins,
+    matrices,
+    settings,
+)
+from hushuffle_papers.murakami2021.sources import LIKELIHOOD, PER_EVENT, matched
+
+EPSILONS: Final = (2.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0)
+ROUNDS: Final = 4
+BUCKETS_PER_VALUE: Final = 10
+"""Ten buckets per value, about as in the paper: 10^8 for 10,500,393 places."""
+
+MECHANISMS: Final = ("randomized response", "local hashing")
+
+_ALARM: Final = 1e-6
+_RESOLUTION: Final = 0.01
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attempt:
+    """One mechanism at one epsilon: the guarantees for one report, and the results of the paper's attack.
+
+    In bits: `general` (Proposition 4.1), `published` (Theorem 4.2 or 4.4), `exact` (alpha*), `here` (I(U;Y) for these
+    people's places), and `divergence`, the mean over all rounds. The error `least` is a lower bound for any people, and
+    `least_here` for these people.
+    """
+
+    mechanism: str
+    epsilon: float
+    n: int
+    general: float
+    published: float
+    exact: Bound
+    here: float
+    divergence: float
+    interval: Bound
+    places: npt.NDArray[np.int64]
+    least: Bound
+    least_here: float
+
+    @property
+    def wrong(self) -> float:
+        """Share of people for whom another person's score is the best."""
+        return float(np.mean(self.places > 1))
+
+    @property
+    def error(self) -> Bound:
+        """Clopper-Pearson interval for `wrong`."""
+        return linkage.miss_rate(self.places)
+
+    def fano(self, bits: float) -> float:
+        """Return the lower bound on the error by Fano's inequality, given mutual information of `bits` bits."""
+        return pie.fano_error(max(bits, 0.0), self.n).lower + 0.0  # avoids -0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether the divergence is estimated well enough to compare: its lower bound exceeds half of the estimate."""
+        return self.interval.lower > self.divergence / 2
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the attack's error is below the certified error by more than chance allows (false alarm 1e-6)."""
+        return linkage.miss_rate(self.places, confidence=1 - _ALARM).upper < max(self.least.lower, self.least_here)
+
+
+def attempts(
+    request: Request, places: Traces, *, epsilons: Sequence[float] = EPSILONS, rounds: int = ROUNDS
+) -> list[Attempt]:
+    """Return the attack on each mechanism at each epsilon; people send the first place of their traces' second half."""
+    scene = linkage.scene(places)
+    k = scene.reported.k
+    profiles, coins = linkage.train(scene.training), reproducible(request.seed)
+    results: list[Attempt] = []
+    for epsilon in epsilons:
+        randomizers: tuple[RandomizedResponse | LocalHashing, ...] = (
+            RandomizedResponse(k=k, epsilon=epsilon),
+            LocalHashing(k=k, g=BUCKETS_PER_VALUE * k, epsilon=epsilon),
+        )
+        for name, randomizer in zip(MECHANISMS, randomizers, strict=True):
+            request.tell(f"{name} at epsilon {epsilon:g}", len(results) / (2 * len(epsilons)))
+            results.append(_attempt(name, epsilon, randomizer, scene, profiles, rounds, coins))
+    return results
+
+
+def _attempt(
+    name: str,
+    epsilon: float,
+    randomizer: RandomizedResponse | LocalHashing,
+    scene: linkage.Scene,
+    profiles: linkage.MarkovProfiles,
+    rounds: int,
+    coins: Randomness,
+) -> Attempt:
+    """Return the guarantees, and the attack in several rounds, which models reports as in the paper."""
+    n = scene.reported.n
+    protocol = Protocol(randomizer=randomizer, shuffler=UniformShuffle(), n=n)
+    of_values, of_buckets = randomizer.law().symmetric, randomizer.law().bucket
+    law = of_values or of_buckets
+    assert law is not None
+    scores = []
+    for _ in range(rounds):
+        reports = linkage.randomize(scene.reported, randomizer=randomizer, rng=coins)
+        if of_values is not None:
+            scores.append(linkage.trace_scores(profiles, reports.as_traces()))
+        else:
+            scores.append(linkage.report_scores(profiles, reports, noise_known=False))
+    # With more buckets than the prime of the hashes, every value has its own bucket, and the result is exact.
+    published = pie.rr_alpha(protocol) if of_buckets is None else pie.hashing_alpha(protocol)
+    shares = np.unique(scene.reported.events, return_counts=True)[1] / n
+    bits = [pse.matrix_trend(one, (n // 2, n), resolution=_RESOLUTION).bits[-1] for one in scores]
+    return Attempt(
+        mechanism=name,
+        epsilon=epsilon,
+        n=n,
+        general=pie.ldp_alpha(protocol).upper,
+        published=published.upper,
+        exact=pie.alpha(protocol),
+        here=information(law, shares),
+        divergence=float(np.mean(bits)),
+        interval=pse.from_matrix(scores[-1], resolution=_RESOLUTION),
+        places=np.concatenate([linkage.ranks(one, rng=coins) for one in scores]),
+        least=pie.bayes_error(protocol),
+        least_here=1 - float(shares.size * law.truth + (law.k - shares.size) * law.lie) / n,
+    )
+
+
+def information(law: Symmetric, shares: npt.NDArray[np.float64]) -> float:
+    """Return I(X;Y) in bits if only these values occur; equals I(U;Y) if each person's value is fixed.
+
+    >>> from fractions import Fraction
+    >>> round(information(Symmetric(k=2, truth=Fraction(3, 4), lie=Fraction(1, 4)), np.array([0.5, 0.5])), 4)
+    0.1887
+    """
+    truth, lie = float(law.truth), float(law.lie)
+    outputs = lie + (truth - lie) * shares
+    information = float(shares @ (truth * np.log2(truth / outputs)))
+    others = float(np.log2(lie / outputs).sum() - shares @ np.log2(lie / outputs))
+    # Outputs that no person has as a value have probability `lie` for all senders, so they reveal nothing.
+    return information + lie * others
+
+
+_ALLOWED: Final = (0.001, 0.01, 0.1)
+_WHOLE: Final = tuple(np.geomspace(1e-3, 0.5, 55).tolist())
+"""Rates of false accepts at which complete curves are compared."""
+_AWARDED: Final = {0.01: 0.15, 0.1: 0.1}
+"""False reject rates by false accept rate of the best matcher of the Face Recognition Prize Challenge (paper)."""
+
+_POINTS: Final = 60
+_OTHER_MATCHERS: Final = "Other matchers than the paper's."
+_FEWER_KNOWN: Final = "The paper's attacker knows up to 500 check-ins of 1,896 people with 1,000 or more."
+
+
+@target(
+    "murakami2021/figure-7",
+    "false accepts against false rejects",
+    data=(DATA[0], DATA[2]),
+    originals=(ORIGINALS[0], ORIGINALS[2]),
+    seconds=12,
+)
+def detection(request: Request) -> Report:
+    places, scores = checkins(request, long=True), matrices(request)
+    number = places.known[-1]
+    scene = linkage.scene(places.traces, training=number, events=None)
+    equal = linkage.scene(places.traces, training=number, events=number)
+    sources = [
+        *biometrics(scores),
+        *(matched(f"check-ins, {how}", scene, per_event=how == PER_EVENT) for how in (LIKELIHOOD, PER_EVENT)),
+        matched(f"check-ins, first {number} sent, likelihood", equal),
+    ]
+    curves: dict[str, Detection] = {}
+    rows: list[tuple[Cell, ...]] = []
+    for source in request.each(sources, "detection error tradeoff, {.label}"):
+        curve = curves[source.label] = source.detection()
+        rejected = (curve.reject_at(allowed) for allowed in _ALLOWED)
+        interval = matrix_equal_error_rate(source.scores, seed=request.seed)
+        rows.append((source.label, source.n, *rejected, curve.equal_error, interval))
+    rejects = (f"false rejects at {allowed:g}" for allowed in _ALLOWED)
+    equal_places = _listed(curves[f"check-ins, first {number} sent, likelihood"])
+    return study(
+        "Detection error tradeoff of check-ins, faces and fingerprints",
+        "At the same rate of false accepts, which matcher misses fewer: one of traces, faces or fingers?",
+        *_detection_claims(curves, places, scores),
+        "Which person has the best score is the same for the likelihood and the likelihood per event. If everybody "
+        f"sends {number} places, so that the length reveals nothing, the paper's score has {equal_places}.",
+        Table(
+            key="rates",
+            title="Error rates",
+            caption="Intervals by bootstrap over people.",
+            columns=("what is matched", "people", *rejects, "equal error rate", "interval"),
+            rows=tuple(rows),
+        ),
+        _curves(curves),
+        settings=(
+            ("check-ins known", f"{number} of the former half of the trace; all of the latter are sent"),
+            *settings(request, places=places, scores=scores),
+        ),
+        citations=(PIE.at("figure 7"),),
+    )
+
+
+def _detection_claims(curves: dict[str, Detection], places: Events, scores: Sequence[Matcher]) -> tuple[Claim, ...]:
+    data = f"{places.n:,} people of {places.where}, {places.known[-1]} check-ins known."
+    traces = _FEWER_KNOWN if places.short or places.lacks else ""
+    others = _OTHER_MATCHERS if any(one.lacks for one in scores) else ""
+    face, finger = curves["face"], curves["fingerprint"]
+    raw, mean = (curves[f"check-ins, {how}"] for how in (LIKELIHOOD, PER_EVENT))
+
+    def above(curve: Detection) -> list[float]:
+        return [rate for rate in _WHOLE if curve.reject_at(rate) > face.reject_at(rate)]
+
+    crossed = " The trace has more false rejects at false accept rates from {:.2g} on."
+    scored = (("with the paper's score", raw, ""), ("with the likelihood per event", mean, "murakami2021/figure-7"))
+    rates = ", ".join(f"{rate:g}" for rate in _ALLOWED)
+    heading = f"At false accept rates of {rates} the"
+    return (
+        *(
+            claim(
+                "section 5.2, Figure 7",
+                f"A trace is better recognized than a face, {how}.",
+                not above(curve),
+                f"{heading} false reject rates are {_listed(face)} for the face, and {_listed(curve)} for the trace."
+                + "".join(map(crossed.format, above(curve)[:1])),
+                quote="LT provides smaller FAR and FRR than the face",
+                repeats=repeats,
+                reason="This score takes the length of the trace out." if curve is mean else "",
+                data=data,
+                stand_in=traces or others,
+            )
+            for how, curve, repeats in scored
+        ),
+        claim(
+            "section 5.2, Figure 7",
+            "The fingerprint has more errors than the face.",
+            face.equal_error < finger.equal_error,
+            f"The equal error rates of fingerprint and face are {finger.equal_error:.3f} and {face.equal_error:.3f}.",
+            quote="FRR of FP is high (even using the commercial fingerprint matcher)",
+            stand_in=others,
+        ),
+        *(
+            claim(
+                "section 5.2",
+                f"A trace beats the best matcher of the Face Recognition Prize Challenge 2017, {how}.",
+                all(curve.reject_at(rate) <= other for rate, other in _AWARDED.items()),
+                f"{heading} trace has false reject rates of {_listed(curve)}.",
+                quote="has higher identifiability than the face matcher in [11] and the best face matcher in the "
+                "FRPC 2017",
+                printed="0.15 and 0.1 at 0.01 and 0.1",
+                repeats=repeats,
+                data=data,
+                stand_in=traces,
+            )
+            for how, curve, repeats in scored
+        ),
+    )
+
+
+def _listed(curve: Detection) -> str:
+    return ", ".join(f"{curve.reject_at(allowed):.3f}" for allowed in _ALLOWED)
+
+
+def _curves(curves: dict[str, Detection]) -> Chart:
+    series: list[Series] = []
+    for label, curve in curves.items():
+        accept, reject = curve.false_accept, curve.false_reject
+        shown = np.flatnonzero((accept > 0) & (reject > 0))
+        if not shown.size:
+            continue
+        wanted = np.geomspace(accept[shown[0]], accept[shown[-1]], _POINTS)
+        end = accept[min(shown[-1] + 1, accept.size - 1)]  # false rejects stay constant up to here
+        shown = np.unique(np.searchsorted(accept[: shown[-1] + 1], wanted, side="right") - 1)
+        series.append(Series.through(label, [*accept[shown], end], [*reject[shown], reject[shown[-1]]]))
+    return chart(
+        "detection",
+        "False accepts against false rejects",
+        "A lower curve separates people better. A curve ends if its sample has no more false rejects.",
+        ("false accept rate", "false reject rate"),
+        series,
+        log="xy",
+    )

@@ -292,7 +292,8 @@ def test_the_picture_of_the_architecture_is_that_of_the_contracts() -> None:
     assert module.PICTURE.read_text("utf-8") == module.picture(), "run python docs/architecture.py"
     rooms = {room for layer in module.layers() for room in layer}
     there = {path.stem for path in module.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert there - {"__init__", "__main__", "_version"} == rooms
+    packages = {"hushuffle_network", "hushuffle_papers", "shuffle_certificate"}
+    assert (there - {"__init__", "__main__", "_version"}) | packages == rooms
     table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## How a formula gets in")[0]
     rows = "\n".join(line for line in table.splitlines() if line.startswith("| `"))
     assert rooms == {name.removesuffix(".py").rstrip("/") for name in re.findall(r"`([\w.]+/?)`", rows)} & rooms

@@ -144,6 +144,27 @@ def test_unknown_names_are_attribute_errors() -> None:
         _ = hs.shuffle_everything  # type: ignore[attr-defined]
 
 
+def test_a_figure_loads_numpy_and_scipy_only() -> None:
+    """What the extra `program` installs is not there for those who use the library alone."""
+    names = ["polars", "pydantic", "cyclopts", "rich", "jinja2", "vl_convert", "tomli_w", "cryptography"]
+    code = f"""
+import sys
+sys.modules |= dict.fromkeys({names}, None)  # as if they were not installed
+import hushuffle as hs
+survey = hs.Protocol(randomizer=hs.RandomizedResponse(k=5, epsilon=2.0), shuffler=hs.UniformShuffle(), n=33_000)
+print(hs.dp.epsilon(survey, delta=1e-6), hs.qif.vulnerability(survey), sep="; ")
+for use in (lambda: hs.secure().words(1), lambda: hs.assess("town.toml")):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    figures, *missing = run.stdout.splitlines()
+    assert figures.startswith("0.05112 to 0.05115 nats (certified bracket); 0.2016 (exact)")
+    assert [line.partition(" Install")[2] for line in missing] == [" it with: pip install 'hushuffle[program]'"] * 2
+
+
 def test_import_loads_nothing_heavy() -> None:
     heavy = ("numpy", "scipy", "polars", "pydantic", "vl_convert", "jinja2", "cryptography", "rich", "dp_accounting")
     code = f"import sys, hushuffle; print([name for name in {heavy!r} if name in sys.modules])"

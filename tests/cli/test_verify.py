@@ -81,16 +81,16 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert "none.json" in capsys.readouterr().err
 
 
-def test_without_flint_the_extra_is_named(
+def test_without_the_checker_its_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim = hs.dp.certificate(
         hs.Protocol(randomizer=hs.RandomizedResponse(k=2, epsilon=1.0), shuffler=hs.UniformShuffle(), n=9), delta=0.01
     )
     (tmp_path / "claim.json").write_text(claim.to_json())
-    monkeypatch.setitem(sys.modules, "flint", None)
+    monkeypatch.setitem(sys.modules, "shuffle_certificate", None)
     assert main(["verify", str(tmp_path / "claim.json")]) == Exit.FAILED
-    assert "hushuffle[verify]" in capsys.readouterr().err
+    assert "pip install shuffle-certificate" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

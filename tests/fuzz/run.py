@@ -3,7 +3,7 @@
 An input is made of choices: bytes, drawn at random. Each fuzzer runs in a process of its own, with a limit on memory
 and on the time for one input. Choices that find something are kept under corpus/, which the tests read again
 from then on; the code is 1 then. `run.py --atheris NAME [options of libFuzzer]` lets coverage lead the choices instead
-(pip install "hushuffle[fuzz]").
+(make fuzz).
 """
 
 from __future__ import annotations

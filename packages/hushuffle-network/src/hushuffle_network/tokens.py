@@ -1,6 +1,6 @@
 """Anonymous tokens: the issuer signs blindly, and any party with the issuer's public key can check them.
 
-If gmpy2 is installed (`hushuffle[phones]`), its `powmod_sec` computes the private power in a time that is independent
+`powmod_sec` of gmpy2 computes the private power in a time that is independent
 of the numbers. Otherwise Python's `pow` computes it, in a time that depends on them. In both cases the number is first
 multiplied by a random number, and random multiples of the group's order are added to the exponents, so the time varies
 randomly with each signature. Signatures are checked before they are sent, so that a fault in the machine does not

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hushuffle._version import __version__
+from hushuffle.extensions import program
 
 _IMPORT = re.compile(r"^from (hushuffle[\w.]*) import (\w+) as \2$", re.MULTILINE)
 _WHERE = {name: room for room, name in _IMPORT.findall(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))}
@@ -22,8 +23,9 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         message = f"module 'hushuffle' has no attribute {name!r}"
         raise AttributeError(message)
-    room = importlib.import_module(_WHERE[name])
-    value = vars(room).get(name) or importlib.import_module(f"{_WHERE[name]}.{name}")
+    with program():
+        room = importlib.import_module(_WHERE[name])
+        value = vars(room).get(name) or importlib.import_module(f"{_WHERE[name]}.{name}")
     globals()[name] = value
     return value
 

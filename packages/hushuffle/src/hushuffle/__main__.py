@@ -11,7 +11,12 @@ def main() -> int:
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a background process may ignore it
     if usual:
         signal.signal(signal.SIGINT, _interrupted)
-    from hushuffle.cli import main as run  # noqa: PLC0415 - Ctrl-C is handled during this import
+    try:
+        from hushuffle.cli import main as run  # noqa: PLC0415 - Ctrl-C is handled during this import
+    except ModuleNotFoundError as missing:
+        install = "Install it with: pip install 'hushuffle[program]'"
+        sys.stderr.write(f"hushuffle: {missing.name} is not installed. {install}\n")
+        return 1
 
     if usual:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,16 +22,17 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle import _checks
 from hushuffle.errors import InvalidInputError, Problem
+from hushuffle.extensions import program
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
 
 SCALE: Final = 2**64
 """Thresholds are integers from 0 to SCALE; a Bernoulli trial with threshold T succeeds with probability T / SCALE."""
@@ -180,8 +181,20 @@ def _wiped_on_fork() -> mmap.mmap | bytearray:
 _FORKS: Final = _Forks()
 
 
-def _encryptor(key: bytes | bytearray) -> CipherContext:
-    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+def _encryptor(key: bytes | bytearray, *, counts: bool = True) -> CipherContext:
+    """AES in counter mode, or of single blocks."""
+    with program():
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - of an extra
+    mode = modes.CTR(bytes(16)) if counts else modes.ECB()  # noqa: S305 - of blocks that never repeat
+    return Cipher(algorithms.AES(key), mode).encryptor()
+
+
+def derived(key: bytes, info: bytes, length: int = 32) -> bytes:
+    """Return `length` bytes derived from a secret key by HKDF-SHA256 (RFC 5869), independent for each `info`."""
+    with program():
+        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - of an extra
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(key)
 
 
 def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
@@ -289,9 +302,8 @@ class KeyedRandomness(Randomness):
             _checks.reject("records", "distinct", "<repeated record>", hint)
         number = _checks.integer("round", round_number, low=0)
         info = b"hushuffle keyed records 1, round " + str(number).encode()
-        subkey = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(key)
-        # ECB on blocks that never repeat is a pseudorandom function of (record, counter).
-        self._encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305
+        # Blocks that never repeat: a pseudorandom function of (record, counter).
+        self._encryptor = _encryptor(derived(key, info), counts=False)
         self._records = identifiers.astype(np.uint64)
         # The words of a value are numbered from 2**32 times the value on.
         first = np.zeros(identifiers.size, dtype=np.uint64) if values is None else values.astype(np.uint64)

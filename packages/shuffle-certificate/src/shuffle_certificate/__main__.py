@@ -1,4 +1,4 @@
-"""Run the checker alone: call `python -m verifying result.json` in a folder that contains a copy of this package."""
+"""Run the checker: `shuffle-certificate result.json`, or `python -m shuffle_certificate result.json`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from .document import check_document
 from .table import verdict_of, written
 
 
-def main(file: str) -> int:
+def main() -> int:
     """Check all certificates in a file, print a table of the verdicts, and return the exit code."""
+    if len(sys.argv) != 2:
+        sys.stderr.write("usage: shuffle-certificate FILE\n")
+        return 2
+    file = sys.argv[1]
     try:
         rows = list(check_document(read(Path(file).read_text(encoding="utf-8"))))
     except (MalformedError, OSError, UnicodeError) as error:
@@ -22,4 +26,4 @@ def main(file: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else "usage: python -m verifying FILE")
+    sys.exit(main())

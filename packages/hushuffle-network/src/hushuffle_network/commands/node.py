@@ -35,21 +35,10 @@ def start(configuration: Path, /) -> Exit:
     Args:
         configuration: TOML file with the settings of the service.
     """
-    needs_http()
     from hushuffle_network.serve import run_service  # noqa: PLC0415 - only when needed
 
     run_service(configuration)
     return Exit.DONE
-
-
-def needs_http() -> None:
-    from importlib.util import find_spec  # noqa: PLC0415 - only when needed
-
-    from hushuffle.errors import MissingDependencyError  # noqa: PLC0415
-
-    if find_spec("aiohttp") is None:
-        message = 'services for phones need aiohttp: pip install "hushuffle[phones]"'
-        raise MissingDependencyError(message)
 
 
 def _in_range(name: str, number: int, most: int) -> None:
@@ -99,7 +88,6 @@ def codes(count: int, /, *, out: Path) -> Exit:
         count: number of invited people.
         out: folder to write into; codes in it are never overwritten.
     """
-    needs_http()
     from hushuffle_network.issuer import write_codes  # noqa: PLC0415 - only when needed
 
     _in_range("COUNT", count, 10**8)

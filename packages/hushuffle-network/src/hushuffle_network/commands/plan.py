@@ -155,9 +155,6 @@ def run(
     folder = _folder(out, f"plan-{specification.stem.removesuffix('-network')}-phones")
     if hosts is not None:
         return _prepare(spec, hosts, folder, _moment(start), bundle=bundle)
-    from hushuffle_network.commands.node import needs_http  # noqa: PLC0415 - only when needed
-
-    needs_http()
     from hushuffle_network.rehearse import rehearse  # noqa: PLC0415
     from hushuffle_network.study import phone_study  # noqa: PLC0415
 

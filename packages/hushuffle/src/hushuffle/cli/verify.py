@@ -22,18 +22,17 @@ def verify(file: Path, /, *, json: Flag = False) -> Exit:
     independent of the code that wrote it. Compares the verdict, the statement,
     charts and tables with these. Ends with exit code 3 if a figure is
     contradicted or not confirmed, with 1 if there is nothing to check. Needs
-    python-flint: pip install "hushuffle[verify]".
+    the package shuffle-certificate.
 
     Args:
         file: result.json of assess, a certificate, or a list of certificates.
         json: print only JSON, with one object per figure and a summary, to standard output.
     """
     try:
-        import flint  # noqa: F401, PLC0415 - an extra
+        from shuffle_certificate import certificate, document, table  # noqa: PLC0415 - another package
     except ImportError as missing:
-        message = 'Checking certificates needs python-flint: pip install "hushuffle[verify]".'
+        message = "`verify` needs the package shuffle-certificate. Install it with: pip install shuffle-certificate"
         raise MissingDependencyError(message) from missing
-    from shuffle_certificate import certificate, document, table  # noqa: PLC0415 - needs flint
 
     try:
         rows = list(document.check_document(certificate.read(file.read_text(encoding="utf-8"))))

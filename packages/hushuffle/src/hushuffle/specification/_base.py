@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hushuffle.errors import InvalidInputError, Problem, SpecificationError
+from hushuffle.extensions import MECHANISMS, extensions
 from hushuffle.mechanisms.settings import LARGEST_EPSILON, Table
 from hushuffle.mechanisms.shufflers.base import Reveals, Shuffler
 from hushuffle.tables.csv_form import UTF8, CsvForm, check_encoding, check_separator
@@ -106,14 +107,15 @@ class File(Section):
 
 
 def declared_in(package: Any, base: type[_Kind]) -> Iterator[type[_Kind]]:
-    """Yield each subclass of `base` that a module of a package defines, after loading all of its modules."""
+    """Yield each subclass of `base` that a module of a package, or an extension, defines, after loading all of them."""
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
+    places = (package.__name__, *(module.__name__ for module in extensions(MECHANISMS).values()))
     waiting: list[type[_Kind]] = [base]
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if kind.__module__.startswith(package.__name__):
+        if kind.__module__.startswith(places):
             yield kind
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives import hashes as digests
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from hushuffle import _checks
 from hushuffle.mechanisms.sketches.filters import MOST_BITS, MOST_HASHES, BloomFilter
+from hushuffle.randomness import derived
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,7 +112,7 @@ class BloomEncoder:
 
     def _derive(self, purpose: str, length: int) -> bytes:
         info = f"hushuffle bloom 1, {purpose}".encode()
-        return HKDF(algorithm=digests.SHA256(), length=length, salt=None, info=info).derive(self.key)
+        return derived(self.key, info, length)
 
 
 def _scaled(words: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:

@@ -229,6 +229,11 @@ def test_the_extra_all_has_every_extra_for_use() -> None:
     assert {other.partition("==")[0] for other in others} == packages.keys() - {"hushuffle"}
 
 
+def test_each_package_has_the_licence() -> None:
+    for path in PROJECTS:
+        assert path.with_name("LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def test_the_packages_have_one_version_and_name_it() -> None:
     for path in PROJECTS:
         text = path.read_text("utf-8")

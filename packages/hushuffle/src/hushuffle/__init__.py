@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hushuffle._version import __version__
-from hushuffle.extensions import program
+from hushuffle.errors import MissingDependencyError
 
 _IMPORT = re.compile(r"^from (hushuffle[\w.]*) import (\w+) as \2$", re.MULTILINE)
 _WHERE = {name: room for room, name in _IMPORT.findall(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))}
@@ -23,9 +23,11 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         message = f"module 'hushuffle' has no attribute {name!r}"
         raise AttributeError(message)
-    with program():
+    try:
         room = importlib.import_module(_WHERE[name])
         value = vars(room).get(name) or importlib.import_module(f"{_WHERE[name]}.{name}")
+    except ModuleNotFoundError as missing:
+        raise MissingDependencyError.of_program(missing) from missing
     globals()[name] = value
     return value
 

@@ -14,8 +14,9 @@ def main() -> int:
     try:
         from hushuffle.cli import main as run  # noqa: PLC0415 - Ctrl-C is handled during this import
     except ModuleNotFoundError as missing:
-        install = "Install it with: pip install 'hushuffle[program]'"
-        sys.stderr.write(f"hushuffle: {missing.name} is not installed. {install}\n")
+        from hushuffle.errors import MissingDependencyError  # noqa: PLC0415
+
+        sys.stderr.write(f"hushuffle: {MissingDependencyError.of_program(missing)}\n")
         return 1
 
     if usual:

@@ -55,6 +55,10 @@ class DataError(HushuffleError, ValueError):
 class MissingDependencyError(HushuffleError, ImportError):
     """An optional dependency is needed; the message gives the extra that installs it."""
 
+    @classmethod
+    def of_program(cls, missing: ModuleNotFoundError) -> MissingDependencyError:
+        return cls(f"{missing.name} is not installed. Install it with: pip install 'hushuffle[program]'")
+
 
 class SpecificationError(HushuffleError, ValueError):
     """A specification is invalid; the exception lists all problems, not only the first."""

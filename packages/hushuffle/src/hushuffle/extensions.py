@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -20,16 +18,6 @@ PACKAGES: Final = {"node": "hushuffle-network", "plan": "hushuffle-network", "qu
     "reproduce": "hushuffle-papers"
 }
 """Package of each extension that the project itself publishes."""
-
-
-@contextmanager
-def program() -> Iterator[None]:
-    """Imports of what only the extra `program` installs; without it the error says so."""
-    try:
-        yield
-    except ModuleNotFoundError as missing:
-        message = f"{missing.name} is not installed. Install it with: pip install 'hushuffle[program]'"
-        raise MissingDependencyError(message) from missing
 
 
 def extensions(group: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ exact; uniform integers are drawn by rejection, so they are exactly uniform.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import mmap
 import os
 import sys
@@ -22,14 +23,13 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from hushuffle import _checks
-from hushuffle.errors import InvalidInputError, Problem
-from hushuffle.extensions import program
+from hushuffle.errors import InvalidInputError, MissingDependencyError, Problem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -46,7 +46,6 @@ _MADV_WIPEONFORK: Final = 18
 """The Linux constant MADV_WIPEONFORK (memory reads as zeros in a child), which Python 3.11 does not define."""
 
 _PRECISION: Final = Context(prec=60)
-"""Decimal context with 60 digits for computing thresholds, independent of the caller's context."""
 
 _ALWAYS: Final = 200.0
 """From this epsilon on, every allowed k gives the largest threshold below 2**64, the least noise possible."""
@@ -60,6 +59,12 @@ class Randomness(ABC):
 
     sequential: ClassVar[bool] = True
     """Whether a draw may be split into several calls (False for a keyed stream)."""
+
+    def __copy__(self) -> NoReturn:
+        message = f"{type(self).__name__} cannot be copied or pickled: two copies would repeat the same random bits"
+        raise TypeError(message)
+
+    __getstate__ = __copy__
 
     @abstractmethod
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
@@ -143,10 +148,9 @@ class Randomness(ABC):
 
 
 class _Forks:
-    """Counts the forks between this process and the process that imported the module, without process ids.
+    """Counts the forks since the module was imported; on Linux also those that Python does not report.
 
-    Python reports its own forks. A fork by a C library or a system call is detected by a page of memory that the
-    kernel wipes in every child (on Linux; other systems do not detect such forks).
+    The kernel wipes a page of memory in every child.
     """
 
     def __init__(self) -> None:
@@ -181,20 +185,26 @@ def _wiped_on_fork() -> mmap.mmap | bytearray:
 _FORKS: Final = _Forks()
 
 
+def _primitives(name: str) -> Any:
+    """A module of cryptography, which the extra `program` installs."""
+    try:
+        return importlib.import_module(f"cryptography.hazmat.primitives.{name}")
+    except ModuleNotFoundError as missing:
+        raise MissingDependencyError.of_program(missing) from missing
+
+
 def _encryptor(key: bytes | bytearray, *, counts: bool = True) -> CipherContext:
     """AES in counter mode, or of single blocks."""
-    with program():
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - of an extra
-    mode = modes.CTR(bytes(16)) if counts else modes.ECB()  # noqa: S305 - of blocks that never repeat
-    return Cipher(algorithms.AES(key), mode).encryptor()
+    parts = _primitives("ciphers")
+    mode = parts.modes.CTR(bytes(16)) if counts else parts.modes.ECB()
+    context: CipherContext = parts.Cipher(parts.algorithms.AES(key), mode).encryptor()
+    return context
 
 
 def derived(key: bytes, info: bytes, length: int = 32) -> bytes:
     """Return `length` bytes derived from a secret key by HKDF-SHA256 (RFC 5869), independent for each `info`."""
-    with program():
-        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - of an extra
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
-    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(key)
+    kdf, sha = _primitives("kdf.hkdf"), _primitives("hashes").SHA256()
+    return bytes(kdf.HKDF(algorithm=sha, length=length, salt=None, info=info).derive(key))
 
 
 def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
@@ -204,11 +214,6 @@ def _next_words(encryptor: CipherContext, count: int) -> npt.NDArray[np.uint64]:
         stop = min(start + 8 * _CHUNK, 8 * count)
         encryptor.update_into(zeros[: stop - start], out[start:stop])
     return words
-
-
-def _no_copies(source: Randomness) -> NoReturn:
-    message = f"{type(source).__name__} cannot be copied or pickled: two copies would repeat the same random bits"
-    raise TypeError(message)
 
 
 class _OneThread:
@@ -251,23 +256,19 @@ class SecureRandomness(Randomness):
             if _FORKS.count == forks:  # otherwise a signal handler forked during the call: discard
                 return words
 
-    __getstate__ = __copy__ = _no_copies
-
 
 class ReproducibleRandomness(Randomness):
     """Words that are determined by a seed, for tests and simulation and never for people's data."""
 
     def __init__(self, seed: int) -> None:
-        number = _checks.integer("seed", seed, low=0)
-        key = hashlib.sha256(b"hushuffle reproducible randomness 1:" + str(number).encode()).digest()
+        number = b"%d" % _checks.integer("seed", seed, low=0)
+        key = hashlib.sha256(b"hushuffle reproducible randomness 1:" + number).digest()
         self._encryptor = _encryptor(key)
         self._one_thread = _OneThread()
 
     def words(self, size: int, *, at: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.uint64]:
         with self._one_thread:
             return _next_words(self._encryptor, size if at is None else at.size)
-
-    __getstate__ = __copy__ = _no_copies
 
 
 class KeyedRandomness(Randomness):
@@ -289,8 +290,8 @@ class KeyedRandomness(Randomness):
         round_number: int,
         values: npt.NDArray[np.int64] | None = None,
     ) -> None:
+        size = f"<{len(key)} bytes>" if isinstance(key, bytes) else f"<{type(key).__name__}>"
         if not isinstance(key, bytes) or len(key) < 32:
-            size = f"<{len(key)} bytes>" if isinstance(key, bytes) else f"<{type(key).__name__}>"
             _checks.reject("key", "at least 32 secret bytes", size, "Make one with os.urandom(32).")
         identifiers = np.asarray(records)
         if identifiers.ndim != 1 or not np.issubdtype(identifiers.dtype, np.integer):
@@ -301,9 +302,8 @@ class KeyedRandomness(Randomness):
             hint = "Two records would share their randomness. For collect, `--id` must differ from row to row."
             _checks.reject("records", "distinct", "<repeated record>", hint)
         number = _checks.integer("round", round_number, low=0)
-        info = b"hushuffle keyed records 1, round " + str(number).encode()
         # Blocks that never repeat: a pseudorandom function of (record, counter).
-        self._encryptor = _encryptor(derived(key, info), counts=False)
+        self._encryptor = _encryptor(derived(key, b"hushuffle keyed records 1, round %d" % number), counts=False)
         self._records = identifiers.astype(np.uint64)
         # The words of a value are numbered from 2**32 times the value on.
         first = np.zeros(identifiers.size, dtype=np.uint64) if values is None else values.astype(np.uint64)
@@ -321,8 +321,6 @@ class KeyedRandomness(Randomness):
             self._drawn[chosen] += np.uint64(1)
             stream = np.frombuffer(self._encryptor.update(blocks.tobytes()), dtype="<u8")
         return stream[::2].astype(np.uint64)
-
-    __getstate__ = __copy__ = _no_copies
 
     def permutation(self, size: int) -> NoReturn:  # noqa: ARG002
         """Raise an error, because the order of release must not be a function of the records."""

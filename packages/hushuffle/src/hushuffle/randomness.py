@@ -41,7 +41,6 @@ _CHUNK: Final = 1 << 16
 """Words per call of the cipher: small enough to stay in the processor's cache."""
 
 _ZEROS: Final = bytes(8 * _CHUNK)
-
 _MADV_WIPEONFORK: Final = 18
 """The Linux constant MADV_WIPEONFORK (memory reads as zeros in a child), which Python 3.11 does not define."""
 

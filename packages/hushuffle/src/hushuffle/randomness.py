@@ -23,6 +23,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 import numpy as np
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
 SCALE: Final = 2**64
 """Thresholds are integers from 0 to SCALE; a Bernoulli trial with threshold T succeeds with probability T / SCALE."""
 
-_CHUNK: Final = 1 << 16
-"""Words per call of the cipher: small enough to stay in the processor's cache."""
-
+_CHUNK: Final = 1 << 16  # words per call of the cipher, which stay in the processor's cache
 _ZEROS: Final = bytes(8 * _CHUNK)
 _MADV_WIPEONFORK: Final = 18
 """The Linux constant MADV_WIPEONFORK (memory reads as zeros in a child), which Python 3.11 does not define."""
@@ -184,6 +183,7 @@ def _wiped_on_fork() -> mmap.mmap | bytearray:
 _FORKS: Final = _Forks()
 
 
+@cache
 def _primitives(name: str) -> Any:
     """A module of cryptography, which the extra `program` installs."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hushuffle.model import VERDICTS, Claim
 from hushuffle.model.claim import distinct
-from hushuffle_papers import targets
+from hushuffle_papers.registry import targets
 
 HERE = Path(__file__).parent / "reference"
 DATA, PAGE = HERE / "verdicts.json", HERE / "verdicts.md"

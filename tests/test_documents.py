@@ -18,7 +18,7 @@ import hushuffle as hs
 from hushuffle.specification import parse
 from hushuffle.specification.reading import load_collection
 from hushuffle_network.queries.specification import load_plan
-from hushuffle_papers import targets
+from hushuffle_papers.registry import targets
 
 ROOT = Path(__file__).parents[1]
 PROJECTS = sorted(ROOT.glob("packages/*/pyproject.toml"))

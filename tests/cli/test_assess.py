@@ -166,7 +166,7 @@ def test_mistakes_in_the_program_are_placed_and_quote_nothing(
     fakes.error = kind("could not parse 'SECRET' as a number")
     assert main(["assess", "specs/town.toml"]) == Exit.FAILED
     said = capsys.readouterr().err
-    assert said.startswith(f"hushuffle: an unexpected error ({kind.__name__}) at cli/assess.py:")
+    assert said.startswith(f"hushuffle: an unexpected error ({kind.__name__}) at hushuffle/cli/assess.py:")
     assert "SECRET" not in said
     monkeypatch.setenv("HUSHUFFLE_TRACEBACK", "1")
     with pytest.raises(kind, match="SECRET"):

@@ -92,7 +92,7 @@ def test_a_reader_that_leaves_is_no_trouble(
 def test_terminals_without_greek_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
-    monkeypatch.setattr(cli, "_app", lambda: lambda _: sys.stdout.write("ε\n") and None)
+    monkeypatch.setattr(cli, "_app", lambda *_: lambda _: sys.stdout.write("ε\n") and None)
     assert main([]) == 0
     assert stream.buffer.getvalue() == b"?\n"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import hushuffle_papers as tools
 from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.model import Claim, Report
-from hushuffle_papers import Request, Target
+from hushuffle_papers import registry as tools
+from hushuffle_papers.registry import Request, Target
 
 
 def quick(request: Request) -> Report:

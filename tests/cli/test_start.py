@@ -51,7 +51,7 @@ def test_a_mistyped_key_waits_for_nothing_heavy(verb: list[str], text: str, tmp_
         "vl_convert",
         "rich",
         "hushuffle.questions",
-        "hushuffle_network",
+        "hushuffle_network.rehearse",
     )
     code = f"""
 import sys

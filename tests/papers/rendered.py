@@ -8,7 +8,7 @@ import pytest
 
 from hushuffle import report
 from hushuffle.model import Report
-from hushuffle_papers import Request, reproduce
+from hushuffle_papers.registry import Request, reproduce
 
 
 def rendered(name: str, *, quick: bool = False) -> Report:

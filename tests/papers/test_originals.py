@@ -14,11 +14,11 @@ from hushuffle.cli import main
 from hushuffle.cli.console import Exit
 from hushuffle.errors import DataError
 from hushuffle.model import Report
-from hushuffle_papers import reproduce
 from hushuffle_papers.base import Request
 from hushuffle_papers.murakami2021 import datasets
 from hushuffle_papers.murakami2021.datasets import ORIGINALS, checkins, matrices, ratings, stand_in, visitors
 from hushuffle_papers.murakami2021.sources import decided
+from hushuffle_papers.registry import reproduce
 
 LONG, FEW, PLACES, MOVIES = 160, 40, 60, 700
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hushuffle.model import Bound, Report
-from hushuffle_papers import Request, targets
 from hushuffle_papers.buffling.bloom import figure_2, figure_3, figure_4
 from hushuffle_papers.buffling.simulation import every_pair, worst_pairs
+from hushuffle_papers.registry import Request, targets
 from oracles.bloom_reach import flip_law
 from papers.rendered import rendered
 

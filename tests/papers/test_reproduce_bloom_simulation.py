@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 import hushuffle as hs
-from hushuffle_papers import Request
 from hushuffle_papers.buffling import simulation
+from hushuffle_papers.registry import Request
 from oracles import bloom_enumeration as oracle
 from papers.rendered import rendered
 

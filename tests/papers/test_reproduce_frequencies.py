@@ -10,14 +10,13 @@ from hushuffle import report
 from hushuffle.mechanisms.protocol import Protocol
 from hushuffle.mechanisms.randomizers import LocalHashing, RandomizedResponse
 from hushuffle.mechanisms.shufflers import NoShuffle
-from hushuffle_papers import Request
 from hushuffle_papers.murakami2021 import frequencies
 from hushuffle_papers.murakami2021.buckets import losses_by_buckets
 from hushuffle_papers.murakami2021.frequencies import (
     EXPONENT,
     PEOPLE,
     VALUES,
-    Crowd,
+    SampledPeople,
     checkins,
     epsilons_for,
     errors,
@@ -25,14 +24,15 @@ from hushuffle_papers.murakami2021.frequencies import (
     shares_of_the_top,
     zipf,
 )
+from hushuffle_papers.registry import Request
 
 
 @pytest.fixture(scope="module")
-def people() -> Crowd:
+def people() -> SampledPeople:
     return zipf(20_000, 5000, 1.0, seed=1)
 
 
-def test_a_crowd_follows_its_law(people: Crowd) -> None:
+def test_a_crowd_follows_its_law(people: SampledPeople) -> None:
     assert people.counts.sum() == people.values.size == 20_000
     weights = 1 / np.arange(1, 5001)
     expected = 20_000 * weights / weights.sum()
@@ -42,7 +42,7 @@ def test_a_crowd_follows_its_law(people: Crowd) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rr", "hashing"])
-def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
+def test_losses_are_those_of_a_plain_loop(people: SampledPeople, kind: str) -> None:
     randomizer = RandomizedResponse(k=5000, epsilon=6.0) if kind == "rr" else LocalHashing(k=5000, g=64, epsilon=5.0)
     runs = [losses(people, randomizer, seed) for seed in range(1, 41)]
     for position, name in enumerate(("top", "every")):
@@ -53,7 +53,7 @@ def test_losses_are_those_of_a_plain_loop(people: Crowd, kind: str) -> None:
     assert runs[0].shares.shape == (100,)
 
 
-def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
+def test_errors_fall_with_epsilon_and_the_page_renders(people: SampledPeople) -> None:
     study = errors(people, g=64, epsilons=(2.0, 9.0), request=Request(), stand_in="Few.")
     table = study.tables[0]
     assert [row[0] for row in table.rows] == ["randomized response", "local hashing"] * 2
@@ -65,7 +65,7 @@ def test_errors_fall_with_epsilon_and_the_page_renders(people: Crowd) -> None:
     assert len(report.html(study)) < 2_000_000
 
 
-def test_the_epsilon_of_a_loss_is_solved_for_and_not_read_off_a_grid(people: Crowd) -> None:
+def test_the_epsilon_of_a_loss_is_solved_for_and_not_read_off_a_grid(people: SampledPeople) -> None:
     for loss in (1e-2, 1e-3):
         epsilon = frequencies.epsilon_for_loss(people, loss)
         response = RandomizedResponse(k=people.counts.size, epsilon=epsilon)
@@ -85,7 +85,7 @@ def test_at_the_papers_size_the_loss_is_reached_between_the_points_of_the_figure
     assert (epsilon, published, exact) == pytest.approx((13.146, 0.9046, 0.9536), abs=3e-4)
 
 
-def test_the_most_frequent_values_come_out_right_without_noise(people: Crowd) -> None:
+def test_the_most_frequent_values_come_out_right_without_noise(people: SampledPeople) -> None:
     study = shares_of_the_top(people, {"little": 3.0, "almost all": 30.0}, Request())
     for row in study.tables[0].rows[:5]:
         assert row[3] == pytest.approx(row[1], rel=1e-6)
@@ -98,7 +98,7 @@ def test_the_promise_fixes_epsilon() -> None:
     assert found["promised by the published bound"] < found["promised by the exact bound"]
 
 
-def test_more_buckets_at_the_same_promise(people: Crowd) -> None:
+def test_more_buckets_at_the_same_promise(people: SampledPeople) -> None:
     study = losses_by_buckets(people, (16, 128, 1024), Request())
     assert [claim.verdict for claim in study.claims] == ["confirmed", "confirmed"]
     assert losses_by_buckets(people, (1024, 16), Request()).claims[0].verdict == "contradicted"

@@ -11,9 +11,9 @@ import pytest
 
 from hushuffle.errors import InvalidInputError
 from hushuffle.model import Bound, Chart, Claim, Report
-from hushuffle_papers import Request, reproduce
 from hushuffle_papers.base import claim, falling, first_below, said, sizes, smallest
 from hushuffle_papers.jurado2023.limits import normal_maximum
+from hushuffle_papers.registry import Request, reproduce
 from oracles.qif_guessing import channel, histogram_law, success
 from oracles.qif_max_load import by_partitions
 

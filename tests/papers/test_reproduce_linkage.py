@@ -18,13 +18,13 @@ from hushuffle import report
 from hushuffle.attacks import linkage
 from hushuffle.mechanisms.randomizers import Symmetric
 from hushuffle.model import Bound, Report, Table
-from hushuffle_papers import targets
 from hushuffle_papers.base import Request
 from hushuffle_papers.murakami2021 import linkage as figures
 from hushuffle_papers.murakami2021 import noise as linkage_noise
 from hushuffle_papers.murakami2021.attempts import attempts, information
 from hushuffle_papers.murakami2021.datasets import checkins
-from hushuffle_papers.murakami2021.sources import Measured, Source, matched, measure, table, unsettled
+from hushuffle_papers.murakami2021.sources import MeasuredDivergence, Source, matched, measure, table, unsettled
+from hushuffle_papers.registry import targets
 
 PEOPLE, PLACES, MOVIES = 110, 60, 150
 TARGETS = {
@@ -153,8 +153,8 @@ def test_ratings_need_more_events_if_they_reach_the_level_later() -> None:
 
 
 def test_sources_in_one_order_by_bits_and_by_errors() -> None:
-    def made(label: str, bits: float, equal_error: float) -> Measured:
-        found = Measured.__new__(Measured)
+    def made(label: str, bits: float, equal_error: float) -> MeasuredDivergence:
+        found = MeasuredDivergence.__new__(MeasuredDivergence)
         trend = figures_trend(bits)
         for name, value in {"label": label, "trend": trend, "equal_error": equal_error}.items():
             object.__setattr__(found, name, value)

@@ -12,7 +12,6 @@ from scipy.sparse import csr_array
 from hushuffle.errors import DataError
 from hushuffle.model import Report, Series
 from hushuffle.questions import order
-from hushuffle_papers import targets
 from hushuffle_papers.base import Request
 from hushuffle_papers.meehan2022 import attack as order_attack
 from hushuffle_papers.meehan2022 import exact as order_exact
@@ -20,6 +19,7 @@ from hushuffle_papers.meehan2022 import hospitals as order_hospitals
 from hushuffle_papers.meehan2022 import map as order_map
 from hushuffle_papers.meehan2022 import preservation as order_preservation
 from hushuffle_papers.meehan2022 import runs as order_runs
+from hushuffle_papers.registry import targets
 
 
 @pytest.fixture(scope="module")
@@ -132,12 +132,14 @@ def test_patients_are_where_hospitals_are_and_pay_as_their_hospital_does() -> No
 
 
 def test_no_radius_is_read_off_where_accuracy_does_not_fall() -> None:
-    def at(radius: float) -> order_runs.Step:
+    def at(radius: float) -> order_runs.ShuffleStep:
         groups = order.column_groups(np.array([0, 0, 1]))
         return order_runs.step(radius, groups, np.arange(3), alpha=1.0, basis="exact", label=order_exact.COMMON)
 
-    def measured(*shares: float) -> dict[int, order_runs.Measured]:
-        return {ways: order_runs.Measured(each=(share,)) for ways, share in zip((8, 4, 2), shares, strict=True)}
+    def measured(*shares: float) -> dict[int, order_runs.RepeatedMeasurement]:
+        return {
+            ways: order_runs.RepeatedMeasurement(each=(share,)) for ways, share in zip((8, 4, 2), shares, strict=True)
+        }
 
     steps = [at(0.1), at(0.2), at(0.4)]
     names = [each.label for each in steps]
@@ -229,7 +231,7 @@ def test_a_step_rests_on_the_sensitivity_it_names() -> None:
 
 
 def test_one_repetition_has_no_deviation_and_equal_ends_no_way() -> None:
-    one = order_runs.Measured(each=(0.25,))
+    one = order_runs.RepeatedMeasurement(each=(0.25,))
     assert str(one) == "0.250 ± 0.000"
     score = order_runs.Score(rho=one, by_value=(one, one), error=one, cleared=one)
     assert order_runs.way(score, {order_runs.LOCAL: score, order_runs.UNIFORM: score}, what="rho") == 0.0
@@ -245,7 +247,7 @@ def test_no_group_size_is_free() -> None:
         within="",
         features=values[:, np.newaxis].astype(float),
     )
-    low, high = order_runs.Measured(each=(0.1,)), order_runs.Measured(each=(0.9,))
+    low, high = order_runs.RepeatedMeasurement(each=(0.1,)), order_runs.RepeatedMeasurement(each=(0.9,))
     start = order_runs.Score(rho=high, by_value=(high, high), error=low, cleared=low)
     end = order_runs.Score(rho=low, by_value=(low, low), error=high, cleared=high)
     step = order_runs.step(2, order.column_groups(values), np.arange(3), alpha=1.0, basis="exact")
@@ -257,7 +259,7 @@ def test_no_group_size_is_free() -> None:
 
 def test_a_line_that_turns_back_does_not_span_the_way() -> None:
     def score(rho: float) -> order_runs.Score:
-        one = order_runs.Measured(each=(rho,))
+        one = order_runs.RepeatedMeasurement(each=(rho,))
         return order_runs.Score(rho=one, by_value=(one,), error=one, cleared=one)
 
     groups = order.column_groups(np.arange(3))
@@ -283,7 +285,7 @@ def test_the_exact_sensitivity_is_said_to_help_where_it_does() -> None:
     )
     groups = order.path_groups([[0, 2]], n=3, radius=1)
     pair = order_exact._pair(("near", groups, {"best": np.arange(3)}), "best")
-    low, high = order_runs.Measured(each=(0.1,)), order_runs.Measured(each=(0.9,))
+    low, high = order_runs.RepeatedMeasurement(each=(0.1,)), order_runs.RepeatedMeasurement(each=(0.9,))
     good = order_runs.Score(rho=high, by_value=(low, low), error=low, cleared=low)
     bad = order_runs.Score(rho=low, by_value=(low, low), error=high, cleared=low)
     helped = order_exact._answer(case, [pair], {pair[0].basis: good, pair[1].basis: bad})

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from hushuffle_papers.diagram import Line, drawn
+from hushuffle_papers.diagram import LabelRelation, drawn
 from hushuffle_papers.jurado2023.relations import Relation, channels, mechanism
 from papers.rendered import rendered
 
@@ -43,7 +43,7 @@ def test_the_two_mechanisms_by_counting(n: int) -> None:
 
 
 def test_a_drawing_says_what_it_shows() -> None:
-    lines = [Line(start="A", end="B", kind=kind) for kind in ("equal", "arrow", "link")]
+    lines = [LabelRelation(start="A", end="B", kind=kind) for kind in ("equal", "arrow", "link")]
     picture = drawn("d", "Three", "", {"A": (0, 0), "B": (0, 1)}, lines, marked=("A",))
     assert picture.text == "A = B\nA -> B\nA -- B"
     assert picture.svg.count("<line") == 4  # an equality is two lines, one on the other

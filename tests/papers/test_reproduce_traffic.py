@@ -16,7 +16,6 @@ import hushuffle as hs
 from hushuffle import report
 from hushuffle.model import Bound, Report, Table
 from hushuffle.tables.published import Digits
-from hushuffle_papers import targets
 from hushuffle_papers.base import Request
 from hushuffle_papers.ladjel2021 import deltas as traffic_deltas
 from hushuffle_papers.ladjel2021 import rounds as traffic_rounds
@@ -24,6 +23,7 @@ from hushuffle_papers.ladjel2021 import runs as traffic_runs
 from hushuffle_papers.ladjel2021 import savings as traffic_savings
 from hushuffle_papers.ladjel2021 import tradeoffs as traffic_tradeoffs
 from hushuffle_papers.ladjel2021 import traffic
+from hushuffle_papers.registry import targets
 from oracles.traffic_enumeration import largest_ratio, scrambled
 
 REQUEST = Request()
@@ -100,7 +100,7 @@ def test_figure_5_in_full() -> None:
 
 
 def test_every_output_against_enumeration() -> None:
-    pair = traffic_deltas.Pair.of((2, 1, 0), sigma=0.25, dummies=2)
+    pair = traffic_deltas.NeighbouringInputs.of((2, 1, 0), sigma=0.25, dummies=2)
     quarter = Fraction(1, 4)
     for truths, law in (((0, 0, 1), pair.first), ((0, 2, 1), pair.second)):
         exact = scrambled(truths, 3, quarter, 2, None, "uniform")
@@ -119,7 +119,7 @@ def test_figure_6() -> None:
     study = traffic_deltas.output_study(REQUEST)
     check(study)
     assert "exactly 12,341" in study.claims[1].ours
-    pair = traffic_deltas.Pair.of((5, 5, 5, 5), sigma=0.2, dummies=20)
+    pair = traffic_deltas.NeighbouringInputs.of((5, 5, 5, 5), sigma=0.2, dummies=20)
     assert pair.first.size == math.comb(43, 3)
     assert pair.first.sum() == pytest.approx(1.0, abs=1e-12)
     certified = hs.traffic.scrambler_epsilon(4, 20, 0.2, 20, delta=pair.delta(1.0))

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from hushuffle_papers import Request, reproduce
 from hushuffle_papers.ladjel2021 import deltas, traffic
+from hushuffle_papers.registry import Request, reproduce
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs/reference/network-results.md").read_text("utf-8")

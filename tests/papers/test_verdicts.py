@@ -15,7 +15,7 @@ from browser import CHROMIUM, measured
 from hushuffle import report
 from hushuffle.model import VERDICTS, Claim, Report
 from hushuffle.model.claim import count, distinct
-from hushuffle_papers import Request, reproduce, targets
+from hushuffle_papers.registry import Request, reproduce, targets
 
 ROOT = Path(__file__).parents[2]
 QUICK = [target for target in targets().values() if target.quick is not None and not target.data]

@@ -20,7 +20,7 @@ from hushuffle.errors import DataError, InvalidInputError
 
 if TYPE_CHECKING:
     from hushuffle.model import Report
-    from hushuffle_papers import Request, Target
+    from hushuffle_papers.registry import Request, Target
 
 _ROOT = Path("hushuffle-out") / "reproduce"
 _ALL = "all"
@@ -59,7 +59,7 @@ def reproduce(
         list_: list the targets with their data sets and running times.
     """
     # Imported here, so that `hushuffle --help` does not wait for numerics, tables and templates.
-    from hushuffle_papers import Request, find, targets  # noqa: PLC0415
+    from hushuffle_papers.registry import Request, find, targets  # noqa: PLC0415
 
     if seed < 0:
         misused(f"--seed must be a whole number >= 0, got {seed}.")
@@ -113,7 +113,7 @@ def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick:
     """Writes one target after the other, then all claims; skips targets whose data are missing."""
     from hushuffle import report  # noqa: PLC0415
     from hushuffle.model.claim import count  # noqa: PLC0415
-    from hushuffle_papers import overview  # noqa: PLC0415
+    from hushuffle_papers.registry import overview  # noqa: PLC0415
 
     texts, studies, skipped = [], [], {}
     total = sum(target.seconds for target in chosen)
@@ -144,7 +144,7 @@ def _several(chosen: Sequence[Target], folder: Path, request: Request, *, quick:
 
 
 def _computed(target: Target, request: Request, tell: Tell, *, quick: bool) -> Report:
-    import hushuffle_papers as tools  # noqa: PLC0415 - only when needed
+    from hushuffle_papers import registry as tools  # noqa: PLC0415 - only when needed
 
     return tools.reproduce(target.name, replace(request, tell=tell), quick=quick)
 

@@ -10,7 +10,7 @@ from hushuffle.errors import MissingDependencyError
 COMMANDS: Final = "hushuffle.commands"
 """Group of commands: each entry point is a command, or a group of commands, of cyclopts."""
 AUDITS: Final = "hushuffle.audits"
-"""Group of audits of files: the name of an entry point is the table that only such a file has."""
+"""Group of audits of files, by the table that only such a file has; called with the file and options of `audit`."""
 MECHANISMS: Final = "hushuffle.mechanisms"
 """Group of modules that define randomizers or shufflers."""
 

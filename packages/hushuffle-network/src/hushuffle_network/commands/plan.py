@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Group, Parameter
 
@@ -16,6 +16,7 @@ from hushuffle.errors import DataError
 from hushuffle.files.interrupts import heard
 
 if TYPE_CHECKING:
+    from hushuffle.model import Report
     from hushuffle_network.queries import PlanSpecification
 
 _Hosts = Parameter(group=Group("Several hosts", sort_key=2))
@@ -28,6 +29,16 @@ Examples (to create these files, first run: hushuffle examples ./examples):
 """
 
 plan = App(name="plan", help=_HELP, group_parameters=COMMON)
+
+
+def audit(path: Path, *, delta: float | None, **options: Any) -> Report:
+    """Return the audit of a plan's traffic, for `hushuffle audit`; `options` are those of `audit_plan`."""
+    if delta is not None:
+        misused("--delta is not for plans: the game against a plan is checked at epsilon = 0. Remove it.")
+    from hushuffle_network.queries import load_plan  # noqa: PLC0415
+    from hushuffle_network.queries.audit import audit_plan  # noqa: PLC0415 - only when needed
+
+    return audit_plan(load_plan(path), base_folder=path.parent, **options)
 
 
 @plan.command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,16 +16,9 @@ from hushuffle.plans import Cluster, Plan
 from hushuffle.questions import dp, traffic
 from hushuffle.randomness import Randomness
 from hushuffle_network.queries.exchange import exchange
-from hushuffle_network.queries.specification import PlanSpecification, load_plan
+from hushuffle_network.queries.specification import PlanSpecification
 
 _LARGEST: Final = 1e300
-
-
-def audit_file(path: Path, *, delta: float | None, **options: Any) -> Report:
-    """Return the audit of the plan in a file; `options` are those of `audit_plan`."""
-    if delta is not None:
-        _checks.reject("delta", "left out: the game against a plan is checked at epsilon = 0", f"{delta:g}")
-    return audit_plan(load_plan(path), base_folder=path.parent, **options)
 
 
 def audit_plan(

@@ -40,7 +40,7 @@ _LONG = ("assess", "calibrate", "choose", "collect", "compare", "estimate", "exp
 
 _SHORT = {"--json", "--help", "-h"}
 _KNOWN = (CycloptsError, UsageError, HushuffleError, OSError, MemoryError, KeyboardInterrupt)
-_OURS = re.compile(r"(?:hushuffle(?:_[a-z]+)?|shuffle_certificate)/(?!.*/src/).*\.py$")
+_OURS = re.compile(r".*/((?:hushuffle(?:_[a-z]+)?|shuffle_certificate)/.*\.py)$")
 _WHOLE = "HUSHUFFLE_TRACEBACK"
 _EXITS = "Exit codes:\n" + "\n".join(f"{code.value:>5}  {code.meaning}" for code in Exit)
 
@@ -122,8 +122,8 @@ def _refused(error: OSError, given: Sequence[str]) -> str:
 
 def _unexpected(error: BaseException) -> str:
     """The place of an error of the program, without the error's text, which may quote data."""
-    files = ((_OURS.search(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
-    places = [f"{name[0]}:{line}" for name, line in files if name]
+    files = ((_OURS.match(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__))
+    places = [f"{name[1]}:{line}" for name, line in files if name]
     return (
         f"an unexpected error ({type(error).__name__}) at {', '.join(places[1:])}. Its text is not shown, because it "
         f"may quote data. Set {_WHOLE}=1 in the environment to see it. Please report this."

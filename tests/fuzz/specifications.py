@@ -12,6 +12,7 @@ import tomli_w
 
 from fuzz.fuzzing import Input, Maker, changed_text, changed_tree
 from hushuffle.specification import CountedPopulation, DataPopulation
+from hushuffle.specification.mixed import is_mixed, parse_mixed
 from hushuffle.specification.reading import parse_collection
 from hushuffle.specification.sums import is_sum, parse_sum
 from hushuffle_network.queries import parse_plan
@@ -73,6 +74,11 @@ def _use(text: str) -> None:
         found_sum = parse_sum(text)
         found_sum.effective()
         found_sum.build(50)
+        return
+    if is_mixed(text):
+        groups = parse_mixed(text)
+        groups.effective()
+        groups.build([1] * len(groups.groups), 4)
         return
     found = parse_collection(text)
     for column in found.columns.values():

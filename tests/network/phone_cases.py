@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hushuffle_network.promise import Services, draw_task
 from hushuffle_network.queries import parse_plan
+from hushuffle_network.settings import keys_of_steps
 from hushuffle_network.task import Issuer, Place, TaskDocument, names_of
 
 _TRAFFIC = "dummies = 3\nbatch = 8\nmin_batch = 5\nscramblers = 2"
@@ -49,20 +51,28 @@ def place(name: str, url: str = "http://127.0.0.1:1") -> Place:
     return Place(name=name, url=url, key=key.public_bytes_raw().hex(), sign=sign.public_bytes_raw().hex())
 
 
+def services_at(
+    places: Mapping[str, Place], counts: Sequence[int], chain: int, url: Callable[[str], str], keys: Sequence[str]
+) -> Services:
+    """Return the services of steps with so many targets; `keys`: the issuer's public keys."""
+    return Services(
+        relay=url("relay") + "/",
+        chain=tuple(places[f"scrambler-{number}"] for number in range(1, chain + 1)),
+        targets=tuple(
+            tuple(places[f"target-{step}-{place}"] for place in range(1, count + 1))
+            for step, count in enumerate(counts, 1)
+        ),
+        result=places["result"],
+        issuer=Issuer(name="issuer.example", url=url("issuer")),
+        token_keys=keys_of_steps(keys, 0, len(keys) // 2),
+    )
+
+
 def services(steps: int, partitions: int = 3, chain: int = 2) -> Services:
     """Return services that nobody runs."""
-    by_name = {name: place(name) for name in names_of([partitions] * steps, chain)}
-    targets = tuple(
-        tuple(by_name[f"target-{step}-{one}"] for one in range(1, partitions + 1)) for step in range(1, steps + 1)
-    )
-    return Services(
-        relay="http://127.0.0.1:2",
-        chain=tuple(by_name[f"scrambler-{number}"] for number in range(1, chain + 1)),
-        targets=targets,
-        result=by_name["result"],
-        issuer=Issuer(name="issuer.example", url="http://127.0.0.1:3"),
-        token_keys=((base64.b64encode(bytes(340)).decode(),) * 2,) * steps,
-    )
+    counts, keys = [partitions] * steps, [base64.b64encode(bytes(340)).decode()] * 2 * steps
+    places = {name: place(name) for name in names_of(counts, chain)}
+    return services_at(places, counts, chain, lambda name: f"http://127.0.0.1:{2 + (name == 'issuer')}", keys)
 
 
 def drawn(

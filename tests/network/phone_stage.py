@@ -18,14 +18,14 @@ from hushuffle_network.crowd import Phones, Sending, sendings
 from hushuffle_network.formats import Invitation
 from hushuffle_network.issuer import write_codes
 from hushuffle_network.meter import Meter
-from hushuffle_network.promise import Services, TaskPromise, check_task, draw_task, together
+from hushuffle_network.promise import TaskPromise, check_task, draw_task, together
 from hushuffle_network.queries import parse_plan
 from hushuffle_network.queries.query import Records
 from hushuffle_network.serve import SERVICES, serving
 from hushuffle_network.service import Service
-from hushuffle_network.settings import Role, ServiceKeys, ServiceSettings, keys_of_steps, place_of
-from hushuffle_network.task import Issuer, TaskDocument, names_of
-from network.phone_cases import plan_text
+from hushuffle_network.settings import Role, ServiceKeys, ServiceSettings, place_of
+from hushuffle_network.task import TaskDocument, names_of
+from network.phone_cases import plan_text, services_at
 
 MADE: dict[tuple[Role, int], list[ServiceKeys]] = {}
 
@@ -58,18 +58,7 @@ class PhoneStage:
             self.sockets[name] = socket.create_server(("127.0.0.1", 0))
             self.keys[name] = keys_of(self.roles[name], number, steps)
         places = {name: place_of(name, self.url(name), keys.public) for name, keys in self.keys.items()}
-        issuer = self.keys["issuer"].public
-        services = Services(
-            relay=self.url("relay") + "/",
-            chain=tuple(places[f"scrambler-{one}"] for one in range(1, chain + 1)),
-            targets=tuple(
-                tuple(places[f"target-{step}-{one}"] for one in range(1, count + 1))
-                for step, count in enumerate(targets, 1)
-            ),
-            result=places["result"],
-            issuer=Issuer(name="issuer.example", url=self.url("issuer")),
-            token_keys=keys_of_steps(issuer["tokens"], 0, steps),
-        )
+        services = services_at(places, targets, chain, self.url, self.keys["issuer"].public["tokens"])
         moment = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)
         self.document: TaskDocument = draw_task(self.specification, people, services, start=moment, centroids=start)
         self.promise: TaskPromise = check_task(self.document)

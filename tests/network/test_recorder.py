@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from pathlib import Path
+from unittest import TestCase
 
 import polars as pl
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushuffle_network.batches import head_of, pack
@@ -57,6 +59,96 @@ def test_requests_are_recorded_alike_in_whatever_pieces_they_arrive(cuts: list[i
     assert {row[1] for row in trace.rows} == {"target-1-1"}
     assert trace.received(1, {"scrambler-2"}) == {7: {"target-1-1": 3}}
     assert trace.received(1, {"scrambler-1"}) == trace.received(2, {"scrambler-2"}) == {}
+
+
+def head(text: bytes) -> bytes:
+    return request(PATH, len(text).to_bytes(4) + text + bytes(64))
+
+
+BROKEN = [
+    *(b"\r\n\r\n", b"POST\r\n\r\n", b"\x16\x03\x01\x02\0\r\n\r\n", b"POST /\xff HTTP/1.1\r\n\r\n", b"POST" * 20_000),
+    *(
+        b"POST / HTTP/1.1\r\n" + fields + b"\r\n\r\nab"
+        for fields in (
+            *(b"Content-Length: x", b"Content-Length: -5", b"Content-Length:", b"Content-Length: " + b"9" * 5000),
+            *(b"Content-Length: 2\r\nContent-Length: 2", b"Transfer-Encoding: chunked", b"content-length: \xb2"),
+        )
+    ),
+    *(request(PATH, body) for body in (b"a", b"\xff" * 99, (8193).to_bytes(4) + b"{" * 9000)),
+    *map(head, (b"", b"[]", b"{}", b"[" * 8000, b"1e999", b"9" * 5000, b"\xff", b'{"sender": "\\ud800"}')),
+    *(
+        head(batch([])[4:-64].replace(*pair))
+        for pair in ((b'"batch":7', b'"batch":-7'), (b'"messages":0', b'"messages":1e99'))
+    ),
+]
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> list[bytes]:
+    """Return the bytes of a connection in pieces: requests, broken requests, damaged requests, and random bytes."""
+    damaged = st.builds(
+        lambda whole, at, other: whole[: at % len(whole)] + other + whole[at % len(whole) + len(other) :],
+        st.sampled_from(WIRE),
+        st.integers(0, 9999),
+        st.binary(max_size=4),
+    )
+    parts = st.one_of(st.sampled_from(WIRE), st.sampled_from(BROKEN), damaged, st.binary(max_size=60))
+    whole = b"".join(draw(st.lists(parts, min_size=1, max_size=6)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    return [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+
+
+@given(traffic())
+def test_no_bytes_of_a_connection_stop_the_recorder(pieces: list[bytes]) -> None:
+    trace = Trace()
+    requests = Requests(trace, "relay")
+    for piece in pieces:
+        requests.feed(piece)
+    assert trace.table().height == len(trace.rows)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_requests_before_a_broken_request_are_recorded(broken: bytes) -> None:
+    trace = Trace()
+    Requests(trace, "target-1-1").feed(b"".join(WIRE) + broken)
+    seen = [(sender, *rest[:2], messages) for sender, _, *rest, _, messages in trace.rows]
+    assert seen[: len(SEEN)] == SEEN
+    assert seen[len(SEEN) :] in ([], [("phones", None, None, 1)])
+
+
+@settings(max_examples=25)
+@given(st.lists(traffic(), min_size=1, max_size=4), st.booleans())
+def test_broken_connections_disturb_no_other_connection(connections: list[list[bytes]], ends: bool) -> None:
+    """Every connection reaches the service unchanged; one that stays open and silent delays none."""
+    arrived = list[bytes]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.append(await reader.read())
+        writer.close()
+
+    async def send(public: socket.socket, pieces: list[bytes]) -> None:
+        reader, writer = await asyncio.open_connection(*public.getsockname()[:2])
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        writer.write_eof()
+        await reader.read()
+        writer.close()
+
+    async def run() -> None:
+        public, own = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+        async with await asyncio.start_server(serve, sock=own), Recorder(Trace(), {"relay": (public, own)}):
+            _, silent = await asyncio.open_connection(*public.getsockname()[:2])
+            silent.write(b"POST / HTTP/1.1\r\nContent-")
+            async with asyncio.timeout(20.0):
+                await asyncio.gather(*(send(public, pieces) for pieces in connections))
+            if ends:
+                silent.transport.abort()
+        silent.close()
+
+    with TestCase().assertNoLogs("asyncio", "WARNING"):
+        asyncio.run(run())
+    assert Counter(map(b"".join, connections)) <= Counter(arrived)
 
 
 def test_further_tasks_are_further_steps() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -38,46 +38,43 @@ class Evidence:
         self.world, self.document = world, world.scene.document
         self.chain = [one.name for one in self.document.chain]
         self.steps = range(1, len(self.document.steps) + 1)
-        liars = [self.chain.index(name) for name in world.lies if name in self.chain]
-        self.first_liar = min(liars, default=len(self.chain))
-        """Number of the first scrambler that lies."""
-        self.false_target = any(name.startswith("target") for name in world.lies)
+        # A later scrambler or a target with an older state sends again, like one that lies; the first one must not.
+        self.false = {*world.lies, *world.restored} - ({"scrambler-1"} - world.lies.keys())
+        self.first_false = min((self.chain.index(name) for name in self.false & {*self.chain}), default=len(self.chain))
+        self.false_target = any(name.startswith("target") for name in self.false)
         self.bare = any(message.kind == "bare" for message in world.words)
 
     @cached_property
     def bodies(self) -> dict[tuple[str, str, int, int], set[bytes]]:
-        """Bodies of batches by sender, receiver, step and place; those that a receiver took, if a state was restored.
+        """Bodies of batches by sender, receiver, step and place.
 
-        A restored scrambler cannot know of a batch that no receiver took.
+        A restored first scrambler cannot know of a batch that no receiver took: then only those that a receiver took.
         """
+        restored = "scrambler-1" in self.world.restored
         all_of_them = defaultdict[tuple[str, str, int, int], set[bytes]](set)
         for sent in self.world.sent:
-            if sent.path.endswith("/batches") and (200 in sent.statuses or not self.world.restored):
-                head = _head(sent.body)
+            if sent.path.endswith("/batches") and (200 in sent.statuses or not restored):
+                head = head_in(sent.body)
                 all_of_them[sent.sender, sent.receiver, head.step, head.place].add(sent.body)
         return all_of_them
 
     @cached_property
     def batches(self) -> list[Batch]:
-        parts = defaultdict[tuple[str, int, int], dict[str, list[bytes]]](dict)
-        trails = {}
+        every = dict[tuple[str, int, int], Batch]()
         for (sender, receiver, step, place), bodies in self.bodies.items():
             if place:
-                body = min(bodies)
-                head = _head(body)
-                parts[sender, step, place][receiver] = batches.messages_of(body, head, size=None)
-                trails[sender, step, place] = head.trail
-        return [Batch(*key, part, trails[key]) for key, part in parts.items()]
+                head = head_in(body := min(bodies))
+                batch = every.setdefault((sender, step, place), Batch(sender, step, place, {}, head.trail))
+                batch.parts[receiver] = batches.messages_of(body, head, size=None)
+        return list(every.values())
 
     def honest(self, sender: str, *, before: bool = True) -> bool:
-        """Whether a scrambler does not lie and, with `before`, no scrambler before it does."""
-        place = self.chain.index(sender)
-        return place < self.first_liar if before else sender not in self.world.lies
+        """Whether a service is not false and, with `before`, no scrambler before it is."""
+        return sender not in self.false and (not before or self.chain.index(sender) < self.first_false)
 
     def whole(self, batch: Batch) -> bool:
         """Whether the batch was sent to all of its receivers."""
-        last = batch.sender == self.chain[-1]
-        return len(batch.parts) == (TARGETS if last else 1)
+        return len(batch.parts) == (TARGETS if batch.sender == self.chain[-1] else 1)
 
     def of(self, messages: list[bytes]) -> list[Message]:
         """Return the messages of phones among the messages of a batch."""
@@ -94,24 +91,18 @@ class Evidence:
             for number, entries in rows:
                 step, place = self.document.target(name)
                 for start in range(0, len(entries), 32):
-                    message = of_entry.get(entries[start : start + 32])
+                    message, part = of_entry.get(entries[start : start + 32]), lists[step][number]
                     if message is not None and (message.step, message.target) == (step, place):
-                        lists[step][number].append(message)
-                    else:
-                        _ = lists[step][number]  # the batch exists
+                        part.append(message)
         return {step: dict(one) for step, one in lists.items()}
 
     @cached_property
     def counted(self) -> dict[int, list[Message]]:
         """Messages by step that must be in the result: those of batches that are not lost."""
+        least = {step: self.document.step(step).min_batch for step in self.steps}
         return {
-            step: [
-                message
-                for one in self.passed[step].values()
-                if len(one) >= self.document.step(step).min_batch
-                for message in one
-            ]
-            for step in self.steps
+            step: [one for part in self.passed[step].values() if len(part) >= fewest for one in part]
+            for step, fewest in least.items()
         }
 
     @property
@@ -122,8 +113,8 @@ class Evidence:
         return not (late or world.lies or world.restored)
 
 
-def _head(body: bytes) -> batches.Head:
-    return batches.Head.model_validate_json(body[4 : 4 + int.from_bytes(body[:4])])
+def head_in(body: bytes) -> batches.Head:
+    return batches.Head.model_validate_json(batches.text_of_head(body))
 
 
 def one_content(evidence: Evidence) -> Iterator[str]:
@@ -135,7 +126,8 @@ def one_content(evidence: Evidence) -> Iterator[str]:
     for sent in evidence.world.sent:
         if sent.receiver == "result" and sent.path.endswith(("/counts", "/parts")):
             reports[sent.sender, sent.path[-6:]].add(sent.body)
-    yield from (f"{key[0]} sent {len(one)} reports {key[1]}" for key, one in reports.items() if len(one) > 1)
+    more = {key: len(one) for key, one in reports.items() if len(one) > 1 and evidence.honest(key[0], before=False)}
+    yield from (f"{name} sent {number} reports {kind}" for (name, kind), number in more.items())
 
 
 def batch_sizes(evidence: Evidence) -> Iterator[str]:
@@ -154,6 +146,8 @@ def batch_sizes(evidence: Evidence) -> Iterator[str]:
         if any(count > 1 for count in people.values()):
             yield f"{where} has a person's message more than once"
         dummies = len(messages) - people.total()
+        if step.capped and max(map(len, batch.parts.values())) > step.batch:
+            yield f"{where} has more messages for a target than the cap"
         if dummies != hops * step.dummies or len(set(messages)) < len(messages):
             yield f"{where} has {dummies} dummies after {hops} scramblers, or a message twice"
 
@@ -224,19 +218,14 @@ def everybody(evidence: Evidence) -> Iterator[str]:
     world, document = evidence.world, evidence.document
     for number in evidence.steps:
         step = document.step(number)
-        arrived = {
-            one
-            for batch in evidence.batches
-            if batch.sender == evidence.chain[-1]
-            for one in evidence.of(batch.messages)
-        }
-        missing = [
-            one for one, word in world.words.items() if one.step == number and word == "taken" and one not in arrived
-        ]
+        last = (one for one in evidence.batches if one.sender == evidence.chain[-1])
+        arrived = {one for batch in last for one in evidence.of(batch.messages) if one.step == number}
+        taken = [one for one, word in world.words.items() if one.step == number and word == "taken"]
+        missing = [one for one in taken if one not in arrived]
         if len(missing) >= step.min_batch:
             yield f"{len(missing)} accepted messages of step {number} reached no target"
-        listed = {one.entry for one in (m for part in evidence.passed[number].values() for m in part)}
-        lost = [one for one in arrived if one.step == number and one.kind != "bare" and one.entry not in listed]
+        listed = {one.entry for part in evidence.passed[number].values() for one in part}
+        lost = [one for one in arrived if one.kind != "bare" and one.entry not in listed]
         if lost:
             yield f"{len(lost)} messages of step {number} reached their targets, but are in no list"
     enough = all(len(evidence.counted[one]) >= document.least * document.step(one).sources for one in evidence.steps)
@@ -247,13 +236,14 @@ def everybody(evidence: Evidence) -> Iterator[str]:
 def phones(evidence: Evidence) -> Iterator[str]:
     """A person gets one token and one ticket for a step, and has one message accepted."""
     world = evidence.world
-    yield from (
-        f"the issuer signed {len(one)} requests for {key[0][-20:]}" for key, one in world.issued.items() if len(one) > 1
-    )
+    signed = ((key, len(requests)) for key, requests in world.issued.items())
+    yield from (f"the issuer signed {count} requests for {key[0][-20:]}" for key, count in signed if count > 1)
     one_step = evidence.document.per_person == "one"
     taken = Counter((one.person, one_step or one.step) for one, word in world.words.items() if word == "taken")
-    if not world.restored:  # else the first scrambler has lost the message together with the spent ticket
-        yield from (f"{count} messages of person {key[0]} were accepted" for key, count in taken.items() if count > 1)
+    # A restored first scrambler has lost the message together with the spent ticket.
+    more = 0 if "scrambler-1" in world.restored else max(taken.values(), default=0)
+    if more > 1:
+        yield f"{more} messages of a person were accepted"
     words = {"", "taken", "ticket used", "conflict", "too late", "busy", "out of service", "code used", "over"}
     for message, word in world.words.items():
         if word not in words:
@@ -278,12 +268,10 @@ def one_publication(evidence: Evidence) -> Iterator[str]:
 def lies_show(evidence: Evidence) -> Iterator[str]:
     """A lie that the counts must reveal ends without a result."""
     world = evidence.world
-    content = world.content
-    if not world.lied or "failed" in content or not content:
+    if not world.lied or "failed" in world.content or not world.content:
         return
     last = evidence.chain[-1]
-    lie = world.lies.get(last, "")
-    if lie in {"drops", "repeats", "swaps"}:
+    if (lie := world.lies.get(last, "")) in {"drops", "repeats", "swaps"}:
         yield f"{last} {lie}, but a result was published"
     for name, words in world.lies.items():
         step = evidence.document.target(name)[0] if name.startswith("target") else 0
@@ -295,27 +283,14 @@ def lies_show(evidence: Evidence) -> Iterator[str]:
 
 
 def forgotten(evidence: Evidence) -> Iterator[str]:
-    """After the task every service has deleted its data, and has no work left.
-
-    Except: a first scrambler waits on if a receiver never answers which batches it has; it holds no data.
-    """
-    world, after = evidence.world, evidence.chain[1:2] or [name for name in evidence.world.disks if "target" in name]
-    yield from (f"{name} still has {rows}" for name, rows in world.left.items() if rows)
-    silent = any(math.isinf(world.disturbed[name]) for name in after)
-    yield from (f"left: {task}" for task in world.tasks if not (silent and task.startswith("scrambler-1:")))
+    """After the task every service has deleted its data, and has no work left."""
+    yield from (f"{name} still has {rows}" for name, rows in evidence.world.left.items() if rows)
+    yield from (f"left: {task}" for task in evidence.world.tasks)
 
 
-RULES: Final[tuple[Callable[[Evidence], Iterator[str]], ...]] = (
-    one_content,
-    batch_sizes,
-    one_batch,
-    shuffled,
-    answers,
-    everybody,
-    phones,
-    one_publication,
-    lies_show,
-    forgotten,
+RULES: Final = (
+    *(one_content, batch_sizes, one_batch, shuffled, answers),
+    *(everybody, phones, one_publication, lies_show, forgotten),
 )
 
 

@@ -6,9 +6,10 @@ import asyncio
 import inspect
 import random
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -20,21 +21,21 @@ class Process:
     """
 
     name: str
-    skew: float = 0.0
-    lie: str = ""
+    skew: float
+    lie: str
+    kill: Callable[[Process], None]
+    due: set[tuple[str, int]]
     alive: bool = True
     steps: int = 0
     commits: int = 0
-    due: set[tuple[str, int]] = field(default_factory=set)
     app: Any = None
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
-    kill: Callable[[Process], None] | None = None
 
     def notice(self, what: str, loop: Loop) -> None:
         """Count a callback or a transaction, and kill the process before its next callback if that is due."""
         count = getattr(self, what) + 1
         setattr(self, what, count)
-        if self.alive and (what, count) in self.due and self.kill is not None:
+        if self.alive and (what, count) in self.due:
             self.due.discard((what, count))
             loop.soon(self.kill, self)
 
@@ -109,20 +110,15 @@ class Loop(asyncio.BaseEventLoop):
         def work() -> None:
             if process is not None and not process.alive:
                 return
-            outcome: Any = None
-            error: BaseException | None = None
             try:
-                outcome = func(*args)
-            except Exception as raised:  # noqa: BLE001 - the waiting task gets it
-                error = raised
-            self.call_later(self._pause(), settle, outcome, error)
+                outcome = partial(future.set_result, func(*args))
+            except Exception as error:  # noqa: BLE001 - the waiting task gets it
+                outcome = partial(future.set_exception, error)
+            self.call_later(self._pause(), settle, outcome)
 
-        def settle(outcome: Any, error: BaseException | None) -> None:
+        def settle(outcome: Callable[[], None]) -> None:
             if not future.done():
-                if error is None:
-                    future.set_result(outcome)
-                else:
-                    future.set_exception(error)
+                outcome()
 
         self.call_later(self._pause(), work)
         return future
@@ -132,18 +128,10 @@ class Loop(asyncio.BaseEventLoop):
 
 
 class Inline:
-    """Stands in for a ThreadPoolExecutor whose work is done at once."""
+    """Stands in for a ThreadPoolExecutor; its work is done when the result is asked for."""
 
     def __init__(self, **_: Any) -> None:
-        pass
+        self.shutdown = dict
 
-    def submit(self, work: Callable[..., Any], *args: Any) -> Future[Any]:
-        future = Future[Any]()
-        try:
-            future.set_result(work(*args))
-        except Exception as error:  # noqa: BLE001 - `result` raises it
-            future.set_exception(error)
-        return future
-
-    def shutdown(self, **_: Any) -> None:
-        pass
+    def submit(self, work: Callable[..., Any], *args: Any) -> SimpleNamespace:
+        return SimpleNamespace(result=partial(work, *args))

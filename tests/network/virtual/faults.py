@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 
 from hushuffle_network import batches, target
-from hushuffle_network.scrambler import Scrambler
-from network.virtual.checks import check
+from hushuffle_network.scrambler import _LEAVES, Scrambler
+from network.virtual.checks import check, head_in
 from network.virtual.clock import HERE
 from network.virtual.scene import COLLECT, ODD, PATIENCE, PEOPLE, SCENES, scene
 from network.virtual.world import Disk, Links, World
@@ -27,7 +27,7 @@ _BUSY: Final = {"scrambler": 900, "target": 500, "result": 300, "relay": 1200, "
 """About how many callbacks a service of a role runs before the end of its task."""
 _COMMITS: Final = {"scrambler": 30, "target": 6, "result": 6, "relay": 1, "issuer": 40}
 
-Wrong = Callable[[pytest.MonkeyPatch], None]
+Wrong = Callable[[pytest.MonkeyPatch], object]
 """Turns services into wrong versions."""
 
 
@@ -66,7 +66,7 @@ class Faults:
             self._fill(world)
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
             self._cut(world)
-        if rng.random() < 0.1:
+        if rng.random() < 0.15:
             self._restore(world)
         if rng.random() < 0.1:
             self._interrupt(world)
@@ -112,8 +112,8 @@ class Faults:
         def switch(full: bool) -> None:
             world.disks[name].full = full
 
-        world.loop.call_later(start, switch, True)  # noqa: FBT003
-        world.loop.call_later(start + seconds, switch, False)  # noqa: FBT003
+        for moment, full in ((start, True), (start + seconds, False)):
+            world.loop.call_later(moment, switch, full)
         world.loop.call_later(start, world.disturb, name, seconds)
 
     def _cut(self, world: World) -> None:
@@ -131,18 +131,19 @@ class Faults:
         world.loop.call_later(first, self._end, world, name, last - first, False)  # noqa: FBT003
 
     def _restore(self, world: World) -> None:
-        """Kill the first scrambler, and start it again from an older state."""
-        world.restored = True
+        """Kill a scrambler, most often the first one, or a target; start it again from an older state."""
+        names = [name for name in world.scene.roles if name.startswith(("scrambler", "target"))]
+        name = self.rng.choice(("scrambler-1", "scrambler-1", self.rng.choice(names)))
         first = self.rng.uniform(0.0, 50.0)
-        last = first + self.rng.uniform(0.0, 25.0)
-        self.words.append(f"scrambler-1 is restored at {last:.2f} to its state of {first:.2f}")
-        older = Disk.new(world)
-        world.loop.call_later(first, lambda: world.disks["scrambler-1"].backup(older))
+        last, older = first + self.rng.uniform(0.0, 25.0), Disk.new(world)
+        world.restored.add(name)
+        self.words.append(f"{name} is restored at {last:.2f} to its state of {first:.2f}")
+        world.loop.call_later(first, lambda: world.disks[name].backup(older))
 
         def restore() -> None:
-            world.kill("scrambler-1")
-            world.disks["scrambler-1"] = older
-            world.start("scrambler-1")
+            world.kill(name)
+            world.disks[name] = older
+            world.start(name)
 
         world.loop.call_later(last, restore)
 
@@ -204,7 +205,7 @@ def lying(world: World, wrong: Wrong | None) -> Iterator[None]:
         bodies, hop = shuffled(self, document, number, batch, messages, trail, sources), self._hop(document)
         onions, forged = self._onions[document.id, number], dict[str, bytes]()
         for name, body in bodies.items():
-            head = batches.Head.model_validate_json(_head(body))
+            head = head_in(body)
             part = batches.messages_of(body, head, size=None)
             places = [one.name for one in document.step(number).targets]
 
@@ -220,14 +221,13 @@ def lying(world: World, wrong: Wrong | None) -> Iterator[None]:
 
     async def false_send(self: Scrambler, task: Any, number: int, batch: int, receiver: str) -> None:
         process, place = HERE.get(), next(one for one in self._receivers(task.document, number) if one.name == receiver)
-        query = "SELECT body FROM outgoing WHERE task = ? AND step = ? AND batch = ? AND receiver = ?"
         row = (task.document.id, number, batch, receiver)
-        stored = await self.store.do(lambda db: db.execute(query, row).fetchone())
+        stored = await self.store.do(lambda db: db.execute(_LEAVES, row).fetchone())
         await send(self, task, number, batch, receiver)
         if stored is None or not batch or process is None or process.lie != "sends again":
             return
         world.lied.add(number)
-        head = batches.Head.model_validate_json(_head(stored[0]))
+        head = head_in(stored[0])
         part, last, other = batches.messages_of(stored[0], head, size=None), head.trail[-1], batch + 50
         counts = (last.came, last.sources, last.sent)
         link = batches.Link.signed(self.secret.sign, task.document.id, number, other, self.name, *counts)
@@ -261,11 +261,14 @@ def lying(world: World, wrong: Wrong | None) -> Iterator[None]:
         yield
 
 
-def _head(body: bytes) -> bytes:
-    return body[4 : 4 + int.from_bytes(body[:4])]
-
-
 # One run
+
+
+def _without_faults(world: World) -> None:
+    for name in world.scene.roles:
+        world.start(name)
+    for person, messages in enumerate(world.scene.phones):
+        world.loop.create_task(world.phone(messages, 1.0 + person))
 
 
 class Run:
@@ -274,20 +277,9 @@ class Run:
     def __init__(self, seed: int, *, faultless: bool = False, wrong: Wrong | None = None) -> None:
         faults = Faults(seed)
         self.seed, self.faults = seed, faults
-        new = scene(random.Random(f"scene {seed}").randrange(len(SCENES)))  # noqa: S311 - repeatable faults
-        links = Links(quiet=0.0) if faultless else faults.links
-        self.world = world = World(new, seed, links)
-
-        def plan(_: World) -> None:
-            if not faultless:
-                return faults.plan(world)
-            for name in new.roles:
-                world.start(name)
-            for person, messages in enumerate(new.phones):
-                world.loop.create_task(world.phone(messages, 1.0 + person))
-            return None
-
-        world.run(plan, lying(world, wrong))
+        new = scene(seed % len(SCENES))
+        self.world = world = World(new, seed, Links(quiet=0.0) if faultless else faults.links)
+        world.run(_without_faults if faultless else faults.plan, lying(world, wrong))
         self.problems = [*world.problems, *check(world)]
         self.digest = hashlib.sha256("\n".join(world.trace).encode()).hexdigest()
 

@@ -16,54 +16,29 @@ from typing import Final
 
 from hushuffle_network import client, formats
 from hushuffle_network.batches import Onions, without_target
-from hushuffle_network.promise import Services, TaskPromise, check_task, draw_task
+from hushuffle_network.promise import TaskPromise, check_task, draw_task
 from hushuffle_network.queries import parse_plan
-from hushuffle_network.settings import Role, ServiceKeys, keys_of_steps, place_of
-from hushuffle_network.task import Issuer, TaskDocument, names_of
+from hushuffle_network.settings import Role, ServiceKeys, place_of
+from hushuffle_network.task import TaskDocument, names_of
 from hushuffle_network.tokens import IssuerKey
+from network.phone_cases import plan_text, services_at
 
-PEOPLE, COLLECT, PATIENCE = 24, 60.0, 10.0
+PEOPLE, COLLECT, PATIENCE, TARGETS = 24, 60.0, 5.0, 3
 START: Final = dt.datetime(2026, 5, 1, tzinfo=dt.UTC)
-TARGETS: Final = 3
 ODD: Final = 4
 """The first people, for each of whom there are also the messages of a phone that cheats."""
+_SIZES: Final = "dummies = 3\nbatch = {}\nmin_batch = {}\nscramblers = {}"
 SCENES: Final = (
-    (1, 1, "all", 8, 5),
-    (2, 1, "all", 8, 5),
-    (2, 2, "all", 8, 4),
-    (3, 1, "all", 6, 6),
-    (2, 2, "one", 6, 3),
-    (3, 1, "all", 9, 4),
+    (1, '[["age"]]', "all", _SIZES.format(8, 5, 1)),
+    (2, '[["age"]]', "all", _SIZES.format(8, 5, 2)),
+    (2, '[["age"], ["sex"]]', "all", _SIZES.format(8, 4, 2)),
+    (3, '[["age"]]', "all", _SIZES.format(6, 6, 3)),
+    (2, '[["age"], ["sex"]]', "one", _SIZES.format(6, 3, 2)),
+    (3, '[["age"]]', "all", _SIZES.format(9, 4, 3)),
+    (1, '[["age"]]', "all", "dummies = 3\nbatch = 4\ncapped = true"),
+    (1, '[["age"]]', "all", "flood = 0"),
 )
-"""Scramblers, steps, per_person, batch and min_batch of each task."""
-_SETS: Final = ('["age"]', '["sex"]')
-
-
-def _plan(chain: int, steps: int, per_person: str, batch: int, least: int) -> str:
-    return f"""
-[query]
-kind = "aggregate"
-generated = {{ people = {PEOPLE} }}
-columns = {{ age = {{ low = 0, high = 60, intervals = 6 }}, sex = ["a", "b", "c"] }}
-grouping_sets = [{", ".join(_SETS[:steps])}]
-values = ["pay"]
-ranges = {{ pay = [0, 100] }}
-functions = ["count", "sum"]
-partitions = {TARGETS}
-per_person = "{per_person}"
-[traffic]
-sigma = 0.3
-dummies = 3
-batch = {batch}
-min_batch = {least}
-scramblers = {chain}
-[targets]
-delta = 1e-6
-[network]
-collect = {COLLECT}
-patience = {PATIENCE}
-least = 0.5
-"""
+"""Services that forward messages, grouping sets, per_person and traffic of each task; the last has no scramblers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +84,7 @@ class Scene:
     @property
     def end(self) -> float:
         """Seconds of virtual time at which the task ends."""
-        return COLLECT + 3 * self.document.patience
+        return COLLECT + 3 * PATIENCE
 
 
 @cache
@@ -117,37 +92,23 @@ def _issuer_keys() -> ServiceKeys:
     return ServiceKeys.generate("issuer", steps=2)
 
 
-@cache
-def signed(key: IssuerKey, request: bytes) -> bytes:
-    """Return a blind signature, which depends on key and request only, and takes long."""
-    return _sign(key, request)
-
-
-_sign: Final = IssuerKey.sign
+signed: Final = cache(IssuerKey.sign)
+"""Returns a blind signature, which depends on key and request only, and takes long."""
 
 
 @cache
 def scene(number: int) -> Scene:
     """Return one of the tasks of `SCENES`."""
-    chain, steps, per_person, batch, least = SCENES[number]
-    roles: dict[str, Role] = {}
-    for name in (*names_of([TARGETS] * steps, chain), "relay", "issuer"):
-        roles[name] = name.split("-")[0]  # type: ignore[assignment]
+    chain, sets, per_person, traffic = SCENES[number]
+    counts = [TARGETS] * (1 + ("sex" in sets))
+    names = (*names_of(counts, chain), "relay", "issuer")
+    roles: dict[str, Role] = {name: name.split("-")[0] for name in names}  # type: ignore[misc]
     keys = {name: _issuer_keys() if role == "issuer" else ServiceKeys.generate(role) for name, role in roles.items()}
     places = {name: place_of(name, f"http://{name}", one.public) for name, one in keys.items()}
-    targets = [
-        tuple(places[f"target-{step}-{place}"] for place in range(1, TARGETS + 1)) for step in range(1, steps + 1)
-    ]
-    services = Services(
-        relay="http://relay/",
-        chain=tuple(places[f"scrambler-{place}"] for place in range(1, chain + 1)),
-        targets=tuple(targets),
-        result=places["result"],
-        issuer=Issuer(name="issuer.example", url="http://issuer"),
-        token_keys=keys_of_steps(keys["issuer"].public["tokens"], 0, steps),
-    )
-    text = _plan(chain, steps, per_person, batch, least)
-    document = draw_task(parse_plan(text), PEOPLE, services, start=START)
+    tokens = keys["issuer"].public["tokens"][: 2 * len(counts)]
+    plan = parse_plan(plan_text(sets=sets, traffic=traffic, more=f'per_person = "{per_person}"'))
+    services = services_at(places, counts, chain, "http://{}".format, tokens)
+    document = draw_task(plan, PEOPLE, services, start=START)
     folder = Path(tempfile.mkdtemp(prefix="hushuffle-faults-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "tasks").mkdir()
@@ -155,7 +116,7 @@ def scene(number: int) -> Scene:
     for name, one in keys.items():
         (folder / f"{name}.keys").write_text(one.text)
         (folder / f"{name}.keys").chmod(0o600)
-    codes = [hashlib.sha256(f"{number} {person}".encode()).hexdigest() for person in range(PEOPLE)]
+    codes = [_secret(person, f"code {number}").hex() for person in range(PEOPLE)]
     public = [formats.Invitation(code).public.hex() for code in codes]
     (folder / "codes.public").write_text("".join(f"ed25519:{one}\n" for one in public))
     new = Scene(document, check_task(document), folder, roles, keys)
@@ -163,29 +124,32 @@ def scene(number: int) -> Scene:
     return new
 
 
-def _answers_of(person: int) -> client.Answers:
-    return {"age": float(person * 7 % 60), "sex": "abc"[person % 3], "pay": float(person + 1)}
-
-
 def _phones(new: Scene, codes: Sequence[str]) -> None:
     task = client.Task(new.document.content)
-    parts: list[list[client.Part]] = []
-    for person in range(PEOPLE):
-        parts.append(client.parts_of(task, _answers_of(person), _secret(person)))
-        new.phones.append([_message(new, task, codes, person, part) for part in parts[person]])
-    for person in range(ODD):
-        own, other = parts[person], parts[person + ODD]
+
+    def parts_of(person: int, kind: str = "") -> list[client.Part]:
+        answers = {"age": float(person * 7 % 60), "sex": "abc"[person % 3], "pay": float(person + 1)}
+        return client.parts_of(task, answers, _secret(person, kind))
+
+    parts = [parts_of(person) for person in range(PEOPLE)]
+    for person, own in enumerate(parts):
+        new.phones.append([_message(new, task, codes, person, part, part) for part in own])
+    for person, own in enumerate(parts[:ODD]):
         # "second": another message with the same ticket. "bare": a message without a token, with a ticket.
         # "copy": the token of another person, with a ticket of its own.
         # "anew": the same person draws new requests for token and ticket.
-        anew = client.parts_of(task, _answers_of(person), _secret(person, "anew"))
-        new.odd["anew", person] = [_message(new, task, codes, person, part, kind="anew") for part in anew]
-        for kind, donors in (("second", own), ("bare", own), ("copy", other)):
-            pairs = [(part, donor) for part in own for donor in donors if part.number == donor.number]
+        anew = parts_of(person, "anew")
+        for kind, first, donors in (
+            ("anew", anew, anew),
+            ("second", own, own),
+            ("bare", own, own),
+            ("copy", own, parts[person + ODD]),
+        ):
+            pairs = [(part, donor) for part in first for donor in donors if part.number == donor.number]
             new.odd[kind, person] = [_message(new, task, codes, person, *pair, kind=kind) for pair in pairs]
 
 
-def _secret(person: int, kind: str = "") -> bytes:
+def _secret(person: int, kind: str) -> bytes:
     return hashlib.sha256(f"{person} {kind}".encode()).digest()
 
 
@@ -195,21 +159,19 @@ def _message(
     codes: Sequence[str],
     person: int,
     part: client.Part,
-    donor: client.Part | None = None,
+    donor: client.Part,
     *,
     kind: str = "",
 ) -> Message:
-    """Return the message of a person with the token and the record of `donor`, by default the person's own."""
+    """Return the message of a person with the token and the record of `donor`."""
     document, step, secret = new.document, part.number, _secret(person, kind)
-    donor = part if donor is None else donor
-    keys = {base: key for key in new.keys["issuer"].tokens for base in [key.spki]}
+    keys = {key.spki: key for key in new.keys["issuer"].tokens}
     requests = []
     for name, blinded in (("token", part.blinded), ("ticket", part.ticket)):
         url = f"http://issuer/tasks/{document.id.hex()}/steps/{step}/{name}"
         shown = formats.Invitation(codes[person]).shown(document.id, step, name, blinded.spki, blinded.request)
         requests.append((url, blinded.request, dict([shown])))
-    token = donor.blinded.finalize(signed(keys[donor.blinded.spki], donor.blinded.request))
-    ticket = part.ticket.finalize(signed(keys[part.ticket.spki], part.ticket.request))
+    token, ticket = (one.finalize(signed(keys[one.spki], one.request)) for one in (donor.blinded, part.ticket))
     onion = client.onion_of(task, donor, bytes(len(token)) if kind == "bare" else token, secret)
     sealed, open_response = client.request_of(task, part, onion, ticket, secret)
     layers, onions = [onion], Onions(document, step)
@@ -217,18 +179,9 @@ def _message(
         inside = onions.opened(layers[-1], new.keys[place.name].seal, hop=hop)
         assert inside is not None
         layers.append(inside)
-    layers = [*layers[1:-1], without_target(layers[-1])]
-    message = Message(
-        person=person,
-        step=step,
-        kind=kind,
-        target=donor.target,
-        record=None if kind == "bare" else donor.content,
-        requests=tuple(requests),
-        sealed=sealed,
-        open=open_response,
-        layers=tuple(layers),
-        entry=donor.entry,
-    )
-    new.of_layer.update(dict.fromkeys(layers, message))
+    passed = (*layers[1:-1], without_target(layers[-1]))
+    record = None if kind == "bare" else donor.content
+    facts = (donor.target, record, tuple(requests), sealed, open_response, passed, donor.entry)
+    message = Message(person, step, kind, *facts)
+    new.of_layer.update(dict.fromkeys(passed, message))
     return message

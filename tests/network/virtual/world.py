@@ -7,11 +7,13 @@ import json
 import random
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final, Self
 
 import pytest
@@ -23,13 +25,13 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from hushuffle.errors import DataError
-from hushuffle.randomness import Randomness, reproducible
+from hushuffle.randomness import reproducible
 from hushuffle_network import client, formats, service
 from hushuffle_network.meter import Meter
 from hushuffle_network.relay import REQUEST
 from hushuffle_network.serve import SERVICES
 from hushuffle_network.settings import ServiceKeys, ServiceSettings
-from hushuffle_network.store import Store
+from hushuffle_network.store import TABLES, Store
 from hushuffle_network.task import read_task
 from hushuffle_network.tokens import IssuerKey
 from network.virtual.clock import HERE, Inline, Loop, Process, end
@@ -59,8 +61,7 @@ class Disk(sqlite3.Connection):
         return disk
 
     def execute(self, statement: str, values: Any = ()) -> sqlite3.Cursor:
-        statement = self._rewritten(statement)
-        self._fail(statement)
+        statement = self._checked(statement)
         cursor = super().execute(statement, values)
         if statement == "COMMIT" and self.wrote:
             self.wrote = False
@@ -69,23 +70,19 @@ class Disk(sqlite3.Connection):
         return cursor
 
     def executemany(self, statement: str, rows: Any) -> sqlite3.Cursor:
-        statement = self._rewritten(statement)
-        self._fail(statement)
-        return super().executemany(statement, rows)
+        return super().executemany(self._checked(statement), rows)
 
-    def _rewritten(self, statement: str) -> str:
-        for start, other in self.rewrites.items():
-            if statement.startswith(start):
-                return other + statement[len(start) :]
-        return statement
-
-    def _fail(self, statement: str) -> None:
+    def _checked(self, statement: str) -> str:
+        """Return the statement that stands instead; raise an error if it writes to a full disk."""
+        start = next((one for one in self.rewrites if statement.startswith(one)), "")
+        statement = self.rewrites.get(start, "") + statement[len(start) :]
         writes = statement.startswith(("INSERT", "REPLACE", "DELETE"))
         if self.full and (writes or (statement == "COMMIT" and self.wrote)):
             error = sqlite3.OperationalError("full")
             error.sqlite_errorcode = sqlite3.SQLITE_FULL
             raise error
         self.wrote |= writes
+        return statement
 
     def close(self) -> None:
         """Do nothing: the data stay on the disk."""
@@ -99,8 +96,14 @@ class Sent:
     sender: str
     receiver: str
     path: str
-    body: bytes
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
     statuses: list[int] = field(default_factory=list)
+
+    @property
+    def method(self) -> str:
+        """Every POST has a body."""
+        return "POST" if self.body else "GET"
 
 
 @dataclass(kw_only=True)
@@ -138,8 +141,8 @@ class World:
         self.up: dict[str, Process] = {}
         self.disturbed = dict.fromkeys(scene.roles, 0.0)
         """For each service, the moment since which it works undisturbed (infinite: never again)."""
-        self.restored = False
-        """Whether the first scrambler was restored to an older state."""
+        self.restored: set[str] = set()
+        """Services that were restored to an older state."""
         self.sent: list[Sent] = []
         self.issued: dict[tuple[str, str], set[bytes]] = {}
         """For each address of the issuer and name of an invitation, the requests that the issuer signed."""
@@ -166,25 +169,24 @@ class World:
         if name in self.up:
             return
         self.note(f"{name} starts")
-        process = Process(name, self.skews.get(name, 0.0), self.lies.get(name, ""), kill=self.killed)
-        process.due = self.due.setdefault(name, set())
-        self.up[name] = process
+        about = (self.skews.get(name, 0.0), self.lies.get(name, ""), self.killed, self.due.setdefault(name, set()))
+        self.up[name] = process = Process(name, *about)
         context = Context()
         context.run(HERE.set, process)
         self.loop.create_task(self._live(process), context=context)
 
     async def _live(self, process: Process) -> None:
         name, scene = process.name, self.scene
-        more: dict[str, Any] = {"keys": f"{name}.keys"}
-        if scene.roles[name] == "relay":
+        role, more = scene.roles[name], {"keys": f"{name}.keys"}
+        if role == "relay":
             more = {"gateway": "http://scrambler-1"}
-        if scene.roles[name] == "issuer":
-            more |= {"codes": "codes.public"}
-        settings = ServiceSettings(role=scene.roles[name], name=name, listen="fd:0", keep=KEEP, **more)
-        meter = Meter(scene.roles[name], service=name)
+        if role == "issuer":
+            more["codes"] = "codes.public"
+        settings = ServiceSettings(role=role, name=name, listen="fd:0", keep=KEEP, **more)  # type: ignore[arg-type]
+        meter = Meter(role, service=name)
         meter.event = lambda what, **facts: self._event(name, what, facts)  # type: ignore[method-assign]
         try:
-            app = SERVICES[scene.roles[name]](settings, scene.folder, meter=meter).application()
+            app = SERVICES[role](settings, scene.folder, meter=meter).application()
         except DataError:  # its disk is full: the operating system starts it again
             self.kill(name)
             self.disturb(name, _AGAIN)
@@ -233,62 +235,58 @@ class World:
 
     # Requests
 
-    async def carry(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    async def carry(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         """Take a request from the running process to the service in its address, and the answer back."""
         process, rng, links = HERE.get(), self.rng, self.links
         sender = _PHONES if process is None else process.name
         receiver, _, path = url.removeprefix("http://").partition("/")
-        quiet = self.loop.time() >= links.quiet
-        health = path == "health"
-        sent = Sent(self.loop.time(), sender, receiver, f"/{path}", body)
+        quiet, health = self.loop.time() >= links.quiet, path == "health"
+        sent = Sent(self.loop.time(), sender, receiver, f"/{path}", body, headers)
         if not health:
             self.sent.append(sent)
         loss, slow = (0.0, 0.005) if quiet else (links.loss, links.slow)
         lost, lost_answer, repeated = rng.random() < loss, rng.random() < loss, rng.random() < links.repeat
         if repeated and not quiet and not health:
             for _ in range(rng.choice((1, 1, 3))):
-                self.loop.call_later(rng.choice((0.001, 1.0, 40.0)) * rng.random(), self._repeat, method, sent, headers)
+                self.loop.call_later(rng.choice((0.001, 1.0, 40.0)) * rng.random(), self._repeat, sent)
         await asyncio.sleep(rng.expovariate(1 / slow) * (40.0 if not quiet and rng.random() < 0.02 else 1.0))
         if lost or links.cut(sender, receiver, self.loop.time()):
             raise ClientConnectionError
-        task = self.handle(method, sent, headers)
+        task = self.handle(sent)
         await asyncio.wait([task])
         if task.cancelled() or lost_answer or links.cut(sender, receiver, self.loop.time()):
             raise ClientConnectionError
         status, content = task.result()
         await asyncio.sleep(rng.expovariate(1 / slow))
         if not health:
-            self.note(f"{sender} -> {receiver} {method} {len(body)} {status}")
+            self.note(f"{sender} -> {receiver} {sent.method} {len(body)} {status}")
         return status, content
 
-    def _repeat(self, method: str, sent: Sent, headers: dict[str, str]) -> None:
-        if (process := self.up.get(sent.receiver)) is not None and process.app is not None:
-            self.handle(method, sent, headers)
+    def _repeat(self, sent: Sent) -> None:
+        with suppress(ClientConnectionError):
+            self.handle(sent)
 
-    def handle(self, method: str, sent: Sent, headers: dict[str, str]) -> asyncio.Task[tuple[int, bytes]]:
+    def handle(self, sent: Sent) -> asyncio.Task[tuple[int, bytes]]:
         """Let a service handle a request in a task of its own, which goes on if the sender ends."""
         process = self.up.get(sent.receiver)
         if process is None or process.app is None:
             raise ClientConnectionError
         context = copy_context()
         context.run(HERE.set, process)
-        return self.loop.create_task(self._handled(process, method, sent, headers), context=context)
+        return self.loop.create_task(self._handled(process, sent), context=context)
 
-    async def _handled(self, process: Process, method: str, sent: Sent, headers: dict[str, str]) -> tuple[int, bytes]:
-        every = CIMultiDict(headers)
-        if method == "POST":
+    async def _handled(self, process: Process, sent: Sent) -> tuple[int, bytes]:
+        every = CIMultiDict(sent.headers)
+        if sent.body:
             every["Content-Length"] = str(len(sent.body))
         raw = tuple((name.encode(), value.encode()) for name, value in every.items())
-        link: Any = _Connection()
         facts: dict[str, Any] = {"should_close": False, "compression": None, "upgrade": False, "chunked": False}
-        message = RawRequestMessage(
-            method, sent.path, HttpVersion11, CIMultiDictProxy(every), raw, url=URL(sent.path), **facts
-        )
-        payload = StreamReader(link, 1 << 24, loop=self.loop)
+        about = (sent.method, sent.path, HttpVersion11, CIMultiDictProxy(every), raw)
+        message = RawRequestMessage(*about, url=URL(sent.path), **facts)
+        payload = StreamReader(_LINK, 1 << 24, loop=self.loop)
         payload.feed_data(sent.body)
         payload.feed_eof()
-        nothing: Any = None
-        request = web.Request(message, payload, link, nothing, nothing, self.loop, client_max_size=1 << 30)
+        request = web.Request(message, payload, _LINK, _NONE, _NONE, self.loop, client_max_size=1 << 30)
         response = await process.app._handle(request)
         assert isinstance(response, web.Response)
         content = bytes(response.body or b"")  # type: ignore[arg-type]
@@ -297,32 +295,32 @@ class World:
         if sent.path == "/gateway" and message_in is not None and message_in not in self.accepted:
             self.accepted.append(message_in)
         if process.name == "issuer" and response.status == 200:
-            name = headers["authorization"].split('"')[1]
+            name = sent.headers["authorization"].split('"')[1]
             self.issued.setdefault((sent.path, name), set()).add(sent.body)
         return response.status, content
 
     # Phones
 
-    async def phone(self, messages: list[Message], start: float, *, tries: int = 12) -> None:
+    async def phone(self, messages: list[Message], start: float) -> None:
         """Send messages one after the other, each with the same bytes until it is accepted or refused."""
         await asyncio.sleep(start)
         for message in messages:
             self.words.setdefault(message, "")
             for url, body, headers in message.requests:
-                status, content = await self._insist(url, body, headers, tries)
+                status, content = await self._insist(url, body, headers)
                 if status != 200:
                     self.words[message] = content.decode().strip() if status else ""
                     break
             else:
-                status, content = await self._insist("http://relay/", message.sealed, {"Content-Type": REQUEST}, tries)
+                status, content = await self._insist("http://relay/", message.sealed, {"Content-Type": REQUEST})
                 if status == 200:
                     word = formats.decode_response(message.open(content))[2].decode().strip()
                     self.words[message] = "taken" if self.words[message] == "taken" else word
 
-    async def _insist(self, url: str, body: bytes, headers: dict[str, str], tries: int) -> tuple[int, bytes]:
-        for _ in range(tries):
+    async def _insist(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        for _ in range(12):
             try:
-                status, content = await self.carry("POST", url, body, headers)
+                status, content = await self.carry(url, body, headers)
             except (ClientConnectionError, OSError):
                 status, content = 0, b""
             if status not in {0, 408, 425, 429} and status < 500:
@@ -356,7 +354,7 @@ class World:
         watcher.cancel()
         await asyncio.sleep(5.0)
         for name in self.up:
-            rows = {table: len(self._rows(name, table, "task")) for table in _TABLES}
+            rows = {table: len(self._rows(name, table, "task")) for table in TABLES if table != "published"}
             self.left[name] = {table: count for table, count in rows.items() if count}
         self.tasks = [
             f"{process.name}: {task.get_coro()!r}"[:120]
@@ -377,7 +375,7 @@ class World:
         while True:
             process = self.up.get("result")
             if process is not None and process.app is not None:
-                task = self.handle("GET", Sent(self.loop.time(), "", "result", path, b""), {})
+                task = self.handle(Sent(self.loop.time(), "", "result", path))
                 await asyncio.wait([task])
                 if not task.cancelled() and task.result()[0] == 200:
                     self.published.append((self.loop.time(), task.result()[1]))
@@ -389,20 +387,10 @@ class World:
         return dict(json.loads(self.stored[0][0])) if self.stored else {}
 
 
-_TABLES: Final = ("taken", "message", "released", "outgoing", "came", "spent", "merged", "counted", "told", "passage")
-
-
-class _Connection:
-    """Stands in for the connection of a request, which is there from its start to its end."""
-
-    transport = peername = sockname = ssl_context = None
-    _reading_paused = False
-
-    def pause_reading(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def resume_reading(self, *_: Any, **__: Any) -> None:
-        pass
+_LINK: Any = SimpleNamespace(**dict.fromkeys(("transport", "peername", "sockname", "ssl_context", "_reading_paused")))
+_LINK.resume_reading = lambda *_, **__: None
+"""Stands in for the connection of a request."""
+_NONE: Any = None
 
 
 @dataclass(frozen=True)
@@ -411,11 +399,10 @@ class _Session:
 
     world: World
 
-    def post(self, url: str, *, data: bytes, headers: Any = None, timeout: Any = None, **_: Any) -> _Exchange:
-        return _Exchange(self.world, "POST", url, data, dict(headers or {}), timeout)
+    def post(self, url: str, *, data: bytes = b"", headers: Any = (), timeout: Any = None, **_: Any) -> _Exchange:
+        return _Exchange(self.world, url, data, dict(headers or ()), timeout)
 
-    def get(self, url: str, *, timeout: Any = None, **_: Any) -> _Exchange:
-        return _Exchange(self.world, "GET", url, b"", {}, timeout)
+    get = post
 
     async def close(self) -> None:
         pass
@@ -426,7 +413,6 @@ class _Exchange:
     """A request and its answer; is itself the answer, and the answer's content."""
 
     world: World
-    method: str
     url: str
     body: bytes
     headers: dict[str, str]
@@ -435,9 +421,8 @@ class _Exchange:
     data: bytes = b""
 
     async def __aenter__(self) -> Self:
-        total = 60.0 if self.timeout is None else self.timeout.total
-        async with asyncio.timeout(total):
-            self.status, self.data = await self.world.carry(self.method, self.url, self.body, self.headers)
+        async with asyncio.timeout(60.0 if self.timeout is None else self.timeout.total):
+            self.status, self.data = await self.world.carry(self.url, self.body, self.headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -450,20 +435,8 @@ class _Exchange:
     async def read(self, most: int) -> bytes:
         return self.data[:most]
 
-    async def iter_chunked(self, size: int) -> AsyncIterator[bytes]:
-        for start in range(0, len(self.data), size):
-            yield self.data[start : start + size]
-
-
-class _Orderly:
-    """Gives every call of `secure` a generator that the seed determines."""
-
-    def __init__(self, seed: int) -> None:
-        self._next = seed
-
-    def __call__(self) -> Randomness:
-        self._next += 1
-        return reproducible(self._next)
+    async def iter_chunked(self, _: int) -> AsyncIterator[bytes]:
+        yield self.data
 
 
 @contextmanager
@@ -471,15 +444,7 @@ def _machine(world: World) -> Iterator[None]:
     """Give the services the clock, network, disks and randomness of a world; work that takes long is done once."""
 
     def wall() -> float:
-        process = HERE.get()
-        return START.timestamp() + world.loop.time() + (0.0 if process is None else process.skew)
-
-    def opened(self: Store, path: Path, *, service: str) -> None:
-        self._path = path
-        self._start(str(path), service)
-
-    def connected(self: Store) -> Disk:
-        return world.disks[self._service]
+        return START.timestamp() + world.loop.time() + (0.0 if (process := HERE.get()) is None else process.skew)
 
     def written(path: Path, text: bytes) -> None:
         if world.disks["result"].full:
@@ -487,19 +452,18 @@ def _machine(world: World) -> Iterator[None]:
         world.files[path.name] = text
 
     modules = "hushuffle_network."
-    secure = _Orderly(world.rng.getrandbits(40))
+    numbers = count(world.rng.getrandbits(40))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time", wall)
         patch.setattr(client, "monotonic", world.loop.time)
         patch.setattr(service.Service, "session", lambda _self, *, most=100: _Session(world))  # noqa: ARG005
         patch.setattr(modules + "store.ThreadPoolExecutor", Inline)
-        patch.setattr(Store, "__init__", opened)
-        patch.setattr(Store, "_connected", connected)
+        patch.setattr(Store, "_connected", lambda self: world.disks[self._service])
         patch.setattr(modules + "result.write_whole", written)
         patch.setattr(modules + "service.read_task", _read_task)
         patch.setattr(modules + "service.check_task", lambda _: world.scene.promise)
         patch.setattr(ServiceKeys, "read", _read_keys)
         patch.setattr(IssuerKey, "sign", signed)
         for module in ("scrambler", "target"):
-            patch.setattr(f"{modules}{module}.secure", secure)
+            patch.setattr(f"{modules}{module}.secure", lambda: reproducible(next(numbers)))
         yield

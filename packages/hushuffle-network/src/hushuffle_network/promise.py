@@ -251,10 +251,7 @@ def check_task(document: TaskDocument) -> TaskPromise:
 
 
 def _other_fields(iteration: Round, specification: PlanSpecification, task: Task) -> list[str]:
-    """Return the names of the fields of an iteration that differ from its plan; ["rounds"] if the plan has none.
-
-    With scaled values, the first iteration must start from the plan's public centroids.
-    """
+    """Return the names of the fields of an iteration that differ from its plan; ["rounds"] if the plan has none."""
     planned, fields = _iteration(specification, task), iteration.model_dump()
     if planned is None:
         return ["rounds"]

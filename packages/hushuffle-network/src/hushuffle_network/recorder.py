@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 import socket
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -15,15 +15,19 @@ from pathlib import Path
 from typing import Final, Self, TypeAlias
 
 import polars as pl
+from pydantic import ValidationError
 
+from hushuffle.errors import DataError
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import write_whole
-from hushuffle_network.batches import text_of_head
+from hushuffle_network.batches import Head, text_of_head
 
 PHONES: Final = "phones"
 """The sender of every request that names no service."""
 _BLOCK: Final = 1 << 16
 _END: Final = b"\r\n\r\n"
+_FIRST: Final = re.compile(rb"[A-Z]+ (/[!-~]*) HTTP/1\.[01]")
+_SIZE: Final = re.compile(b"[0-9]{1,15}")
 Row: TypeAlias = tuple[str, str, int | None, int | None, int, int]
 
 
@@ -44,12 +48,13 @@ class Trace:
         place, _, what = path.rpartition("/")
         sender, step, batch, messages = "relay" if what == "gateway" else PHONES, None, None, 1
         if what in ("batches", "counts", "parts"):
-            # The head names the sender, which an observer reads from the connection.
-            head = json.loads(text_of_head(body))
-            sender, messages = str(head["sender"]), int(head["messages"])
-            if what == "batches" and not head["closed"]:
-                earlier = self._tasks.setdefault(place.rpartition("/")[2], len(self._tasks))
-                step, batch = int(head["step"]) + earlier, int(head["batch"])
+            # The head names the sender, which an observer reads from the connection. No service sends another head.
+            with suppress(DataError, ValidationError):
+                head = Head.model_validate_json(text_of_head(body)).model_dump()
+                sender, messages = head["sender"], head["messages"]
+                if what == "batches" and not head["closed"]:
+                    earlier = self._tasks.setdefault(place.rpartition("/")[2], len(self._tasks))
+                    step, batch = head["step"] + earlier, head["batch"]
         self.rows.append((sender, receiver, step, batch, len(body), messages))
 
     def table(self) -> pl.DataFrame:
@@ -124,6 +129,8 @@ class Recorder:
 class Requests:
     r"""Splits the bytes of a connection to `receiver` into HTTP requests, and records those with a body.
 
+    After bytes that are no request of a service or phone, nothing more of the connection is recorded.
+
     >>> trace = Trace()
     >>> requests = Requests(trace, "relay")
     >>> requests.feed(b"GET /health HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nab")
@@ -134,24 +141,35 @@ class Requests:
 
     def __init__(self, trace: Trace, receiver: str) -> None:
         self._trace, self._receiver = trace, receiver
-        self._held, self._path, self._length = b"", "", -1
+        self._held, self._path, self._length, self._broken = bytearray(), "", -1, False
 
     def feed(self, data: bytes) -> None:
-        self._held += data
-        while True:
-            if self._length < 0:
-                head, end, rest = self._held.partition(_END)
-                if not end:
-                    return
-                first, *fields = head.decode("latin-1").split("\r\n")
-                named = (one.partition(":") for one in fields)
-                lengths = [int(value) for name, _, value in named if name.lower() == "content-length"]
-                self._path, self._length, self._held = first.split(" ")[1], sum(lengths), rest
+        if not self._broken:
+            self._held += data
+        while self._length >= 0 or self._started():
             if len(self._held) < self._length:
                 return
             if self._length:
-                self._trace.add(self._path, self._receiver, self._held[: self._length])
-            self._held, self._length = self._held[self._length :], -1
+                self._trace.add(self._path, self._receiver, bytes(self._held[: self._length]))
+            del self._held[: self._length]
+            self._length = -1
+
+    def _started(self) -> bool:
+        """Read the head of the next request; return whether it has arrived."""
+        end = self._held.find(_END, 0, _BLOCK)
+        if end < 0 and len(self._held) < _BLOCK:
+            return False
+        first, *fields = bytes(self._held[: max(end, 0)]).split(b"\r\n")
+        named = [(name.lower(), value.strip()) for name, _, value in (one.partition(b":") for one in fields)]
+        lengths = [value for name, value in named if name in (b"content-length", b"transfer-encoding")]
+        begins = _FIRST.fullmatch(first)
+        if begins is None or len(lengths) > 1 or not all(_SIZE.fullmatch(one) for one in lengths):
+            self._broken = True
+            self._held.clear()
+            return False
+        self._path, self._length = begins[1].decode(), sum(map(int, lengths))
+        del self._held[: end + len(_END)]
+        return True
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requests: Requests | None) -> None:

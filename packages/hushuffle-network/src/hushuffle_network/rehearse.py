@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -312,14 +313,14 @@ class _Run:
             return await self._recorded()
 
     async def _recorded(self) -> Mapping[str, Any]:
-        rehearsal = self._rehearsal
+        rehearsal, again = self._rehearsal, partial(self._rehearsal.start, group=self._group)
         try:
             self._tell("starting services", 0.05)
             for name in rehearsal.names:
                 await rehearsal.start(name, self._group)
             await rehearsal.ready()
             start = time.monotonic()
-            beside = None if self._interfere is None else asyncio.create_task(self._beside(self._interfere))
+            beside = None if self._interfere is None else asyncio.create_task(self._interfere(rehearsal.running, again))
             document: TaskDocument | None = rehearsal.document
             result, iterations = dict[str, Any](), list[Any]()
             while document is not None:
@@ -335,12 +336,6 @@ class _Run:
             return result | ({promise.ITERATIONS: iterations} if promise.ITERATIONS in result else {})
         finally:
             await rehearsal.stop()
-
-    async def _beside(self, interfere: Interference) -> None:
-        async def again(name: str) -> None:
-            await self._rehearsal.start(name, self._group)
-
-        await interfere(self._rehearsal.running, again)
 
     async def _task(self, document: TaskDocument) -> Mapping[str, Any]:
         iteration, sent, phones = document.round, self._made(document), Phones(document)

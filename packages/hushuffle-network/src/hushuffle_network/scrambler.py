@@ -46,7 +46,7 @@ class Gathering:
     ending: bool = False
     """Whether further messages of phones are refused."""
     closed: bool = False
-    """Whether the disk has recorded that the step has no more batches."""
+    """Whether the step has no more batches: the disk has recorded this, or the task's time is over."""
     older: bool = False
     """Whether receivers have more batches than this scrambler has recorded: its state is older, so nothing is sent."""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -198,14 +198,14 @@ class Scrambler(Service):
     async def _compare(self, task: Task, number: int) -> None:
         """Ask all receivers which batches of a step they have, before any batch is sent.
 
-        A scrambler whose state was lost, or restored from an older backup, has recorded fewer batches than its
-        receivers. It would send another batch with the same number, with some of the same people and other dummies.
+        With an older state, another batch with the same number, some of the same people and other dummies would leave.
         """
         document, gathering = task.document, self._gatherings[task.document.id, number]
         for receiver in self._receivers(document, number):
             came = await self._came_to(task, number, receiver)
             if came is None:
-                return  # the task's time is over
+                gathering.closed = True
+                break
             if came.highest > gathering.batches or (came.closed and not gathering.closed):
                 gathering.older = True
                 has = f"{receiver.name} has batch {came.highest:,} of step {number:,}" + ", the last" * came.closed

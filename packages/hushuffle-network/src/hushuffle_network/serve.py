@@ -130,9 +130,7 @@ _Place: TypeAlias = dict[_Handler, None]
 class _Doors:
     """Admits a limited number of connections, in total and per address; a silent connection is closed for a new one.
 
-    At the total limit, a silent connection of the address with the most connections is closed. So a client that opens
-    thousands of connections closes its own, and a client that sends its request at once is served, even if many clients
-    share an address.
+    At the total limit, the address with the most connections loses one: a client that opens thousands closes its own.
     """
 
     def __init__(self, service: Service, handlers: web.Server, options: Mapping[str, Any]) -> None:

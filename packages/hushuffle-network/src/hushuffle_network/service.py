@@ -21,7 +21,7 @@ from hushuffle_network.fields import utc_text
 from hushuffle_network.meter import Meter, why_not
 from hushuffle_network.promise import TaskPromise, after, check_task
 from hushuffle_network.settings import ServiceKeys, ServiceSettings
-from hushuffle_network.store import SharedStore, Store
+from hushuffle_network.store import Store
 from hushuffle_network.task import Place, TaskDocument, read_task
 
 _SLOW: Final = 10.0
@@ -82,11 +82,7 @@ class Service:
         self.troubles: dict[str, str] = {}
         """The current faults, for /health: from subject to reason."""
         self.load()
-        self.store: Store
-        if settings.database is None:
-            self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
-        else:
-            self.store = SharedStore(settings.database, service=self.name)
+        self.store = Store(folder / settings.state / f"{self.name}.sqlite", service=self.name)
 
     @property
     def secret(self) -> ServiceKeys:
@@ -176,11 +172,7 @@ class Service:
         self.spawn(self._follow(task))
 
     async def _follow(self, task: Task) -> None:
-        """Take part in the next iteration, if there is one, after the result of this iteration is published.
-
-        The next document is derived from this document and from the publication. So there is only one next iteration,
-        even if phones are shown another document.
-        """
+        """Take part in the only next iteration, if any: its document is derived from this one and its publication."""
         document = task.document
         if document.round is None or document.round.number == document.round.rounds:
             return

@@ -157,8 +157,6 @@ class ServiceSettings(File):
     """Folder with the documents of the service's tasks, FILE.json; SIGHUP makes the process read it again."""
     state: Text = "state"
     """Private folder for the service's database, NAME.sqlite."""
-    database: Text | None = None
-    """For an issuer: PostgreSQL database that its processes share, as "postgresql://host/name" or env:NAME."""
     keys: Text | None = None
     """File that `hushuffle node keys` created, or env:NAME; a relay has no keys."""
     gateway: Text | None = None
@@ -189,7 +187,7 @@ class ServiceSettings(File):
         if role in ("scrambler", "target", "result", "issuer") and "keys" not in raw:
             hint = "Create them with `hushuffle node keys NAME --role ROLE --out DIR`."
             yield Problem(key="keys", rule="must be set for every role except a relay", value="nothing", hint=hint)
-        for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer"), ("database", "issuer")):
+        for key, owner in (("gateway", "relay"), ("codes", "issuer"), ("signers", "issuer")):
             if raw.get(key, 1) != 1 and role != owner:
                 yield Problem(key=key, rule=f"must be left out except for a {owner}", value=f"role {role!r}")
         if role == "issuer" and "codes" not in raw:

@@ -1,4 +1,4 @@
-"""The persistent state of a service: `Store` in a private SQLite database, `SharedStore` in a PostgreSQL database."""
+"""The persistent state of a service, in a private SQLite database."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import asyncio
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 from hushuffle._checks import fail
-from hushuffle.errors import DataError, MissingDependencyError
+from hushuffle.errors import DataError
 from hushuffle.files.causes import failing
 from hushuffle.files.private_files import make_folder
-from hushuffle.files.secret_keys import text_of_secret
 
 VERSION: Final = 3
 SCHEMA: Final = (
@@ -58,9 +57,15 @@ SCHEMA: Final = (
 TABLES: Final = tuple(name for one in SCHEMA if (name := one.split()[2]) not in {"about", "over"})
 """Names of the tables with data of a task."""
 
-_LOCK: Final = 0x68757368
-"""Advisory lock for creating the tables: one process at a time has it."""
-
+_BEGIN: Final = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "BEGIN EXCLUSIVE",
+)
+_EMPTY: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
+"""Removes deleted data from the write-ahead log as well."""
 T = TypeVar("T")
 
 
@@ -78,28 +83,11 @@ class Store:
     (b'{}',)
     """
 
-    _begin: ClassVar[tuple[str, ...]] = (
-        "PRAGMA locking_mode = EXCLUSIVE",
-        "PRAGMA journal_mode = WAL",
-        "PRAGMA synchronous = FULL",
-        "PRAGMA secure_delete = ON",
-        "BEGIN EXCLUSIVE",
-    )
-    _empty: ClassVar[str] = "SELECT count(*) = 0 FROM sqlite_master"
-
     def __init__(self, path: Path, *, service: str) -> None:
-        self._path = path
-        with failing(f"{path} cannot be opened"):
-            make_folder(path.parent, mode=0o700)
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        self._start(str(path), service)
-
-    def _start(self, called: str, service: str) -> None:
-        """Open the database in the thread that alone uses it; messages call the database `called`."""
-        self._called, self._service = called, service
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
+        self._path, self._service = path, service
         self._waiting: list[tuple[Callable[[sqlite3.Connection], Any], asyncio.Future[Any]]] = []
         self._busy: asyncio.Task[None] | None = None
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         try:
             self._db = self._worker.submit(self._open).result()
         except BaseException:
@@ -107,6 +95,9 @@ class Store:
             raise
 
     def _connected(self) -> sqlite3.Connection:
+        with failing(f"{self._path} cannot be opened"):
+            make_folder(self._path.parent, mode=0o700)
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         return sqlite3.connect(self._path, timeout=0.0, isolation_level=None)
 
     def _open(self) -> sqlite3.Connection:
@@ -114,9 +105,9 @@ class Store:
         db: sqlite3.Connection | None = None
         try:
             db = self._connected()
-            for statement in self._begin:
+            for statement in _BEGIN:
                 db.execute(statement)
-            if db.execute(self._empty).fetchone() == (True,):
+            if db.execute("SELECT count(*) = 0 FROM sqlite_master").fetchone() == (True,):
                 for statement in SCHEMA:
                     db.execute(statement)
                 db.execute("INSERT INTO about VALUES (?, ?)", (VERSION, self._service))
@@ -128,7 +119,7 @@ class Store:
             self._refuse(error)
         if about != [(VERSION, self._service)]:
             db.close()
-            fail(f"{self._called} was written by another version, or for another service than {self._service}.")
+            fail(f"{self._path} was written by another version, or for another service than {self._service}.")
         return db
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
@@ -167,11 +158,7 @@ class Store:
                     db.execute(f"DELETE FROM {table} WHERE task = ?", (task,))  # noqa: S608 - no name from outside
 
         await self.do(delete)
-        await asyncio.get_running_loop().run_in_executor(self._worker, self._emptied)
-
-    def _emptied(self) -> None:
-        """Remove deleted data from the write-ahead log as well."""
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        await asyncio.get_running_loop().run_in_executor(self._worker, lambda: self._db.execute(_EMPTY).close())
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -216,79 +203,6 @@ class Store:
 def spend(db: sqlite3.Connection, task: bytes, nonce: bytes) -> bool:
     """Record that a token is used; return whether it was unused before."""
     return bool(db.execute("INSERT OR IGNORE INTO spent VALUES (?, ?)", (task, nonce)).rowcount)
-
-
-class SharedStore(Store):
-    """A `Store` in a PostgreSQL database that several processes of one service share.
-
-    One process writes at a time, so all processes see the same state: a code that one process has recorded as used is
-    used for all processes. `where`: the connection string of libpq ("postgresql://host/name"), or env:NAME.
-    """
-
-    _db: Any
-    _begin = ("BEGIN", f"SELECT pg_advisory_xact_lock({_LOCK})")
-    _empty = "SELECT to_regclass('about') IS NULL"
-
-    def __init__(self, where: str, *, service: str) -> None:
-        self._info = text_of_secret(where).strip() if where.startswith("env:") else where
-        self._start("the database", service)
-
-    def _connected(self) -> Any:
-        return _Connection(self._info)
-
-    def _together(self, works: list[Any]) -> list[Any]:
-        if self._db.broken:  # for example after a restart of the server
-            try:
-                self._db = self._open()
-            except DataError as refused:
-                return [refused] * len(works)
-        return super()._together(works)
-
-    def _emptied(self) -> None:
-        """Do nothing: the PostgreSQL server removes deleted rows when it vacuums."""
-
-    def _refuse(self, error: sqlite3.Error) -> NoReturn:
-        fail(f"the database cannot be used: {error}.")
-
-
-class _Connection:
-    """A PostgreSQL connection that accepts the statements of a store unchanged."""
-
-    def __init__(self, info: str) -> None:
-        try:
-            import psycopg  # noqa: PLC0415 - only a shared database needs it
-        except ImportError:
-            message = 'a shared database needs psycopg: pip install "hushuffle[postgresql]"'
-            raise MissingDependencyError(message) from None
-        self._error = psycopg.Error
-        try:
-            self._db = psycopg.connect(info, autocommit=True, connect_timeout=10)
-        except psycopg.Error:
-            fail("the database cannot be reached: check its address, its user and its password.")
-
-    @property
-    def broken(self) -> bool:
-        return bool(self._db.closed)
-
-    @property
-    def in_transaction(self) -> bool:
-        return not self._db.closed and self._db.info.transaction_status.name in {"INTRANS", "INERROR"}
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        text = statement.replace("?", "%s").replace("BLOB", "BYTEA").replace("WITHOUT ROWID", "")
-        if text.startswith("INSERT OR IGNORE"):
-            text = text.replace(" OR IGNORE", "", 1) + " ON CONFLICT DO NOTHING"
-        try:
-            if text == "BEGIN IMMEDIATE":
-                self._db.execute("BEGIN")
-                return self._db.execute("LOCK TABLE about IN EXCLUSIVE MODE")  # one process at a time
-            return self._db.execute(text, values)
-        except self._error as error:  # the server's text may quote values
-            message = f"the server has refused a statement ({error.sqlstate or 'no connection'})"
-            raise sqlite3.OperationalError(message) from None
-
-    def close(self) -> None:
-        self._db.close()
 
 
 _WORDS: Final = {

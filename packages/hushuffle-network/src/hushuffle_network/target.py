@@ -159,10 +159,7 @@ class Target(Service):
     def _keep(
         self, db: sqlite3.Connection, inbox: Inbox, head: Head, row: tuple[object, ...], opened: list[Opened]
     ) -> None:
-        """Record used tokens, merge records, and store the list of arrived messages, all in one transaction.
-
-        `row`: the row of the batch in the table of arrived batches.
-        """
+        """Record tokens, numbers and the list of arrived messages; `row`: the batch in the table of arrived batches."""
         task, step, place = inbox.task.document.id, inbox.number, head.place
         if db.execute("SELECT 1 FROM told WHERE task = ?", (task,)).fetchone():
             raise Refused(410, "over")
@@ -270,10 +267,7 @@ def _sealed(inbox: Inbox, content: dict[str, Any], sign: Ed25519PrivateKey) -> b
 
 
 def _told_numbers(db: sqlite3.Connection, inbox: Inbox, sign: Ed25519PrivateKey, lost: Collection[int]) -> bytes:
-    """Return the report of the numbers over all batches that are not lost; noise is drawn once.
-
-    It is refused below the share `least` of people, whatever the result declares lost.
-    """
+    """Return the report over all batches that are not lost, drawn once; refuse it below the share `least` of people."""
     document, query, number = inbox.task.document, inbox.query, inbox.number
 
     def made() -> bytes:

@@ -24,10 +24,7 @@ _PLAN: Final = "under the plan"
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    """One iteration: mean squared distance to the nearest centroid, plain and under the plan; agreement of the two.
-
-    `right` holds the Rand indices with the reference labels, plain and under the plan.
-    """
+    """One iteration, plain and under the plan: mean squared distances, agreement, Rand indices with the labels."""
 
     number: int
     distance: tuple[float, float]
